@@ -1,0 +1,39 @@
+# Everything a fresh machine needs is Python ≥ 3.11, make and a package registry.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := specs/refund-quality
+
+.PHONY: help demo test lint bench readme golden clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summary and where the rewards are
+	$(BIN)/assay score $(DEMO)/rollouts.jsonl --tasks $(DEMO)/tasks.jsonl --spec $(DEMO)/refund-quality.json --out rewards.parquet --overwrite
+
+test: $(VENV)/.installed  ## run the whole suite
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then ratios
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-columns=mean,rounds
+
+readme: $(VENV)/.installed  ## write the generated parts of README.md anew
+	$(BIN)/python tests/readme.py
+
+golden: $(VENV)/.installed  ## compute the golden results in specs/ anew, by the row loop
+	$(BIN)/python tests/goldens.py
+
+clean:  ## remove what make made
+	rm -rf $(VENV) rewards.parquet

@@ -1,0 +1,65 @@
+"""Assay scores millions of LLM rollouts in one pass.
+
+    import assay
+
+    verifier = assay.load_verifier("refund-quality.json")      # JSON, YAML, TOML or a dict
+    rewards = assay.score("rollouts.parquet", verifier)        # a Polars frame, one row a rollout
+    rewards = assay.score(rows, verifier, tasks="tasks.jsonl") # any table, tasks joined on task_id
+    plan = assay.compile(verifier, rows.schema)                # compile once, score many batches
+    rewards = plan.score(rows)
+    assay.score_file("in.parquet", verifier, "out.parquet")    # file to file, whatever its size
+    assay.read_provenance("out.parquet")                       # what made these rewards
+
+A check is a function from a frame of rollouts to one column of scores; a verifier is a weighted mean of checks.
+"""
+
+from assay import testing
+from assay._version import __version__
+from assay.checks import CHECKS, Check, Example, Params, Row
+from assay.compile import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
+from assay.errors import (
+    AssayError,
+    AssayWarning,
+    ColumnsError,
+    InputError,
+    OutputError,
+    SpecError,
+    TooManyErrors,
+    UsageError,
+)
+from assay.export import read_provenance
+from assay.rollouts import scan
+from assay.run import score_file
+from assay.schema import json_schema
+from assay.score import score
+from assay.spec import CheckSpec, Verifier, load_verifier
+from assay.summary import Summary
+
+__all__ = [
+    "CHECKS",
+    "AssayError",
+    "AssayWarning",
+    "Check",
+    "CheckSpec",
+    "ColumnsError",
+    "Example",
+    "InputError",
+    "OutputError",
+    "Params",
+    "Plan",
+    "Row",
+    "SpecError",
+    "Summary",
+    "TooManyErrors",
+    "UsageError",
+    "Verifier",
+    "__version__",
+    "compile",
+    "json_schema",
+    "load_verifier",
+    "read_provenance",
+    "scan",
+    "score",
+    "score_file",
+    "testing",
+]

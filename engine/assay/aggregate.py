@@ -1,0 +1,175 @@
+"""From check scores to reward, passed, feedback and error: each rule once, its row twin beside its expression."""
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+import polars as pl
+
+from assay.checks import CHECKS
+from assay.checks.base import NO_SCORE, Check, Outcome
+from assay.lanes.base import HIDDEN
+from assay.spec import CheckSpec, Verifier
+
+__all__ = [
+    "UNSCORED",
+    "check_column",
+    "check_exprs",
+    "error_column",
+    "lines",
+    "lines_expr",
+    "mean",
+    "mean_expr",
+    "one_line",
+    "passes",
+    "passes_expr",
+    "reason_column",
+    "score_column",
+    "settle",
+]
+
+UNSCORED = HIDDEN + "unscored"
+"""Why a row cannot be scored at all; null for a row that can."""
+
+_BREAKS = re.compile(r"[\r\n]+")
+
+
+def check_column(verifier: Verifier, check: CheckSpec) -> str:
+    """Output column of a check's score."""
+    return f"check/{verifier.id}/{check.id}"
+
+
+def score_column(verifier: Verifier) -> str:
+    """Output column of a verifier's score."""
+    return f"score/{verifier.id}"
+
+
+def reason_column(verifier: Verifier, check: CheckSpec) -> str:
+    """Hidden column of a check's reason: null where the score is 1."""
+    return f"{HIDDEN}reason/{verifier.id}/{check.id}"
+
+
+def error_column(verifier: Verifier, check: CheckSpec) -> str:
+    """Hidden column of a check's error: null where scoring went well."""
+    return f"{HIDDEN}error/{verifier.id}/{check.id}"
+
+
+# ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_line(said: str) -> str:
+    """Line breaks become a space: feedback has one line a check."""
+    return _BREAKS.sub(" ", said)
+
+
+def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
+    """A check's outcome after the rules that hold for every check.
+
+    An error is an error whichever way the check is turned; a negated check scores ``1 - score``.
+    """
+    said = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error))
+    if not spec.negate:
+        return said
+    if said.error is not None:
+        return Outcome(0.0, said.error, said.error)
+    score = 1.0 - said.score
+    return Outcome(score, one_line(_turned(spec)) if score < 1 else "")
+
+
+def _turned(spec: CheckSpec) -> str:
+    return f"must not hold: {spec.check.claim()}" if spec.check else ""
+
+
+def check_exprs(verifier: Verifier, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
+    """``settle`` as expressions.
+
+    Returns:
+        Two layers of named columns: score and error, then reason, which reads them.
+    """
+    scored = pl.col(UNSCORED).is_null()
+    raw = check.expr().cast(pl.Float64)
+    error = _one_line_expr(check.error_expr())
+    if check.graded or type(check) not in CHECKS:  # the built-in Boolean checks cannot give anything but 0 and 1
+        fits = raw.is_between(0.0, 1.0).fill_null(value=False)
+        error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(NO_SCORE))).otherwise(error)
+        raw = pl.when(fits).then(raw).otherwise(0.0)
+    score_name, error_name = check_column(verifier, spec), error_column(verifier, spec)
+    if spec.negate:
+        raw = pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
+    first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
+    if spec.negate:
+        reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
+    elif check.one_complaint:
+        reason = pl.lit(one_line(check.complaint()))
+    else:
+        reason = _one_line_expr(check.reason_expr())
+    if check.graded or type(check) not in CHECKS:
+        reason = pl.when(pl.col(error_name) == NO_SCORE).then(pl.lit(NO_SCORE)).otherwise(reason)
+    return first, [pl.when(pl.col(score_name) < 1.0).then(reason).alias(reason_column(verifier, spec))]
+
+
+def _one_line_expr(said: pl.Expr | None) -> pl.Expr:
+    return pl.lit(None, dtype=pl.String) if said is None else said.str.replace_all(_BREAKS.pattern, " ")
+
+
+# ── a verifier: the weighted mean ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """Weighted mean, added up from left to right; exactly 1.0 when every value is 1.0."""
+    return reduce(add, (w * v for w, v in zip(weights, values, strict=True))) / reduce(add, weights)
+
+
+def mean_expr(columns: Sequence[str], weights: Sequence[float]) -> pl.Expr:
+    """``mean`` as an expression over Float64 columns."""
+    total = reduce(add, (pl.lit(w) * pl.col(name) for w, name in zip(weights, columns, strict=True)))
+    # NOTE: dividing by a literal multiplies by its reciprocal, with another last bit; a column is truly divided by.
+    return total / (total * 0.0 + reduce(add, weights))
+
+
+def passes(verifier: Verifier, score: float, checks: Sequence[float]) -> bool:
+    """Whether a verifier passes, given its score and those of its runnable checks."""
+    required = (s == 1.0 for s, spec in zip(checks, verifier.runnable, strict=True) if spec.required)
+    return score >= verifier.pass_threshold and all(required)
+
+
+def passes_expr(verifier: Verifier) -> pl.Expr:
+    """``passes`` as an expression."""
+    required = (pl.col(check_column(verifier, spec)) == 1.0 for spec in verifier.runnable if spec.required)
+    return pl.all_horizontal(pl.col(score_column(verifier)) >= verifier.pass_threshold, *required)
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _label(verifiers: Sequence[Verifier], verifier: Verifier, spec: CheckSpec) -> str:
+    return f"{verifier.id}/{spec.id}: " if len(verifiers) > 1 else f"{spec.id}: "
+
+
+def lines(verifiers: Sequence[Verifier], said: Sequence[Sequence[str | None]]) -> str:
+    """One line for each check that has something to say, in spec order.
+
+    Args:
+        verifiers: All verifiers of the run.
+        said: For each verifier, for each of its checks, a reason or an error; empty when none.
+    """
+    return "\n".join(
+        _label(verifiers, verifier, spec) + words
+        for verifier, row in zip(verifiers, said, strict=True)
+        for spec, words in zip(verifier.checks, row, strict=True)
+        if words
+    )
+
+
+def lines_expr(verifiers: Sequence[Verifier], *, errors: bool) -> pl.Expr:
+    """``lines`` as an expression over the hidden reason or error columns; ``""`` when nobody has anything to say."""
+    name = error_column if errors else reason_column
+    said = []
+    for verifier in verifiers:
+        for spec in verifier.checks:
+            if spec.check is not None:
+                said.append(pl.lit(_label(verifiers, verifier, spec)) + pl.col(name(verifier, spec)))
+            elif not errors:
+                said.append(pl.lit(_label(verifiers, verifier, spec) + spec.note))
+    return pl.concat_str(said, separator="\n", ignore_nulls=True)

@@ -1,0 +1,41 @@
+"""A check whose spec gives a value it cannot use: it behaves as a check that raises on every row."""
+
+import polars as pl
+
+from assay.checks.base import Check, Outcome, Row, encodable
+
+__all__ = ["Broken"]
+
+
+class Broken(Check):
+    """Scores 0.0 on every row, negated or not, and says why in ``error`` and ``feedback``."""
+
+    type = "broken"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__()
+        self.problem = encodable(problem)
+
+    def row(self, row: Row) -> float:
+        del row
+        return 0.0
+
+    def expr(self) -> pl.Expr:
+        return pl.lit(value=False)
+
+    def complaint(self) -> str:
+        return self.problem
+
+    def error(self, row: Row) -> str | None:
+        del row
+        return self.problem
+
+    def error_expr(self) -> pl.Expr:
+        return pl.lit(self.problem)
+
+    def explain(self) -> str:
+        return f"never runs: {self.problem}"
+
+    def outcome(self, row: Row) -> Outcome:
+        del row
+        return Outcome(0.0, self.problem, self.problem)

@@ -1,0 +1,64 @@
+"""Check on what a task expects its answer to mention."""
+
+import polars as pl
+
+from assay.checks.base import Check, Example, Row
+from assay.lanes.base import Lane
+from assay.lanes.expectation_columns import EXPECTATIONS
+from assay.lanes.expectations import JOINT, METADATA, grade
+
+__all__ = ["TaskExpectations"]
+
+
+class TaskExpectations(Check):
+    """The share of the task's ``metadata.expectations`` that the output meets; 1.0 when there are none.
+
+    ``mustMention`` entries fail when none of their phrases occurs, ``mustNotMention`` entries when any does
+    (case-insensitive substrings). An entry without a usable phrase fails and fills ``error``.
+    """
+
+    type = "task_expectations"
+    graded = True
+    reads = (METADATA,)
+    joint = JOINT
+    examples = (
+        Example(
+            "You get your Money Back.",
+            1.0,
+            metadata={"expectations": {"mustMention": [{"anyOf": ["refund", "money back"]}]}},
+        ),
+        Example(
+            "Here is a gift card.",
+            0.5,
+            metadata={"expectations": {"mustMention": [{"text": "card"}], "mustNotMention": [{"text": "gift"}]}},
+        ),
+        Example("anything", 1.0),
+        Example("anything", 0.0, metadata={"expectations": [{"anyOf": []}]}),
+    )
+
+    def row(self, row: Row) -> float:
+        return grade(row[METADATA], row["completion"]).score
+
+    def expr(self) -> pl.Expr:
+        return EXPECTATIONS.col.struct.field("score")
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (EXPECTATIONS,)
+
+    def claim(self) -> str:
+        return "meets the task's expectations"
+
+    def reason(self, row: Row) -> str:
+        return grade(row[METADATA], row["completion"]).reason
+
+    def reason_expr(self) -> pl.Expr:
+        return EXPECTATIONS.col.struct.field("reason")
+
+    def error(self, row: Row) -> str | None:
+        return grade(row[METADATA], row["completion"]).error
+
+    def error_expr(self) -> pl.Expr:
+        return EXPECTATIONS.col.struct.field("error")
+
+    def explain(self) -> str:
+        return "columns: one column-to-column search over all phrases of a batch; JSON text is parsed once a distinct value"

@@ -1,0 +1,145 @@
+"""Checks on output that should be JSON: json_valid, json_keys, expected_output_schema."""
+
+from typing import ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.lanes.base import Lane, text
+from assay.lanes.jsontext import JSON_VALID, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
+from assay.lanes.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
+from assay.lanes.words import strip_expr
+
+__all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
+
+_EMPTY = "the output is empty, not JSON"
+_FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
+_INVALID = "the output is not valid JSON"
+_COLUMNS = "columns: the engine's JSON parser; Python's for what it refuses and CPython may accept"
+
+
+class JsonValid(Check):
+    """``json.loads(output)`` succeeds, by CPython's rules; nesting deeper than 500 is refused.
+
+    NaN, Infinity, 1e999, duplicate keys and lone surrogates are accepted; a BOM, code fences, text around the JSON and
+    integers past CPython's digit limit are not.
+    """
+
+    type = "json_valid"
+    examples = (
+        Example('{"a": [1, 2, NaN]}', 1.0),
+        Example('```json\n{"a": 1}\n```', 0.0),
+        Example("{'a': 1}", 0.0),
+        Example("", 0.0),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(is_json(row["completion"]))
+
+    def expr(self) -> pl.Expr:
+        return JSON_VALID.col
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (JSON_VALID,)
+
+    def claim(self) -> str:
+        return "is valid JSON"
+
+    def reason(self, row: Row) -> str:
+        trimmed = row["completion"].strip()
+        return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
+
+    def reason_expr(self) -> pl.Expr:
+        trimmed = strip_expr(pl.when(JSON_VALID.col.not_()).then(text()))
+        fenced = pl.when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
+        return pl.when(trimmed == "").then(pl.lit(_EMPTY)).otherwise(fenced.otherwise(pl.lit(_INVALID)))
+
+    def explain(self) -> str:
+        return _COLUMNS
+
+
+class KeysParams(Params):
+    """Keys of a JSON object."""
+
+    spellings: ClassVar = {"keys": "required_keys"}
+
+    required_keys: list[str] = Field(description="Keys that must be there; a null value counts as present.")
+
+
+class JsonKeys(Check):
+    """The output is a JSON object that has every key; all or nothing."""
+
+    type = "json_keys"
+    Params = KeysParams
+    params: KeysParams
+    examples = (
+        Example('{"urgency": "high", "sentiment": null}', 1.0, {"requiredKeys": ["urgency", "sentiment"]}),
+        Example('{"urgency": "high"}', 0.0, {"keys": ["urgency", "sentiment"]}),
+        Example('["urgency"]', 0.0, {"keys": ["urgency"]}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(missing_keys(row["completion"], self.params.required_keys) == "")
+
+    def expr(self) -> pl.Expr:
+        return pl.when(text().is_not_null()).then(self._lane().col.is_null())
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def claim(self) -> str:
+        return f"is a JSON object with the keys {', '.join(self.params.required_keys)}"
+
+    def reason(self, row: Row) -> str:
+        return missing_keys(row["completion"], self.params.required_keys)
+
+    def reason_expr(self) -> pl.Expr:
+        return self._lane().col
+
+    def explain(self) -> str:
+        return _COLUMNS
+
+    def _lane(self) -> Lane:
+        keys = tuple(self.params.required_keys)
+        return Lane(f"json-keys:{keys!r}", lambda _: missing_keys_expr(keys), after=(OBJECT_TEXT,))
+
+
+class ExpectedOutputSchema(Check):
+    """As json_keys, with the keys of the task's ``expected_output_schema``.
+
+    The keys are the schema's ``required``, else the keys of its ``properties``, else its own. A row without a schema scores
+    0.0 and fills ``error``.
+    """
+
+    type = "expected_output_schema"
+    reads = (OUTPUT_SCHEMA,)
+    examples = (
+        Example('{"city": "Oslo"}', 1.0, expected_output_schema={"required": ["city"]}),
+        Example('{"town": "Oslo"}', 0.0, expected_output_schema={"required": ["city"]}),
+        Example('{"city": "Oslo"}', 0.0),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(missing_keys(row["completion"], schema_keys(row[OUTPUT_SCHEMA])) == "")
+
+    def expr(self) -> pl.Expr:
+        return pl.when(text().is_not_null()).then(SCHEMA_RESULT.col.struct.field("reason").is_null())
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (SCHEMA_RESULT,)
+
+    def claim(self) -> str:
+        return "has the keys of the expected output schema"
+
+    def reason(self, row: Row) -> str:
+        return missing_keys(row["completion"], schema_keys(row[OUTPUT_SCHEMA]))
+
+    def reason_expr(self) -> pl.Expr:
+        return SCHEMA_RESULT.col.struct.field("reason")
+
+    def error_expr(self) -> pl.Expr:
+        return SCHEMA_RESULT.col.struct.field("error")
+
+    def explain(self) -> str:
+        return "columns, one pass for each frequent key list of a batch; Python for the rest of the objects"

@@ -1,0 +1,73 @@
+"""Checks on the length of the untrimmed output, in Unicode code points."""
+
+import math
+from typing import ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.lanes.base import text
+
+__all__ = ["MaxLength", "MinLength"]
+
+_LONGEST = 2**62
+"""No text is longer, and it fits the engine's integers."""
+
+
+class LengthParams(Params):
+    """A length."""
+
+    spellings: ClassVar = {}
+
+    value: int | float = Field(ge=0, allow_inf_nan=False, description="Code points, inclusive, at least 0.")
+
+
+class MinLength(Check):
+    """The output has at least ``value`` characters."""
+
+    type = "min_length"
+    Params = LengthParams
+    params: LengthParams
+    examples = (
+        Example("four", 1.0, {"value": 4}),
+        Example("four", 0.0, {"value": 5}),
+        Example("é👍🏽", 1.0, {"value": 3}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(len(row["completion"]) >= self.params.value)
+
+    def expr(self) -> pl.Expr:
+        return text().str.len_chars().cast(pl.Int64) >= min(math.ceil(self.params.value), _LONGEST)
+
+    def claim(self) -> str:
+        return f"has at least {self.params.value} characters"
+
+    def complaint(self) -> str:
+        return f"has fewer than {self.params.value} characters"
+
+
+class MaxLength(Check):
+    """The output has at most ``value`` characters."""
+
+    type = "max_length"
+    Params = LengthParams
+    params: LengthParams
+    examples = (
+        Example("four", 1.0, {"value": 4}),
+        Example("four ", 0.0, {"value": 4}),
+        Example("", 1.0, {"value": 0}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(len(row["completion"]) <= self.params.value)
+
+    def expr(self) -> pl.Expr:
+        return text().str.len_chars().cast(pl.Int64) <= min(math.floor(self.params.value), _LONGEST)
+
+    def claim(self) -> str:
+        return f"has at most {self.params.value} characters"
+
+    def complaint(self) -> str:
+        return f"has more than {self.params.value} characters"

@@ -1,0 +1,52 @@
+"""Check on a regular expression."""
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from assay.checks.base import Check, Example, Params, Row, quoted
+from assay.lanes.base import text
+from assay.lanes.pattern import compile_pattern, route, search, search_expr
+
+__all__ = ["Regex"]
+
+
+class RegexParams(Params):
+    """A pattern."""
+
+    pattern: str = Field(description="A Python regular expression; flags are written inline, as in `(?i)`.")
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, pattern: str) -> str:
+        compile_pattern(pattern)
+        return pattern
+
+
+class Regex(Check):
+    r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts."""
+
+    type = "regex"
+    Params = RegexParams
+    params: RegexParams
+    examples = (
+        Example("Order #4412 shipped", 1.0, {"pattern": r"#\d{4}\b"}),
+        Example("order", 0.0, {"pattern": "Order"}),
+        Example("order", 1.0, {"pattern": "(?i)Order"}),
+        Example("done\n", 1.0, {"pattern": "done$"}),
+        Example("abab", 1.0, {"pattern": r"(ab)\1"}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(search(self.params.pattern, row["completion"]))
+
+    def expr(self) -> pl.Expr:
+        return search_expr(self.params.pattern, text())
+
+    def claim(self) -> str:
+        return f"matches the pattern {quoted(self.params.pattern)}"
+
+    def complaint(self) -> str:
+        return f"does not match the pattern {quoted(self.params.pattern)}"
+
+    def explain(self) -> str:
+        return route(self.params.pattern).why

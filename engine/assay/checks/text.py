@@ -1,0 +1,120 @@
+"""Checks on what the text says: contains, not_contains, equals."""
+
+from typing import ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.base import Check, Example, Params, Row, quoted
+from assay.lanes.base import Lane, text
+from assay.lanes.words import LOWER, lower, strip_expr
+
+__all__ = ["Contains", "Equals", "NotContains"]
+
+
+class PhraseParams(Params):
+    """A phrase and how to compare it."""
+
+    spellings: ClassVar = {"text": "value"}
+
+    value: str = Field(description="The phrase.")
+    case_sensitive: bool = Field(default=False, description="Compare as written; else `str.lower()` on both sides.")
+
+
+class _PhraseCheck(Check):
+    """What the checks of this family share: the phrase, and the side of the text it is compared to."""
+
+    Params = PhraseParams
+    params: PhraseParams
+
+    @property
+    def phrase(self) -> str:
+        return self.params.value if self.params.case_sensitive else lower(self.params.value)
+
+    def seen(self, row: Row) -> str:
+        completion: str = row["completion"]
+        return completion if self.params.case_sensitive else lower(completion)
+
+    def seen_expr(self) -> pl.Expr:
+        return text() if self.params.case_sensitive else LOWER.col
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return () if self.params.case_sensitive else (LOWER,)
+
+    def explain(self) -> str:
+        if self.params.case_sensitive:
+            return "columns: literal search"
+        return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
+
+
+class Contains(_PhraseCheck):
+    """The output contains the phrase; an empty phrase is contained in everything."""
+
+    type = "contains"
+    aliases = ("must_contain",)
+    examples = (
+        Example("We will REFUND you.", 1.0, {"value": "refund"}),
+        Example("We will REFUND you.", 0.0, {"value": "refund", "caseSensitive": True}),
+        Example("", 1.0, {"value": ""}),
+        Example("ΟΔΟΣ", 1.0, {"value": "οδος"}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(self.phrase in self.seen(row))
+
+    def expr(self) -> pl.Expr:
+        return self.seen_expr().str.contains(pl.lit(self.phrase), literal=True)
+
+    def claim(self) -> str:
+        return f"contains {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"does not contain {quoted(self.params.value)}"
+
+
+class NotContains(_PhraseCheck):
+    """The output does not contain the phrase; an empty phrase is contained in everything."""
+
+    type = "not_contains"
+    aliases = ("must_not_contain",)
+    examples = (
+        Example("Take a gift card.", 0.0, {"value": "Gift Card"}),
+        Example("Take a refund.", 1.0, {"text": "gift card"}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(self.phrase not in self.seen(row))
+
+    def expr(self) -> pl.Expr:
+        return self.seen_expr().str.contains(pl.lit(self.phrase), literal=True).not_()
+
+    def claim(self) -> str:
+        return f"does not contain {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"contains {quoted(self.params.value)}"
+
+
+class Equals(_PhraseCheck):
+    """The trimmed output equals the trimmed value; trimming is Python's ``str.strip()``."""
+
+    type = "equals"
+    aliases = ("exact_match",)
+    examples = (
+        Example("  Paris\n", 1.0, {"value": "paris"}),
+        Example("Paris.", 0.0, {"value": "paris"}),
+        Example("Paris", 0.0, {"value": "paris", "caseSensitive": True}),
+        Example("\x1cParis\x85", 1.0, {"value": "Paris"}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(self.seen(row).strip() == self.phrase.strip())
+
+    def expr(self) -> pl.Expr:
+        return strip_expr(self.seen_expr()) == pl.lit(self.phrase.strip())
+
+    def claim(self) -> str:
+        return f"equals {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"does not equal {quoted(self.params.value)}"

@@ -1,0 +1,284 @@
+"""The command line: ``assay score | check | explain | checks | schema``.
+
+Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
+the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from assay._version import __version__
+from assay.errors import AssayError, AssayWarning, SpecError, UsageError
+from assay.listing import as_json, as_markdown
+from assay.rollouts import Rollouts, scan
+from assay.run import score_file
+from assay.schema import json_schema
+from assay.score import prepare
+from assay.spec import Verifier, load_verifier, load_verifiers
+from assay.terminal import plain, print_error, print_explanation, print_listing, print_summary
+from assay.testing import assert_plan_conforms, hostile_texts
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Score millions of LLM rollouts in one pass.",
+)
+
+_SAMPLES = 200
+"""Rows of the dry run of ``assay check``."""
+
+
+def _to_stderr() -> Console:
+    return Console(stderr=True)
+
+
+def _to_stdout() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    """Turn what may go wrong into a message and an exit code."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AssayWarning)  # the summary says the same
+                function(*args, **kwargs)
+        except AssayError as wrong:
+            print_error(_to_stderr(), wrong)
+            raise typer.Exit(wrong.exit_code) from None
+        except KeyboardInterrupt:
+            _to_stderr().print("interrupted; nothing was written")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # whoever read the pipe has had enough; keep the interpreter from flushing into it again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except (pl.exceptions.PanicException, MemoryError) as wrong:
+            _to_stderr().print(f"internal error: {type(wrong).__name__}: {plain(str(wrong))}", markup=False)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+def _version(*, value: bool) -> None:
+    if value:
+        typer.echo(f"assay {__version__} (polars {pl.__version__})")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda value: _version(value=value), is_eager=True, help="Print the versions."
+        ),
+    ] = False,
+) -> None:
+    del version
+
+
+@app.command()
+@_command
+def score(
+    rollouts: Annotated[
+        list[str], typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder; - for JSONL on stdin.")
+    ],
+    *,
+    spec: Annotated[list[str], typer.Option("--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated.")],
+    tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; - for JSONL on stdout.")
+    ] = None,
+    mapping: Annotated[
+        list[str] | None, typer.Option("--map", help="NAME=COLUMN: read COLUMN as NAME; may be repeated.")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Input columns to pass through, separated by commas.")] = None,
+    details: Annotated[bool, typer.Option("--details/--no-details", help="Columns for verifiers and checks.")] = True,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse unknown check types and broken checks.")] = False,
+    limit: Annotated[int | None, typer.Option(min=0, help="Score the first rows only.")] = None,
+    max_errors: Annotated[str | None, typer.Option(help="Stop above so many rows with errors: N or P%.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
+    raw_csv: Annotated[
+        bool, typer.Option("--raw-csv", help="Leave CSV cells that a spreadsheet would run as they are.")
+    ] = False,
+    as_data: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
+    ] = False,
+) -> None:
+    """Score rollouts with one or more verifiers."""
+    with _progress() as progress:
+        summary = score_file(
+            rollouts,
+            spec,
+            out,
+            tasks=tasks,
+            mapping=_mapping(mapping or []),
+            keep=None if keep is None else [name for group in keep for name in group.split(",") if name],
+            details=details,
+            strict=strict,
+            limit=limit,
+            max_errors=max_errors,
+            overwrite=overwrite,
+            raw_csv=raw_csv,
+            command=shlex.join(["assay", *sys.argv[1:]]),
+            progress=progress,
+        )
+    if as_data:
+        typer.echo(json.dumps(summary.as_json()), err=out == "-")
+    else:
+        print_summary(_to_stderr(), summary)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
+    """A progress bar, where standard error is a terminal."""
+    console = _to_stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("scoring"), BarColumn(), TextColumn("{task.completed:,.0f} rows"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("scoring", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _mapping(given: list[str]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, equals, column = one.partition("=")
+        if not (name and equals and column):
+            raise UsageError(f"--map {one}: expected NAME=COLUMN.", "For example --map completion=response")
+        found[name] = column
+    return found
+
+
+@app.command()
+@_command
+def check(
+    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    *,
+    rollouts: Annotated[
+        str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Unknown check types are errors too.")] = False,
+) -> None:
+    """Validate verifiers, list every problem, and try them on sample rows."""
+    console = _to_stderr()
+    refused = False
+    loaded: list[Verifier] = []
+    for path in specs:
+        try:
+            verifier = load_verifier(path, strict=strict)
+        except SpecError as wrong:
+            print_error(console, wrong)
+            refused = True
+            continue
+        loaded.append(verifier)
+        broken = [f"{one.id}: {one.broken}" for one in verifier.checks if one.broken]
+        for said in broken:
+            console.print(f"error: {plain(path)}: {plain(said)}", markup=False, highlight=False, soft_wrap=True)
+        for one in verifier.checks:
+            if one.note:
+                console.print(
+                    f"warning: {plain(path)}: {plain(one.id)}: {plain(one.note)}",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
+        refused = refused or bool(broken)
+        if not broken:
+            console.print(
+                f"ok: {plain(path)}: {_dry_run(verifier, rollouts)}", markup=False, highlight=False, soft_wrap=True
+            )
+    if loaded:
+        load_verifiers(loaded)
+    if refused:
+        raise typer.Exit(2)
+
+
+def _dry_run(verifier: Verifier, rollouts: str | None) -> str:
+    """Score sample rows both ways."""
+    nothing = {"metadata": None, "expected_output_schema": None}
+    rows: list[dict[str, Any]] = [{"completion": text, **nothing} for text in hostile_texts(_SAMPLES)]
+    assert_plan_conforms([verifier], rows)
+    said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
+    if rollouts is None:
+        return said
+    source, plan = prepare(Rollouts(scan(rollouts).head(_SAMPLES), ()), (verifier,))
+    rewards = plan.score(source.frame)["reward"]
+    scored = len(rewards) - rewards.null_count()
+    shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    return f"{said}; the first {len(rewards)} of {rollouts} have a mean reward of {shown}"
+
+
+@app.command()
+@_command
+def explain(
+    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    *,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
+) -> None:
+    """Show what each check compiles to, which engine answers and why."""
+    loaded = load_verifiers([Path(one) for one in specs])
+    if as_data:
+        typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
+        return
+    for verifier in loaded:
+        print_explanation(_to_stdout(), verifier)
+
+
+def _explained(verifier: Verifier) -> dict[str, Any]:
+    checks = [
+        {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
+        for one in verifier.checks
+    ]
+    return {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+
+
+@app.command()
+@_command
+def checks(
+    *,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the README.")] = False,
+) -> None:
+    """List the check types with their params."""
+    if markdown:
+        typer.echo(as_markdown(), nl=False)
+    elif as_data:
+        typer.echo(json.dumps(as_json()))
+    else:
+        print_listing(_to_stdout(), as_json())
+
+
+@app.command()
+@_command
+def schema() -> None:
+    """Print the JSON Schema (draft-07) of a verifier file."""
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def main() -> None:
+    """Entry point of the ``assay`` command."""
+    app()

@@ -1,0 +1,293 @@
+"""Verifiers and a schema become a plan: named expressions, evaluated in one pass, that give every output column.
+
+All problems with the columns are found here, before a row is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay.aggregate import (
+    UNSCORED,
+    check_column,
+    check_exprs,
+    error_column,
+    lines_expr,
+    mean_expr,
+    passes_expr,
+    reason_column,
+    score_column,
+)
+from assay.checks import CHECKS
+from assay.checks.base import Check
+from assay.errors import ColumnsError, SpecError, did_you_mean
+from assay.lanes.base import HIDDEN, TEXT, layers
+from assay.lanes.messages import completion_text_expr
+from assay.rows import STRUCTURED
+from assay.spec import CheckSpec, Verifier, VerifierSource, load_verifiers
+
+__all__ = ["COMPLETION", "NULL_COMPLETION", "TASK_FOUND", "Plan", "compile", "needed_columns", "no_task"]
+
+COMPLETION = "completion"
+TASK_ID = "task_id"
+TASK_FOUND = HIDDEN + "task"
+"""Present when tasks were joined: true where the row's task was found."""
+
+NULL_COMPLETION = "the completion is null"
+_NO_TASK = ("task_id ", " is not in the task table")
+_LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
+"""What other tools call the completion."""
+
+
+def no_task(task_id: object) -> str:
+    """Why a rollout without its task is unscored."""
+    return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
+
+
+def needed_columns(verifiers: Sequence[Verifier]) -> dict[str, list[str]]:
+    """Columns that the checks read, each with the checks that read it."""
+    needed: dict[str, list[str]] = {COMPLETION: []}
+    for verifier in verifiers:
+        for spec in verifier.runnable:
+            for name in spec.check.reads if spec.check else ():
+                needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
+    return needed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Verifiers compiled for one schema. It pickles, hashes, and works in any process.
+
+    Attributes:
+        verifiers: What is scored, in order.
+        schema: The columns of the rollouts and their types.
+        keep: Input columns to pass through; None for all that no check reads.
+        details: Whether the columns of verifiers and checks are part of the output.
+    """
+
+    verifiers: tuple[Verifier, ...]
+    schema: tuple[tuple[str, Any], ...]
+    keep: tuple[str, ...] | None = None
+    details: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_columns()
+        self._check_expressions()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Plan, (self.verifiers, self.schema, self.keep, self.details)
+
+    # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def checks(self) -> list[tuple[Verifier, CheckSpec, Check]]:
+        """The checks that run, in order."""
+        return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
+
+    @cached_property
+    def passed_through(self) -> dict[str, str]:
+        """Input columns of the output: the name they have there, and the name they came with.
+
+        A column that has the name of one of the results keeps its values as ``prior_<name>``.
+        """
+        names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
+        kept = [n for n in names if n not in needed_columns(self.verifiers)] if self.keep is None else list(self.keep)
+        taken = {*self.results, *kept}
+        out: dict[str, str] = {}
+        for name in kept:
+            shown = name
+            while shown in self.results or (shown != name and shown in taken):
+                shown = f"prior_{shown}"
+            out[shown] = name
+            taken.add(shown)
+        return out
+
+    @cached_property
+    def results(self) -> tuple[str, ...]:
+        """Columns that the plan adds."""
+        scores = [score_column(verifier) for verifier in self.verifiers] if self.details else []
+        checks = [check_column(verifier, spec) for verifier, spec, _ in self.checks] if self.details else []
+        return ("reward", "passed", "feedback", "error", *scores, *checks)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the output, in order."""
+        return (*self.passed_through, *self.results)
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """Columns that a summary reads besides the results; not part of the output."""
+        every = (
+            (check_column(verifier, spec), reason_column(verifier, spec), error_column(verifier, spec))
+            for verifier, spec, _ in self.checks
+        )
+        return (*(name for group in every for name in group), *(score_column(v) for v in self.verifiers), UNSCORED)
+
+    # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
+        """The output as a lazy frame: one row for each rollout, in order.
+
+        Args:
+            rollouts: A frame with this plan's schema.
+            watched: Add the columns that a summary reads.
+        """
+        frame = rollouts
+        for layer in self._layers:
+            frame = frame.with_columns(layer)
+        kept = [pl.col(name).alias(shown) for shown, name in self.passed_through.items()]
+        more = [name for name in self.watched if watched and name not in self.results]
+        return frame.select(*kept, *self.results, *more)
+
+    def score(self, rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+        """Score a frame that has this plan's schema.
+
+        Returns:
+            One row for each rollout, in order, with ``columns``.
+        """
+        return self.lazy(rollouts.lazy()).collect()
+
+    @cached_property
+    def _layers(self) -> list[list[pl.Expr]]:
+        schema = pl.Schema(self.schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION])
+        lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
+        pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
+        # NOTE: parts a check reads may hold the completion column itself, so the text has a column of its own
+        return [
+            [text.alias(TEXT)],
+            [self._unscored(schema).alias(UNSCORED)],
+            *layers(lanes, schema),
+            [expr for first, _ in pairs for expr in first],
+            [expr for _, second in pairs for expr in second],
+            [
+                mean_expr([check_column(v, spec) for spec in v.runnable], [spec.weight for spec in v.runnable]).alias(
+                    score_column(v)
+                )
+                for v in self.verifiers
+            ],
+            self._verdict(),
+        ]
+
+    def _verdict(self) -> list[pl.Expr]:
+        scored = pl.col(UNSCORED).is_null()
+        scores = [score_column(verifier) for verifier in self.verifiers]
+        passed = pl.all_horizontal(passes_expr(verifier) for verifier in self.verifiers)
+        errors = lines_expr(self.verifiers, errors=True)
+        return [
+            mean_expr(scores, [1.0] * len(scores)).alias("reward"),
+            pl.when(scored).then(passed).alias("passed"),
+            pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias("feedback"),
+            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors)).alias("error"),
+        ]
+
+    def _unscored(self, schema: pl.Schema) -> pl.Expr:
+        why: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        if TASK_FOUND in schema:
+            ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
+            said = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
+            why = pl.when(pl.col(TASK_FOUND).is_null()).then(said).otherwise(why)
+        return why
+
+    # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
+
+    def _check_columns(self) -> None:
+        schema = pl.Schema(self.schema)
+        missing = [
+            f"  {name}: read by {', '.join(by) or 'every check'}"
+            for name, by in needed_columns(self.verifiers).items()
+            if name not in schema
+        ]
+        there = [name for name in schema if not name.startswith(HIDDEN)]
+        if missing:
+            raise ColumnsError(
+                f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n"
+                + "\n".join(missing)
+                + f"\nThere are: {', '.join(there) or 'none'}.",
+                _likely([name for name in needed_columns(self.verifiers) if name not in schema], there),
+            )
+        completion_text_expr(COMPLETION, schema[COMPLETION])
+        for name in needed_columns(self.verifiers):
+            if (
+                name != COMPLETION
+                and name in STRUCTURED
+                and not isinstance(schema[name], pl.Struct | pl.String | pl.Null)
+            ):
+                raise ColumnsError(
+                    f"`{name}` has type {schema[name]}; it must be a struct or JSON text.",
+                    f"Read by {', '.join(needed_columns(self.verifiers)[name])}.",
+                )
+        for name in self.keep or ():
+            if name not in there:
+                raise ColumnsError(
+                    f"--keep names `{name}`, which the rollouts lack.",
+                    did_you_mean(name, there) or f"There are: {', '.join(there)}.",
+                )
+
+    def _check_expressions(self) -> None:
+        """Find a user's check whose expression cannot run, by its type alone."""
+        schema = pl.Schema(self.schema)
+        for verifier, spec, check in self.checks:
+            if type(check) in CHECKS:
+                continue
+            frame = pl.LazyFrame(schema=schema).with_columns(
+                completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
+            )
+            for layer in layers(check.lanes(), schema):
+                frame = frame.with_columns(layer)
+            try:
+                dtype = frame.select(score=check.expr()).collect_schema()["score"]
+            except PolarsError as wrong:
+                raise SpecError(
+                    f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} cannot run: {wrong}"
+                ) from None
+            if not (dtype == pl.Boolean or (check.graded and dtype.is_numeric())):
+                wanted = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
+                raise SpecError(
+                    f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
+                )
+
+
+def _likely(missing: Sequence[str], there: Sequence[str]) -> str:
+    for name in missing:
+        by_lower = {one.lower(): one for one in there}
+        known = next((by_lower[one] for one in _LIKELY if one in by_lower), None) if name == COMPLETION else None
+        guess = f"Did you mean `{known}`?" if known else did_you_mean(name, there)
+        if guess:
+            return f"{guess} Rename it with --map {name}={guess.split('`')[1]}."
+    hint = "Rename a column with --map NAME=COLUMN"
+    return f"{hint}." if COMPLETION in missing else f"{hint}, or join a task table with --tasks."
+
+
+def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)
+    verifiers: VerifierSource | Sequence[VerifierSource],
+    schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
+    *,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+) -> Plan:
+    """Compile verifiers into a plan for rollouts of one schema.
+
+    Args:
+        verifiers: One verifier or several: objects, paths or mappings.
+        schema: The rollouts' columns and types, or a frame that has them; by default every column the checks read, as text.
+        keep: Input columns to pass through; by default all that no check reads.
+        details: Whether the output has the columns of verifiers and checks.
+
+    Returns:
+        A plan, to be used with ``plan.score(frame)`` or ``plan.lazy(frame)``.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        ColumnsError: Columns are missing or have a type that cannot be read.
+    """
+    loaded = load_verifiers(verifiers)
+    if schema is None:
+        schema = dict.fromkeys(needed_columns(loaded), pl.String)
+    elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
+        schema = schema.collect_schema()
+    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), details)

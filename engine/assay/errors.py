@@ -1,0 +1,104 @@
+"""Every error Assay raises on purpose: a fact, a blank line, a hint.
+
+AssayError                 exit 1   (never raised itself)
+├── SpecError              exit 2   a verifier file or dict that cannot be used; carries every problem found
+├── InputError             exit 2   rollouts or tasks that cannot be read
+│   └── ColumnsError       exit 2   columns that are missing or have the wrong type; carries every problem found
+├── UsageError             exit 2   an option or an output path that cannot be used
+├── OutputError            exit 1   the result could not be written (disk full, read-only …)
+└── TooManyErrors          exit 3   more rows with scoring errors than allowed
+
+AssayWarning               a run goes on, but its owner should know (a broken check, a skipped one)
+"""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+__all__ = [
+    "AssayError",
+    "AssayWarning",
+    "ColumnsError",
+    "InputError",
+    "OutputError",
+    "SpecError",
+    "TooManyErrors",
+    "UsageError",
+    "did_you_mean",
+]
+
+
+class AssayWarning(UserWarning):
+    """The run goes on, but its owner should know."""
+
+
+class AssayError(Exception):
+    """Base of all errors meant for a person.
+
+    Args:
+        fact: What is wrong and where.
+        hint: What to do about it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, fact: str, hint: str = "") -> None:
+        super().__init__(fact, hint)
+        self.fact = fact
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.fact}\n\n{self.hint}" if self.hint else self.fact
+
+
+class SpecError(AssayError):
+    """A verifier that cannot be used; ``problems`` lists all of them."""
+
+    exit_code = 2
+
+    def __init__(self, fact: str, hint: str = "", problems: Sequence[str] = ()) -> None:
+        super().__init__(fact, hint)
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.fact, self.hint, self.problems)
+
+
+class InputError(AssayError):
+    """Rollouts or tasks that cannot be read."""
+
+    exit_code = 2
+
+
+class ColumnsError(InputError):
+    """Columns that are missing or of a type no check can read."""
+
+
+class UsageError(AssayError):
+    """An option or a path that cannot be used as given."""
+
+    exit_code = 2
+
+
+class OutputError(AssayError):
+    """The result could not be written; what was there before is untouched."""
+
+
+class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "raise TooManyErrors")
+    """More rows with scoring errors than the run allows."""
+
+    exit_code = 3
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A question naming the closest choice, or ``""`` when nothing is close.
+
+    Args:
+        word: What was written.
+        choices: What could have been meant.
+
+    Returns:
+        ``"Did you mean `value`?"`` or an empty string.
+    """
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return f"Did you mean `{by_lower[close[0]]}`?" if close else ""

@@ -1,0 +1,114 @@
+"""What every lane is made of: a named hidden column, and a way to run Python on the few rows that need it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "rowwise", "text"]
+
+HIDDEN = "__assay/"
+"""Prefix of every column the engine adds for itself; none of them leaves it."""
+
+TEXT = HIDDEN + "text"
+
+
+def text() -> pl.Expr:
+    """The completion's text: String, null where the completion is null."""
+    return pl.col(TEXT)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One shared intermediate column: whatever several checks need is computed once a row.
+
+    Two lanes of one name are the same lane.
+
+    Attributes:
+        name: Unique name; the column is ``HIDDEN + name``.
+        build: Makes the expression, given the dtypes of the input columns.
+        after: Lanes whose columns the expression reads.
+    """
+
+    name: str
+    build: Callable[[pl.Schema], pl.Expr] = field(compare=False)
+    after: tuple["Lane", ...] = field(default=(), compare=False)
+
+    @property
+    def column(self) -> str:
+        """Name of the hidden column."""
+        return HIDDEN + self.name
+
+    @property
+    def col(self) -> pl.Expr:
+        """The column, to be read by a check's expression."""
+        return pl.col(self.column)
+
+    @property
+    def depth(self) -> int:
+        """0 when it reads inputs and text only, else one more than the deepest lane it reads."""
+        return 1 + max((lane.depth for lane in self.after), default=-1)
+
+
+def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
+    """Order lanes so that each is computed once, after what it reads.
+
+    Args:
+        lanes: The lanes that the checks ask for; those they depend on are found here.
+        schema: Input columns and their dtypes.
+
+    Returns:
+        One list of named expressions a layer, for one ``with_columns`` each.
+    """
+    known: dict[str, Lane] = {}
+    queue = list(lanes)
+    while queue:
+        lane = queue.pop()
+        known.setdefault(lane.name, lane)
+        queue.extend(lane.after)
+    depths = sorted({lane.depth for lane in known.values()})
+    return [
+        [known[name].build(schema).alias(known[name].column) for name in sorted(known) if known[name].depth == depth]
+        for depth in depths
+    ]
+
+
+def rowwise(
+    values: pl.Expr,
+    function: Callable[[Any], object],
+    dtype: pl.DataType | type[pl.DataType],
+    *,
+    distinct: bool = False,
+) -> pl.Expr:
+    """Run a Python function on each non-null value; nulls stay null and cost nothing.
+
+    Args:
+        values: The column; mask to null the rows that need no Python.
+        function: From one value to one value of ``dtype``; it must not raise.
+        dtype: Type of the result.
+        distinct: Run once for each distinct value of a batch; worth it where values repeat.
+
+    Returns:
+        An elementwise expression of ``dtype``.
+    """
+
+    def run(series: pl.Series) -> pl.Series:
+        if series.null_count() == len(series):
+            return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
+        asked = series.drop_nulls()
+        if distinct:
+            asked = asked.unique(maintain_order=True)
+        found = pl.Series([function(value) for value in asked.to_list()], dtype=dtype)
+        return found.gather(_positions(series, asked if distinct else None)).alias(series.name)
+
+    return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
+
+
+def _positions(series: pl.Series, distinct: pl.Series | None) -> pl.Series:
+    """For each row, where its value stands among the asked ones; null for a null."""
+    if distinct is not None:
+        table = pl.DataFrame({"value": distinct, "at": pl.int_range(len(distinct), dtype=pl.UInt32, eager=True)})
+        return series.to_frame("value").join(table, on="value", how="left", maintain_order="left")["at"]
+    present = series.is_not_null()
+    return pl.select(pl.when(present).then(present.cast(pl.UInt32).cum_sum() - 1)).to_series()

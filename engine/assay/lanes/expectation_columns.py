@@ -1,0 +1,237 @@
+"""``expectations.grade`` as an expression.
+
+It flattens the entries of a whole batch, looks every phrase up in its row's text with one column-to-column search, and adds
+the answers up by row: one pass, whatever the number of distinct tasks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from assay.lanes.base import Lane, text
+from assay.lanes.expectations import (
+    ANY_OF,
+    FORBID,
+    JOINT,
+    MENTION,
+    METADATA,
+    NO_EXPECTATIONS,
+    NO_PHRASE,
+    SIDES,
+    read_expectations,
+)
+from assay.lanes.words import LOWER, lower_expr
+
+__all__ = ["EXPECTATIONS"]
+
+_GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
+_ENTRY = pl.Struct({"where": pl.String, "forbid": pl.Boolean, "phrases": pl.List(pl.String), "message": pl.String})
+
+
+def _expectations_expr(schema: pl.Schema) -> pl.Expr:
+    # a metadata column that is not there is refused before this, unless the rows are there to be explained only
+    metadata = pl.col(METADATA) if METADATA in schema else pl.lit(None, dtype=pl.String)
+    graded = pl.map_batches([LOWER.col, metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
+    return pl.when(text().is_not_null()).then(graded)
+
+
+EXPECTATIONS = Lane("expectations", _expectations_expr, after=(LOWER,))
+"""The grade of every row, a struct of score, reason and error."""
+
+
+def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
+    lowered, metadata = columns
+    height = len(lowered)
+    if len(metadata) != height:  # a literal arrives with one value
+        metadata = metadata.new_from_index(0, height)
+    entries, broken = _entries_of_text(metadata) if metadata.dtype != pl.Struct else _entries_of_struct(metadata)
+    entries = entries.with_columns(_failures(entries, lowered))
+    by_row = _Rows(entries["row"], height)
+    total, failed = by_row.count(None), by_row.count(entries["failed"])
+    reason = by_row.join(entries.filter("failed").select("row", said="reason"))
+    problem = by_row.join(entries.filter(pl.col("phrases").list.len() == 0).select("row", said="problem"))
+    whole = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
+    return (
+        pl.DataFrame({"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken})
+        .with_columns(broken=pl.col("why").is_not_null())
+        .select(
+            pl.struct(
+                # column by column: dividing by a literal rounds differently
+                score=pl.when("broken").then(0.0).when(total == 0).then(1.0).otherwise((total - failed) / total),
+                reason=pl.coalesce(whole, "reason").fill_null(""),
+                error=pl.coalesce(whole, "problem"),
+            ).cast(_GRADE)
+        )
+        .to_series()
+        .alias(lowered.name)
+    )
+
+
+def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.Expr]:
+    """Which entries fail, the reason they would give, and what is wrong with those that cannot be graded."""
+    sizes = entries["phrases"].list.len()
+    some = entries.filter(sizes > 0)
+    flat = pl.DataFrame(
+        {"phrase": some["phrases"].explode(), "row": _repeat(some["row"], some["phrases"].list.len())},
+        schema={"phrase": pl.String, "row": pl.UInt32},
+    ).select(
+        pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
+        lower_expr(pl.col("phrase")).alias("phrase"),
+    )
+    hit = flat.select(pl.col("text").str.contains(pl.col("phrase"), literal=True).fill_null(value=False)).to_series()
+    hits = _segment_sums(hit, sizes) > 0
+    problem = pl.col("where") + NO_PHRASE
+    default = pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", ")
+    message = pl.when(pl.col("message") != "").then("message")
+    return [
+        ((hits == entries["forbid"]) | (sizes == 0)).alias("failed"),
+        pl.coalesce(message, pl.when(sizes == 0).then(problem), default).alias("reason"),
+        (pl.lit("ValueError: ") + problem).alias("problem"),
+    ]
+
+
+def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
+    return (
+        values.gather(pl.int_range(len(values), dtype=pl.UInt32, eager=True).repeat_by(times).explode())
+        if len(values)
+        else values
+    )
+
+
+def _segment_sums(values: pl.Series, sizes: pl.Series) -> pl.Series:
+    """Sum of each of the consecutive segments that ``values`` falls into."""
+    running = pl.concat([pl.Series([0], dtype=pl.Int64), values.cast(pl.Int64).cum_sum()])
+    ends = sizes.cast(pl.Int64).cum_sum()
+    return running.gather(ends) - running.gather(ends - sizes.cast(pl.Int64))
+
+
+class _Rows:
+    """Adds flat values up by the row they belong to; flat values come in row order."""
+
+    def __init__(self, row: pl.Series, height: int) -> None:
+        self.row = row
+        self.height = height
+
+    def count(self, where: pl.Series | None) -> pl.Series:
+        """How many of the flat values (or of those that hold) each row has."""
+        return self._sizes(self.row if where is None else self.row.filter(where))
+
+    def _sizes(self, row: pl.Series) -> pl.Series:
+        # positions of the row starts in the sorted flat rows, by binary search
+        edges = row.search_sorted(pl.int_range(self.height + 1, dtype=pl.UInt32, eager=True), side="left").cast(
+            pl.Int64
+        )
+        return edges.slice(1) - edges.slice(0, self.height)
+
+    def join(self, said: pl.DataFrame) -> pl.Series:
+        """The strings of each row joined by ``"; "``; null where there are none."""
+        sizes = self._sizes(said["row"])
+        offsets = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cum_sum()])
+        nested = pa.LargeListArray.from_arrays(offsets.to_arrow(), said["said"].to_arrow())
+        lists = pl.Series("said", nested, dtype=pl.List(pl.String))
+        return pl.select(pl.when(sizes > 0).then(pl.lit(lists).list.join(JOINT))).to_series()
+
+
+def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
+    """Entries of JSON text: each distinct text is parsed once."""
+    distinct = metadata.cast(pl.String).unique(maintain_order=True)
+    parsed: list[list[dict[str, Any]]] = []
+    broken: list[str | None] = []
+    for value in distinct.to_list():
+        try:
+            parsed.append([vars(entry) for entry in read_expectations(value)])
+            broken.append(None)
+        except ValueError as wrong:
+            parsed.append([])
+            broken.append(str(wrong))
+    lists = pl.Series(parsed, dtype=pl.List(_ENTRY))
+    table = pl.DataFrame({"metadata": distinct, "entries": lists, "broken": pl.Series(broken, dtype=pl.String)})
+    rows = (
+        metadata.cast(pl.String)
+        .to_frame("metadata")
+        .join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
+    )
+    row, flat, _ = _flatten(rows["entries"])
+    return flat.struct.unnest().insert_column(0, row.alias("row")), rows["broken"]
+
+
+def _flatten(lists: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Row, value and position of every element of a list column."""
+    sizes = lists.list.len().fill_null(0)
+    rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(sizes > 0)
+    kept = sizes.filter(sizes > 0)
+    position = (
+        pl.select(pl.int_ranges(0, kept, dtype=pl.UInt32).explode()).to_series() if len(kept) else kept.cast(pl.UInt32)
+    )
+    return _repeat(rows, kept), lists.filter(sizes > 0).explode(), position
+
+
+def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
+    """The non-empty fields of a struct column that have one of these names."""
+    known = {field.name for field in series.dtype.fields} if isinstance(series.dtype, pl.Struct) else set()
+    found = [series.struct.field(name) for name in names if name in known]
+    return [field for field in found if field.dtype != pl.Null]
+
+
+def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
+    """Entries of a struct column, by its type alone; no value is looked at in Python."""
+    height = len(metadata)
+    frames = [pl.DataFrame(schema={"row": pl.UInt32, **_ENTRY.to_schema()})]
+    broken = pl.repeat(None, height, dtype=pl.String, eager=True)
+    for expectations in _fields(metadata, "expectations"):
+        if isinstance(expectations.dtype, pl.List):
+            sides = [("mustMention", False, [expectations])]
+        elif isinstance(expectations.dtype, pl.Struct):
+            sides = [(name, forbid, _fields(expectations, name, snake)) for name, snake, forbid in SIDES]
+        else:
+            return frames[0], _say_where(expectations, NO_EXPECTATIONS)
+        for name, forbid, found in sides:
+            listed = [lists for lists in found if isinstance(lists.dtype, pl.List)]
+            for other in found:
+                if not isinstance(other.dtype, pl.List):
+                    said = _say_where(other, f"metadata.expectations.{name} is not a list")
+                    broken = pl.select(pl.coalesce(broken, said)).to_series()
+            taken = None
+            for lists in listed:  # the first spelling that has a value wins, as in read_expectations
+                frames.append(_side(lists if taken is None else lists.set(taken, None), name, forbid=forbid))
+                taken = lists.is_not_null() if taken is None else taken | lists.is_not_null()
+    entries = pl.concat(frames).sort("row", maintain_order=True)
+    return entries.filter(broken.gather(entries["row"]).is_null()), broken
+
+
+def _say_where(series: pl.Series, said: str) -> pl.Series:
+    return pl.select(pl.when(series.is_not_null()).then(pl.lit(said))).to_series()
+
+
+def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
+    """The entries of one list column."""
+    row, entry, position = _flatten(lists)
+    phrases = pl.lit(None, dtype=pl.List(pl.String))
+    unusable = pl.lit(value=False)
+    columns: dict[str, pl.Series] = {"row": row, "position": position}
+    for at, any_of in enumerate(_fields(entry, *ANY_OF)):
+        column = f"any_of_{at}"
+        columns[column] = any_of
+        strings = pl.col(column).list.drop_nulls() if isinstance(any_of.dtype, pl.List) else None
+        if strings is not None and any_of.dtype == pl.List(pl.String):
+            phrases = pl.coalesce(phrases, strings)
+        else:
+            has = pl.col(column).is_not_null() if strings is None else strings.list.len() > 0
+            unusable = unusable | (has & phrases.is_null())
+    for one in _fields(entry, "text"):
+        if one.dtype == pl.String:
+            columns["text"] = one
+            alone = pl.when(pl.col("text").is_not_null()).then(pl.concat_list("text"))
+            phrases = pl.when(phrases.list.len() > 0).then(phrases).otherwise(alone)
+    message = next((field for field in _fields(entry, "message") if field.dtype == pl.String), None)
+    columns["message"] = message if message is not None else pl.repeat(None, len(row), dtype=pl.String, eager=True)
+    nothing = pl.lit([], dtype=pl.List(pl.String))
+    return pl.DataFrame(columns).select(
+        pl.col("row").cast(pl.UInt32),
+        where=pl.format(f"{name}[{{}}]", "position"),
+        forbid=pl.lit(forbid),
+        phrases=pl.when(unusable).then(nothing).otherwise(phrases.fill_null(nothing)),
+        message="message",
+    )

@@ -1,0 +1,138 @@
+"""Expectations of a task: phrases its answer must and must not mention, read from ``metadata`` and graded.
+
+The definition; ``expectation_columns`` is the same for a batch of rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay.lanes.jsontext import NOT_JSON, mended, parse
+from assay.lanes.words import lower
+
+__all__ = [
+    "ANY_OF",
+    "FORBID",
+    "JOINT",
+    "MENTION",
+    "METADATA",
+    "NO_EXPECTATIONS",
+    "NO_PHRASE",
+    "SIDES",
+    "Entry",
+    "Grade",
+    "grade",
+    "read_expectations",
+]
+
+METADATA = "metadata"
+JOINT = "; "
+"""Between the reasons of one row."""
+SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
+ANY_OF = ("anyOf", "any_of")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One expectation.
+
+    Attributes:
+        where: Its place, such as ``mustMention[0]``.
+        forbid: Whether the phrases must not occur.
+        phrases: Any one of them counts; empty when the entry gives none that can be used.
+        message: The failure reason its author wrote, if any.
+    """
+
+    where: str
+    forbid: bool
+    phrases: tuple[str, ...]
+    message: str | None
+
+    @property
+    def problem(self) -> str:
+        """Why the entry cannot be graded, or ``""``."""
+        return "" if self.phrases else f"{self.where}{NO_PHRASE}"
+
+    @property
+    def reason(self) -> str:
+        """What to say when it fails."""
+        default = (FORBID if self.forbid else MENTION) + ", ".join(self.phrases)
+        return self.message or self.problem or default
+
+    def fails(self, lowered: str) -> bool:
+        """Whether a lower-cased text fails it."""
+        return not self.phrases or any(lower(phrase) in lowered for phrase in self.phrases) == self.forbid
+
+
+NO_PHRASE = " has no usable phrase: give anyOf (a list of strings) or text"
+MENTION = "must mention one of: "
+FORBID = "must not mention: "
+_NO_METADATA = "metadata is not a JSON object"
+NO_EXPECTATIONS = "metadata.expectations is neither an object nor a list"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Score in [0, 1], reasons of the failed entries joined by ``"; "``, and what could not be graded (None: nothing)."""
+
+    score: float
+    reason: str
+    error: str | None
+
+
+def _first(mapping: dict[str, Any], *names: str) -> Any:
+    return next((mapping[name] for name in names if mapping.get(name) is not None), None)
+
+
+def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:
+    fields = value if isinstance(value, dict) else {}
+    any_of, one, message = _first(fields, *ANY_OF), fields.get("text"), fields.get("message")
+    phrases = [phrase for phrase in any_of if phrase is not None] if isinstance(any_of, list) else []
+    if not phrases and isinstance(any_of, list | None):
+        phrases = [one]
+    if not all(isinstance(phrase, str) for phrase in phrases):
+        phrases = []
+    return Entry(where, forbid, tuple(map(mended, phrases)), mended(message) if isinstance(message, str) else None)
+
+
+def read_expectations(metadata: Any) -> list[Entry]:
+    """Read a row's expectations; null and absent fields count alike, camelCase and snake_case are both read.
+
+    Args:
+        metadata: A mapping, its JSON text, or None.
+
+    Returns:
+        The entries, mustMention before mustNotMention; empty when there are none.
+
+    Raises:
+        ValueError: The metadata or its expectations have a shape that cannot be read.
+    """
+    if isinstance(metadata, str):
+        metadata = parse(metadata)
+    if metadata is NOT_JSON or not isinstance(metadata, dict | None):
+        raise ValueError(_NO_METADATA)
+    expectations = (metadata or {}).get("expectations")
+    if isinstance(expectations, list):
+        expectations = {"mustMention": expectations}
+    if not isinstance(expectations, dict | None):
+        raise ValueError(NO_EXPECTATIONS)
+    entries: list[Entry] = []
+    for name, snake, forbid in SIDES:
+        listed = _first(expectations or {}, name, snake)
+        if not isinstance(listed, list | None):
+            raise ValueError(f"metadata.expectations.{name} is not a list")
+        entries += [_read_entry(value, f"{name}[{at}]", forbid=forbid) for at, value in enumerate(listed or [])]
+    return entries
+
+
+def grade(metadata: Any, completion: str) -> Grade:
+    """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
+    try:
+        entries = read_expectations(metadata)
+    except ValueError as wrong:
+        said = f"ValueError: {wrong}"
+        return Grade(0.0, said, said)
+    lowered = lower(completion)
+    failed = [entry for entry in entries if entry.fails(lowered)]
+    problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
+    score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
+    return Grade(score, JOINT.join(entry.reason for entry in failed), JOINT.join(problems) or None)

@@ -1,0 +1,161 @@
+"""``json.loads`` as an expression: whether a text is JSON, and which keys its object has.
+
+The engine's parser is stricter than CPython's: what it accepts CPython accepts, but its "no" is only a question (NaN, a lone
+surrogate, ``1e999``, depth past 128, a null value). So a text that cannot be JSON by its first and last character is
+refused at once, what the engine accepts is accepted, and only the rest is parsed by Python.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.lanes.base import Lane, rowwise, text
+
+__all__ = [
+    "CANDIDATE",
+    "JSON_VALID",
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "NOT_JSON",
+    "NO_OBJECT",
+    "OBJECT_TEXT",
+    "is_json",
+    "mended",
+    "missing_keys",
+    "missing_keys_expr",
+    "parse",
+]
+
+MAX_DEPTH = 500
+"""Nesting past this is refused: CPython's own limit moves with the caller's stack, a verdict must not."""
+
+MAX_DIGITS = 4300
+"""CPython's default limit on the digits of an integer, whatever this process has set."""
+
+_SPACE = r"[ \t\n\r]*"
+_SHAPES = r'\{.*\}|\[.*\]|".*"|-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity'
+_ANY = rf"(?s)\A{_SPACE}(?:{_SHAPES}){_SPACE}\z"
+_OBJECT = rf"(?s)\A{_SPACE}\{{.*\}}{_SPACE}\z"
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NOT_JSON = object()
+"""What ``parse`` returns for text that is not JSON."""
+
+NO_OBJECT = "the output is not a JSON object"
+
+
+def _whole(digits: str) -> int:
+    """Stand-in for ``int``: no verdict needs the value, only that CPython would have read it."""
+    if len(digits) - digits.startswith("-") > MAX_DIGITS:
+        raise ValueError("integer has too many digits")
+    return 0
+
+
+_decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_constant=lambda _: 0.0)
+
+
+def _depth(value: str) -> int:
+    """Deepest nesting of brackets outside strings; only ever asked about text with more brackets than the limit."""
+    depth = deepest = 0
+    for match in _STRING_OR_BRACKET.finditer(value):
+        bracket = match.group()
+        if bracket in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif bracket in "]}":
+            depth -= 1
+    return deepest
+
+
+def parse(value: str) -> Any:
+    """The JSON value, its numbers reduced to 0 (no verdict reads them), or ``NOT_JSON``."""
+    if value.count("[") + value.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        return NOT_JSON
+    try:
+        return _decoder.decode(value)
+    except ValueError:
+        return NOT_JSON
+    except RecursionError:
+        return _parse_on_fresh_stack(value)
+
+
+def _parse_on_fresh_stack(value: str) -> Any:
+    """A caller deep in its own stack must get the same verdict: parse where the stack is empty."""
+    found: list[Any] = [NOT_JSON]
+
+    def decode() -> None:
+        try:
+            found[0] = _decoder.decode(value)
+        except (ValueError, RecursionError):
+            return
+
+    thread = threading.Thread(target=decode)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def mended(value: str) -> str:
+    """A JSON string as a column can hold it: a lone surrogate becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", value)
+
+
+def is_json(value: str) -> bool:
+    """The definition: ``json.loads`` succeeds, with CPython's rules at any stack depth and any digit limit."""
+    return parse(value) is not NOT_JSON
+
+
+def missing_keys(value: str, keys: Sequence[str]) -> str:
+    """The definition of "is a JSON object having every key"; a null value counts as present.
+
+    Returns:
+        ``""`` when it has, else the reason.
+    """
+    found = parse(value)
+    if not isinstance(found, dict):
+        return NO_OBJECT
+    missing = [key for key in keys if key not in found]
+    return f"missing keys: {', '.join(missing)}" if missing else ""
+
+
+CANDIDATE = Lane("json-candidate", lambda _: pl.when(text().str.contains(_ANY)).then(text()))
+"""The text where its first and last character could be JSON's, else null."""
+
+OBJECT_TEXT = Lane("json-object", lambda _: pl.when(text().str.contains(_OBJECT)).then(text()))
+"""The text where it could be a JSON object, else null."""
+
+
+def _valid_expr(_: pl.Schema) -> pl.Expr:
+    accepted = CANDIDATE.col.str.json_path_match("$").is_not_null()
+    asked = rowwise(pl.when(accepted.not_()).then(CANDIDATE.col), is_json, pl.Boolean)
+    return pl.when(text().is_not_null()).then(pl.coalesce(asked, accepted))
+
+
+JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE,))
+"""Whether the text is JSON."""
+
+
+def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl.Expr:
+    """``missing_keys`` as an expression: String, null where nothing is missing.
+
+    A key that is a plain word is looked for by the engine; where all are found with a value other than null the row is
+    done. Rows that could be an object and are not done go to Python.
+
+    Args:
+        keys: The keys to look for.
+        objects: Texts that could be an object, null for the others; ``OBJECT_TEXT`` by default.
+    """
+    keys = tuple(keys)
+    objects = OBJECT_TEXT.col if objects is None else objects
+    asked = objects
+    if keys and all(_PLAIN_KEY.fullmatch(key) for key in keys):
+        has_all = pl.all_horizontal(objects.str.json_path_match(f"$.{key}").is_not_null() for key in keys)
+        asked = pl.when(has_all.not_()).then(objects)
+    found = rowwise(asked, lambda value: missing_keys(value, keys), pl.String)
+    said = pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(found)
+    return pl.when(said != "").then(said)

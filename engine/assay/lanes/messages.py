@@ -1,0 +1,91 @@
+"""From a completion, a string or a list of chat messages, to the text that checks read.
+
+For messages the text is the content of the last assistant message, else of the last message. Content that is a list of
+parts is the concatenation of its text parts. Null content, and a conversation without a message, is ``""``: the model said
+nothing. A null completion has no text at all.
+"""
+
+from typing import Any
+
+import polars as pl
+
+from assay.errors import ColumnsError
+
+__all__ = ["completion_text", "completion_text_expr"]
+
+
+def _content_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_part_text(part) for part in content)
+    return ""
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, dict):
+        part = part.get("text")
+    return part if isinstance(part, str) else ""
+
+
+def completion_text(completion: Any) -> str | None:
+    """The definition.
+
+    Args:
+        completion: A string, a list of ``{"role", "content"}`` mappings, or None.
+
+    Returns:
+        The text, or None for a null completion.
+    """
+    if completion is None or isinstance(completion, str):
+        return completion
+    messages = [message or {} for message in completion]
+    spoken = [message for message in messages if message.get("role") == "assistant"] or messages
+    return _content_text(spoken[-1].get("content")) if spoken else ""
+
+
+def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
+    """The same as an expression.
+
+    Args:
+        column: Name of the completion column.
+        dtype: Its type: String, or a list of structs with a ``content`` field.
+
+    Returns:
+        A String expression.
+
+    Raises:
+        ColumnsError: The type is neither.
+    """
+    values = pl.col(column)
+    if dtype in (pl.String, pl.Null):
+        return values.cast(pl.String)
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return values.cast(pl.String)
+    if not (isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct | pl.Null)):
+        raise ColumnsError(
+            f"`{column}` has type {dtype}; a completion is a string or a list of chat messages.",
+            "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME.",
+        )
+    fields = dict(dtype.inner.to_schema()) if isinstance(dtype.inner, pl.Struct) else {}
+    said = pl.lit("")
+    if "content" in fields:
+        last = values.list.last()
+        if fields.get("role") == pl.String:
+            spoken = values.list.filter(pl.element().struct.field("role") == "assistant").list.last()
+            last = pl.when(spoken.is_not_null()).then(spoken).otherwise(last)
+        said = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
+    return pl.when(values.is_not_null()).then(said)
+
+
+def _content_expr(content: pl.Expr, dtype: Any) -> pl.Expr:
+    if dtype == pl.String:
+        return content
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    part = pl.element()
+    if isinstance(inner, pl.Struct):
+        part = part.struct.field("text")
+        inner = dict(inner.to_schema()).get("text")
+    if inner != pl.String:
+        return pl.lit(None, dtype=pl.String)
+    return content.list.eval(part).list.join("", ignore_nulls=True)

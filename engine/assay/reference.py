@@ -1,0 +1,58 @@
+"""The row loop over the ``row()`` faces: the definition of a run, the oracle of the tests and the baseline of the benchmarks.
+
+Nothing here knows Polars. It is what ``score`` means, one row at a time.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from assay.aggregate import check_column, lines, mean, passes, score_column, settle
+from assay.checks.base import Outcome, Row
+from assay.compile import COMPLETION, NULL_COMPLETION
+from assay.lanes.messages import completion_text
+from assay.spec import Verifier
+
+__all__ = ["score_row", "score_rows"]
+
+
+def score_row(row: Row, verifiers: Sequence[Verifier]) -> dict[str, Any]:
+    """Score one rollout.
+
+    Args:
+        row: The rollout's columns; ``completion`` as a string or messages.
+        verifiers: The verifiers, in order.
+
+    Returns:
+        The result columns of a run: reward, passed, feedback, error, scores, checks.
+    """
+    text = completion_text(row[COMPLETION])
+    names = [score_column(verifier) for verifier in verifiers]
+    names += [check_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable]
+    if text is None:
+        unscored = dict.fromkeys(("reward", "passed", "feedback", "error", *names))
+        return unscored | {"error": NULL_COMPLETION}
+    seen = {**row, COMPLETION: text}
+    outcomes = [[_outcome(spec, seen) for spec in verifier.checks] for verifier in verifiers]
+    ran = [
+        [one.score for one, spec in zip(found, v.checks, strict=True) if spec.check]
+        for v, found in zip(verifiers, outcomes, strict=True)
+    ]
+    scores = [mean(values, [spec.weight for spec in v.runnable]) for v, values in zip(verifiers, ran, strict=True)]
+    return {
+        "reward": mean(scores, [1.0] * len(scores)),
+        "passed": all(passes(v, score, values) for v, score, values in zip(verifiers, scores, ran, strict=True)),
+        "feedback": lines(verifiers, [[one.reason for one in found] for found in outcomes]),
+        "error": lines(verifiers, [[one.error for one in found] for found in outcomes]) or None,
+        **dict(zip(names, [*scores, *(score for values in ran for score in values)], strict=True)),
+    }
+
+
+def _outcome(spec: Any, row: Row) -> Outcome:
+    if spec.check is None:
+        return Outcome(0.0, spec.note)
+    return settle(spec, spec.check.outcome(row))
+
+
+def score_rows(rows: Iterable[Row], verifiers: Sequence[Verifier]) -> list[dict[str, Any]]:
+    """Score rollouts one by one; see ``score_row``."""
+    return [score_row(row, verifiers) for row in rows]

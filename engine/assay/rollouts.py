@@ -1,0 +1,158 @@
+"""Rollouts from wherever they are to one lazy frame with canonical column names."""
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay.arrow import from_arrow
+from assay.errors import ColumnsError, InputError, did_you_mean
+from assay.files import count_rows, expand, scan_file, scan_files
+from assay.rows import from_rows
+
+__all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One input of a run, as the provenance names it.
+
+    Attributes:
+        name: Path as given, or what the object is.
+        size: Bytes, where it is a file.
+        rows: Rows, where known before reading.
+    """
+
+    name: str
+    size: int | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """A lazy frame and what it was made of."""
+
+    frame: pl.LazyFrame
+    inputs: tuple[InputFile, ...]
+    files: tuple[Path, ...] = ()
+
+
+def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
+    """Rollouts as a lazy frame; nothing is read before it is needed.
+
+    Args:
+        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
+            standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
+            ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns.
+        mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
+
+    Returns:
+        One row for each rollout, in order.
+
+    Raises:
+        InputError: The source cannot be read.
+        ColumnsError: A column to rename is not there.
+    """
+    return open_rollouts(source, mapping).frame
+
+
+def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None) -> Rollouts:
+    """``scan``, with what the frame was made of."""
+    found = _open(source)
+    return Rollouts(rename(found.frame, mapping or {}), found.inputs, found.files)
+
+
+def _open(source: Any) -> Rollouts:
+    paths = [source] if isinstance(source, str | Path) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
+        return _open_paths([str(one) for one in paths])
+    if isinstance(source, pl.LazyFrame):
+        return Rollouts(source, (InputFile("polars.LazyFrame"),))
+    frame = _frame(source)
+    return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
+
+
+def _kind(source: Any) -> str:
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def _frame(source: Any) -> pl.DataFrame:
+    if isinstance(source, pl.DataFrame):
+        return source
+    if _kind(source).startswith("datasets."):
+        if not hasattr(source, "with_format"):
+            raise InputError(f"{_kind(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
+        if isinstance(source, Mapping):
+            raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
+        return from_arrow(source.with_format("arrow")[:])
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
+        return from_arrow(source)
+    if isinstance(source, Mapping):
+        return from_rows(dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True))
+    if isinstance(source, Sequence) and not isinstance(source, bytes):
+        return from_rows(source)
+    raise InputError(
+        f"Rollouts of type {type(source).__name__} cannot be read.",
+        "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
+    )
+
+
+def _open_paths(paths: list[str]) -> Rollouts:
+    if "-" in paths:
+        if len(paths) > 1:
+            raise InputError("Standard input (-) cannot be mixed with files.")
+        return _open_stdin()
+    remote = [path for path in paths if "://" in path]
+    if remote:
+        if len(remote) < len(paths):
+            raise InputError("URLs and local files cannot be mixed in one run.")
+        return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
+    files = list(dict.fromkeys(file for path in paths for file in expand(path)))
+    counts = count_rows(files)
+    inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
+    return Rollouts(scan_files(files), tuple(inputs), tuple(files))
+
+
+def _scan_url(url: str) -> pl.LazyFrame:
+    try:
+        if url.endswith((".jsonl", ".ndjson")):
+            return pl.scan_ndjson(url, infer_schema_length=None)
+        return pl.scan_parquet(url)
+    except PolarsError as wrong:
+        raise InputError(f"{url}: {str(wrong).splitlines()[0]}") from None
+
+
+def _open_stdin() -> Rollouts:
+    """JSON lines from a pipe; they are set down in a file so that they are read as any other."""
+    content = sys.stdin.buffer.read()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "stdin.jsonl")
+        path.write_bytes(content)
+        try:
+            frame = scan_file(path).collect()
+        except InputError as wrong:
+            raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
+    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
+
+
+def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
+    """Give columns the names that Assay reads; a column that had such a name gives way.
+
+    Raises:
+        ColumnsError: A column to rename is not there.
+    """
+    if not mapping:
+        return frame
+    there = frame.collect_schema().names()
+    for name, column in mapping.items():
+        if column not in there:
+            hint = did_you_mean(column, there) or f"There are: {', '.join(there)}."
+            raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
+    moved = {column: name for name, column in mapping.items() if name != column}
+    gone = [name for name in moved.values() if name in there and name not in moved]
+    return frame.drop(gone).rename(moved)

@@ -1,0 +1,231 @@
+"""Score file to file: batches stream through one plan, a summary and an atomic writer."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay._version import __version__
+from assay.checks.base import Check
+from assay.compile import Plan
+from assay.errors import TooManyErrors, UsageError
+from assay.export import ENDINGS, STDOUT, open_writer
+from assay.files import scan_file
+from assay.rollouts import InputFile, Rollouts, open_rollouts
+from assay.score import engine_error, prepare, warn
+from assay.spec import VerifierSource, load_verifiers
+from assay.summary import Summary
+
+__all__ = ["score_file"]
+
+Progress = Callable[[int, int | None], None]
+"""Called after each batch with the rows done and the rows in all, where known."""
+
+
+def score_file(
+    rollouts: Any,
+    verifiers: VerifierSource | Sequence[VerifierSource],
+    out: str | Path | None = None,
+    *,
+    tasks: Any = None,
+    mapping: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+    strict: bool = False,
+    checks: Sequence[type[Check]] = (),
+    limit: int | None = None,
+    overwrite: bool = False,
+    max_errors: int | str | None = None,
+    raw_csv: bool = False,
+    command: str = "assay.score_file",
+    progress: Progress | None = None,
+) -> Summary:
+    """Score rollouts and write the rewards, in constant memory per batch.
+
+    Args:
+        rollouts: Anything ``assay.scan`` reads.
+        verifiers: One verifier or several.
+        out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, ``-`` for JSON lines on standard output, or None for a summary only.
+        tasks: A task table joined on ``task_id``.
+        mapping: Columns to rename first, ``{"completion": "response"}``.
+        keep: Input columns to pass through; by default all that no check reads.
+        details: Whether the output has ``score/…`` and ``check/…`` columns.
+        strict: Refuse unknown check types and broken checks.
+        checks: Check types of your own.
+        limit: Score the first rows only.
+        overwrite: Replace an existing file.
+        max_errors: Stop when more rows than this have a scoring error: a number, or a share such as ``"5%"``.
+        raw_csv: Leave CSV cells that a spreadsheet would run as they are.
+        command: What the provenance says made the file.
+        progress: Called after each batch.
+
+    Returns:
+        The run in numbers.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        InputError: Rollouts or tasks cannot be read.
+        UsageError: An option or the output path cannot be used.
+        OutputError: The result could not be written.
+        TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
+    """
+    loaded = load_verifiers(verifiers, checks=checks, strict=strict)
+    allowed = _Allowed(max_errors)
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
+    _check_path(out, overwrite=overwrite)
+    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    _check_apart(out, source.files)
+    warn(loaded)
+    frame = source.frame if limit is None else source.frame.head(limit)
+    summary = _stream(plan, frame, out, _Run(source, limit, allowed, raw_csv, command, progress))
+    summary.out = None if out is None else str(out)
+    return summary
+
+
+class _Run:
+    """What a run needs besides its plan and its rows."""
+
+    def __init__(
+        self,
+        source: Rollouts,
+        limit: int | None,
+        allowed: "_Allowed",
+        raw_csv: bool,
+        command: str,
+        progress: Progress | None,
+    ) -> None:
+        self.source = source
+        self.limit = limit
+        self.allowed = allowed
+        self.raw_csv = raw_csv
+        self.command = command
+        self.progress = progress
+
+    @property
+    def total(self) -> int | None:
+        """Rows in all, where the inputs tell."""
+        rows = [one.rows for one in self.source.inputs]
+        known = None if None in rows else sum(n for n in rows if n is not None)
+        return known if known is None or self.limit is None else min(known, self.limit)
+
+
+def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) -> Summary:
+    summary = Summary.of(plan)
+    scored = plan.lazy(frame, watched=True)
+    started = time.perf_counter()
+    try:
+        schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
+        with open_writer(out, schema, raw_csv=run.raw_csv) as writer:
+            for batch in scored.collect_batches(engine="streaming"):
+                summary.add(plan, batch)
+                run.allowed.check(summary)
+                if writer is not None:
+                    writer.write(batch.select(plan.columns))
+                if run.progress is not None:
+                    run.progress(summary.rows, run.total)
+            run.allowed.check(summary, final=True)
+            if writer is not None:
+                writer.close(_provenance(plan, run, summary))
+    except PolarsError as wrong:
+        raise engine_error(wrong) from wrong
+    summary.seconds = time.perf_counter() - started
+    return summary
+
+
+def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
+    verifiers = [
+        {
+            "id": verifier.id,
+            "source": verifier.source,
+            "sha256": verifier.sha256,
+            "canonical": verifier.canonical,
+            "checks": [{"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable],
+        }
+        for verifier in plan.verifiers
+    ]
+    return {
+        "assay_version": __version__,
+        "polars_version": pl.__version__,
+        "command": run.command,
+        "rows": summary.rows,
+        "inputs": [asdict(one) for one in _counted(run, summary.rows)],
+        "verifiers": verifiers,
+    }
+
+
+def _counted(run: _Run, rows: int) -> list[InputFile]:
+    """The inputs with their rows; text files do not tell before they are read."""
+    inputs = list(run.source.inputs)
+    if len(inputs) == 1 and run.limit is None:
+        return [replace(inputs[0], rows=rows)]
+    by_name = {str(path): path for path in run.source.files}
+    return [
+        replace(one, rows=scan_file(by_name[one.name]).select(pl.len()).collect().item())
+        if one.rows is None and one.name in by_name
+        else one
+        for one in inputs
+    ]
+
+
+class _Allowed:
+    """How many rows may have a scoring error: a number, or a share of all rows."""
+
+    _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+    def __init__(self, given: int | str | None) -> None:
+        match = None if given is None else self._FORM.fullmatch(str(given))
+        if given is not None and (match is None or (not match.group(2) and "." in match.group(1))):
+            raise UsageError(
+                f"--max-errors {given}: expected a number of rows or a share.",
+                "Write --max-errors 100 or --max-errors 5%.",
+            )
+        self.share = float(match.group(1)) / 100 if match and match.group(2) else None
+        self.rows = int(match.group(1)) if match and not match.group(2) else None
+        self.given = given
+
+    def check(self, summary: Summary, *, final: bool = False) -> None:
+        """Stop the run when there are more; a share is only known at the end."""
+        over = self.rows is not None and summary.errors > self.rows
+        if final and self.share is not None and summary.errors > self.share * summary.rows:
+            over = True
+        if not over:
+            return
+        worst = sorted((check for check in summary.checks if check.errors), key=lambda check: -check.errors)
+        causes = [f"  {check.id}: {check.errors:,} rows" for check in worst[:5]]
+        causes += [f"  unscored: {why}: {rows:,} rows" for why, rows in summary.unscored.most_common(3)]
+        raise TooManyErrors(
+            f"{summary.errors:,} of {summary.rows:,} rows have a scoring error; --max-errors allows {self.given}.\n"
+            + "\n".join(causes),
+            "Nothing was written. Mend the verifier or the rows, or allow more.",
+        )
+
+
+def _check_path(out: str | Path | None, *, overwrite: bool) -> None:
+    if out is None or str(out) == STDOUT:
+        return
+    path = Path(out)
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"{out}: the ending says how to write; known: {', '.join(ENDINGS)}, or - for standard output.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise UsageError(f"{out}: is a folder.")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{out}: already there.", "Name another file, or replace it with --overwrite.")
+
+
+def _check_apart(out: str | Path | None, files: Sequence[Path]) -> None:
+    """The result must not replace what it is made of."""
+    if out is None or str(out) == STDOUT:
+        return
+    target = os.path.realpath(out)
+    for file in files:
+        if os.path.realpath(file) == target:
+            raise UsageError(f"{out}: is one of the inputs.", "Name another file for the rewards.")

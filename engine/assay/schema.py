@@ -1,0 +1,88 @@
+"""The JSON Schema (draft-07) of a verifier file, for editors, made from the check classes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.checks import CHECKS
+from assay.checks.base import Check
+from assay.specread import CHECK_FIELDS, KIND, spellings
+
+__all__ = ["json_schema"]
+
+_ID = {"type": "string", "minLength": 1, "pattern": "^[^/]+$"}
+
+
+def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
+    """The schema of a native verifier.
+
+    Args:
+        checks: Check types of your own, beside the built-in ones.
+
+    Returns:
+        A draft-07 schema as plain data. Unknown check types are allowed, for a run skips them.
+    """
+    known = (*CHECKS, *checks)
+    number = {"type": "number", "minimum": 0}
+    verifier = {
+        "$schema": {"type": "string"},
+        "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
+        "name": {"type": "string", "description": "For people; by default the id."},
+        "kind": {"const": KIND, "default": KIND},
+        "passThreshold": {
+            **number,
+            "maximum": 1,
+            "default": 1.0,
+            "description": "The score from which on an output passes.",
+        },
+        "checks": {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/check"}},
+    }
+    check = {
+        "id": {**_ID, "description": "Unique in the verifier; by default the type."},
+        "type": {"anyOf": [{"enum": [name for one in known for name in (one.type, *one.aliases)]}, {"type": "string"}]},
+        "weight": {**number, "default": 1.0, "description": "Share of the score."},
+        "required": {
+            "type": "boolean",
+            "default": False,
+            "description": "The output cannot pass when this check scores below 1.",
+        },
+        "negate": {"type": "boolean", "default": False, "description": "Turn the score over: 1 - score."},
+        "params": {"type": "object"},
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Assay verifier",
+        "type": "object",
+        "required": ["checks"],
+        "additionalProperties": False,
+        "properties": {**verifier, "pass_threshold": verifier["passThreshold"]},
+        "definitions": {
+            "check": {
+                "type": "object",
+                "required": ["type"],
+                "properties": check,
+                "allOf": [_branch(one) for one in known],
+            }
+        },
+    }
+
+
+def _branch(check: type[Check]) -> dict[str, Any]:
+    """What holds of a check of one type: its params, in ``params`` or flat beside the other fields."""
+    params = check.Params.model_json_schema(by_alias=True)
+    fields = params.get("properties", {})
+    by_field = {name: fields[field.alias or name] for name, field in check.Params.model_fields.items()}
+    properties = {name: by_field[field] for name, field in spellings(check).items()}
+    nested: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    flat = {**dict.fromkeys(CHECK_FIELDS, True), **properties}
+    return {
+        "if": {"properties": {"type": {"enum": [check.type, *check.aliases]}}},
+        "then": {
+            "description": (check.__doc__ or "").strip().split("\n")[0],
+            "if": {"required": ["params"]},
+            "then": {
+                "properties": {**dict.fromkeys(CHECK_FIELDS, True), "params": nested},
+                "additionalProperties": False,
+            },
+            "else": {"properties": flat, "additionalProperties": False},
+        },
+    }

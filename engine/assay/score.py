@@ -1,0 +1,95 @@
+"""Score rollouts in memory. The same plan scores files (``run``)."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay.checks.base import Check
+from assay.compile import Plan, needed_columns
+from assay.errors import AssayError, AssayWarning, InputError
+from assay.rollouts import Rollouts, open_rollouts
+from assay.spec import Verifier, VerifierSource, load_verifiers
+from assay.tasks import join_tasks, load_tasks
+
+__all__ = ["engine_error", "prepare", "score", "warn"]
+
+
+def score(
+    rollouts: Any,
+    verifiers: VerifierSource | Sequence[VerifierSource],
+    *,
+    tasks: Any = None,
+    mapping: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+    strict: bool = False,
+    checks: Sequence[type[Check]] = (),
+) -> pl.DataFrame:
+    """Score rollouts.
+
+    Args:
+        rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
+        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings.
+        tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
+        mapping: Columns to rename first, ``{"completion": "response"}``.
+        keep: Input columns to pass through; by default all that no check reads.
+        details: Whether the output has ``score/…`` and ``check/…`` columns.
+        strict: Refuse unknown check types and broken checks.
+        checks: Check types of your own.
+
+    Returns:
+        One row for each rollout, in order: the columns passed through, then ``reward`` (Float64 in [0, 1], null = unscored),
+        ``passed``, ``feedback``, ``error``, ``score/<verifier>`` and ``check/<verifier>/<check>``.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        InputError: Rollouts or tasks cannot be read.
+        ColumnsError: Columns that the checks read are missing or of the wrong type.
+
+    Warns:
+        AssayWarning: A check is broken or skipped.
+
+    Example:
+        >>> import assay
+        >>> spec = {"checks": [{"type": "contains", "value": "refund"}]}
+        >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
+        [1.0]
+    """
+    loaded = load_verifiers(verifiers, checks=checks, strict=strict)
+    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    warn(loaded)
+    try:
+        return plan.score(source.frame)
+    except PolarsError as wrong:
+        raise engine_error(wrong) from wrong
+
+
+def prepare(
+    source: Rollouts,
+    verifiers: tuple[Verifier, ...],
+    *,
+    tasks: Any = None,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+) -> tuple[Rollouts, Plan]:
+    """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
+    frame = source.frame
+    if tasks is not None:
+        frame = join_tasks(frame, load_tasks(tasks), [*needed_columns(verifiers), *(keep or ())])
+    plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
+    return Rollouts(frame, source.inputs, source.files), plan
+
+
+def warn(verifiers: Sequence[Verifier]) -> None:
+    """Tell the caller about broken and skipped checks before the run."""
+    for verifier in verifiers:
+        for said in verifier.warnings:
+            warnings.warn(said, AssayWarning, stacklevel=3)
+
+
+def engine_error(wrong: PolarsError) -> AssayError:
+    """What to tell a person when the engine stops while reading or scoring."""
+    return InputError(f"The engine stopped while reading or scoring: {str(wrong).splitlines()[0]}")

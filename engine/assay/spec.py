@@ -1,0 +1,211 @@
+"""Verifiers: read, validated, in canonical form.
+
+A spec that says something it cannot mean (an unknown field, a negative weight, one id twice) is refused, all its problems
+listed. A value that a check cannot use makes a broken check: it scores 0.0 on every row and says so, and the run goes on.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assay.checks import CHECKS
+from assay.checks.base import Check
+from assay.checks.broken import Broken
+from assay.errors import SpecError
+from assay.specfile import Document, read_document
+from assay.specread import KIND, SpecReader
+
+__all__ = ["CheckSpec", "Verifier", "VerifierSource", "load_verifier", "load_verifiers"]
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """One check of a verifier.
+
+    Attributes:
+        id: Unique in its verifier.
+        type: Name of the check type as the spec gives it.
+        weight: Its share of the score; finite, at least 0.
+        required: Whether the verifier fails when this check scores below 1.
+        negate: Whether the score is turned over, ``1 - score``.
+        params: Its params as plain data, in canonical spelling.
+        check: The check itself; None when the type is unknown and the check is skipped.
+        note: What a skipped check says in every row's feedback.
+    """
+
+    id: str
+    type: str
+    weight: float
+    required: bool
+    negate: bool
+    params: Mapping[str, Any]
+    check: Check | None
+    note: str = ""
+
+    @property
+    def broken(self) -> str:
+        """Why the check cannot run, or ``""``."""
+        return self.check.problem if isinstance(self.check, Broken) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Verifier:
+    """A weighted mean of checks. Equal verifiers have equal canonical forms.
+
+    Attributes:
+        id: Unique in a run.
+        name: For people.
+        pass_threshold: The score in [0, 1] from which on an output passes.
+        checks: All checks in spec order, skipped ones included.
+        source: The file it came from, or ``""``.
+    """
+
+    id: str
+    name: str
+    pass_threshold: float
+    checks: tuple[CheckSpec, ...]
+    source: str = ""
+
+    @property
+    def runnable(self) -> tuple[CheckSpec, ...]:
+        """The checks that count: all but those of unknown type."""
+        return tuple(check for check in self.checks if check.check is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its owner should know before a run: broken checks and skipped ones."""
+        return tuple(
+            f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
+            for check in self.checks
+            if check.broken or check.note
+        )
+
+    @cached_property
+    def canonical(self) -> str:
+        """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
+        checks = [
+            {
+                "id": check.id,
+                "type": check.check.type if check.check is not None and not check.broken else check.type,
+                "weight": check.weight,
+                "required": check.required,
+                "negate": check.negate,
+                "params": dict(check.params),
+            }
+            for check in self.checks
+        ]
+        form = {
+            "id": self.id,
+            "name": self.name,
+            "kind": KIND,
+            "passThreshold": self.pass_threshold,
+            "checks": checks,
+        }
+        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hex digest of the canonical form."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Verifier) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        # two users' check classes may share a type name; the canonical form alone would not tell them apart
+        return self.canonical, tuple(type(check.check) for check in self.checks)
+
+
+VerifierSource = str | Path | Mapping[str, Any] | Verifier
+
+
+def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (), strict: bool = False) -> Verifier:
+    """Read and validate one native verifier.
+
+    Args:
+        source: Path of a JSON, YAML or TOML file, or the same as a mapping.
+        checks: Check types of your own, known by their ``type`` beside the built-in ones.
+        strict: Refuse unknown check types and broken checks too.
+
+    Returns:
+        The verifier.
+
+    Raises:
+        SpecError: The spec cannot be used; ``problems`` lists everything that is wrong, each with its place.
+    """
+    if isinstance(source, Verifier):
+        return source
+    if isinstance(source, Mapping):
+        document, name, default_id = Document(_plain(source)), "verifier", "verifier"
+    else:
+        path = Path(source)
+        document, name, default_id = read_document(path), str(source), path.stem
+    reader = SpecReader(document, _known(checks), strict=strict)
+    found = reader.read(default_id)
+    if reader.problems:
+        count = len(reader.problems)
+        listed = "\n".join(f"  {problem}" for problem in reader.problems)
+        raise SpecError(f"{name}: {count} problem{'s' * (count > 1)}\n{listed}", problems=reader.problems)
+    read = [CheckSpec(**check) for check in found.pop("checks")]
+    return Verifier(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
+
+
+def load_verifiers(
+    sources: VerifierSource | Iterable[VerifierSource], *, checks: Sequence[type[Check]] = (), strict: bool = False
+) -> tuple[Verifier, ...]:
+    """Load one verifier or several; what is wrong with each of them is reported together.
+
+    Raises:
+        SpecError: A spec cannot be used, none is given, or two have the same id.
+    """
+    if isinstance(sources, str | Path | Mapping | Verifier):
+        sources = [sources]
+    loaded: list[Verifier] = []
+    refused: list[SpecError] = []
+    for source in sources:
+        try:
+            loaded.append(load_verifier(source, checks=checks, strict=strict))
+        except SpecError as wrong:
+            refused.append(wrong)
+    if refused:
+        problems = [problem for wrong in refused for problem in wrong.problems]
+        raise SpecError("\n\n".join(wrong.fact for wrong in refused), refused[0].hint, problems)
+    if not loaded:
+        raise SpecError("No verifier is given.", "Name at least one, with --spec or as the second argument of score().")
+    by_id: dict[str, Verifier] = {}
+    for verifier in loaded:
+        twin = by_id.setdefault(verifier.id, verifier)
+        if twin is not verifier:
+            places = " and ".join(one.source or "a mapping" for one in (twin, verifier))
+            raise SpecError(f'Two verifiers have the id "{verifier.id}": {places}.', "Give one of them another `id`.")
+    return tuple(loaded)
+
+
+def _known(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
+    """Check types by every name that specs may use."""
+    known: dict[str, type[Check]] = {}
+    for check in (*CHECKS, *checks):
+        for name in (check.type, *check.aliases):
+            if known.setdefault(name, check) is not check:
+                raise SpecError(f'Two check types are called "{name}": {known[name].__name__} and {check.__name__}.')
+    return known
+
+
+def _plain(value: Any) -> Any:
+    """A mapping from Python as a file would have given it."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else repr(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan
+    return value

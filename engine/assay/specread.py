@@ -1,0 +1,291 @@
+"""From a document to the parts of a verifier, collecting every problem with its place."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from assay.checks.base import Check, quoted, said_by
+from assay.checks.broken import Broken
+from assay.errors import did_you_mean
+from assay.specfile import Document, Path_
+
+__all__ = ["CHECK_FIELDS", "KIND", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+
+KIND = "native"
+VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "checks")
+CHECK_FIELDS = ("id", "type", "weight", "required", "negate", "params")
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+def _snake(name: str) -> str:
+    return _HUMP.sub(lambda match: "_" + match.group(1).lower(), name)
+
+
+def spellings(check: type[Check]) -> dict[str, str]:
+    """Every name that specs may use for a param, with the field it means."""
+    fields = check.Params.model_fields
+    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
+    return names | dict(check.Params.spellings)
+
+
+def place(path: Path_) -> str:
+    """A place as messages write it: ``$.checks[0].params.value``."""
+    written = "$"
+    for step in path:
+        if isinstance(step, int):
+            written += f"[{step}]"
+        else:
+            written += f".{step}" if _PLACE_KEY.fullmatch(step) else f"[{step!r}]"
+    return written
+
+
+class SpecReader:
+    """Reads one document.
+
+    Args:
+        document: The data and its lines.
+        known: Check types by every name a spec may use.
+        strict: Count unknown types and broken checks as problems.
+    """
+
+    def __init__(self, document: Document, known: Mapping[str, type[Check]], *, strict: bool) -> None:
+        self.document = document
+        self.known = known
+        self.strict = strict
+        self.problems: list[str] = []
+
+    def problem(self, path: Path_, said: str) -> None:
+        """Note what is wrong at a place."""
+        line = self.document.lines.get(path)
+        self.problems.append(f"{place(path)}{f' (line {line})' if line else ''}: {said}")
+
+    def read(self, default_id: str) -> dict[str, Any]:
+        """The fields of a ``Verifier``; look at ``problems`` before using them."""
+        fields = self.fields(self.document.data, (), VERIFIER_FIELDS, ignored=("$schema",))
+        if fields is None:
+            return {"checks": []}
+        ident = self.ident(fields, (), default_id)
+        if (kind := self.value(fields, (), "kind", str, KIND)) != KIND:
+            self.problem(("kind",), f'unknown kind "{kind}"; known: {KIND}')
+        threshold = self.number(fields, ("passThreshold",), 1.0)
+        if threshold > 1:
+            self.problem(("passThreshold",), f"{threshold} is above 1, the highest score: nothing could pass")
+        return {
+            "id": ident,
+            "name": self.value(fields, (), "name", str, ident),
+            "pass_threshold": threshold,
+            "checks": self.checks(fields),
+        }
+
+    # ── fields ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fields(
+        self,
+        data: Any,
+        path: Path_,
+        allowed: tuple[str, ...],
+        ignored: tuple[str, ...] = (),
+    ) -> dict[str, Any] | None:
+        """A mapping with known fields in canonical spelling; unknown ones are problems."""
+        if not isinstance(data, dict):
+            self.problem(path, f"expected an object, got {_named(data)}")
+            return None
+        by_snake = {_snake(name): name for name in allowed}
+        found: dict[str, Any] = {}
+        for key, value in data.items():
+            name = by_snake.get(key) or (key if key in allowed else None)
+            if name is None and key not in ignored:
+                self.unknown((*path, key), allowed)
+            elif name in found:
+                self.problem((*path, key), f"`{name}` is given twice, in two spellings")
+            elif name is not None:
+                found[name] = value
+        return found
+
+    def unknown(self, path: Path_, allowed: tuple[str, ...]) -> None:
+        """Note an unknown field, with the likely one."""
+        guess = did_you_mean(str(path[-1]), allowed)
+        self.problem(path, f"unknown field `{path[-1]}`. {guess or 'Known: ' + ', '.join(allowed) + '.'}")
+
+    def value(self, fields: Mapping[str, Any], path: Path_, name: str, kind: type, default: Any) -> Any:
+        """A field of a plain type; absent and null mean the default."""
+        value = fields.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            wanted = {str: "a string", bool: "true or false", list: "a list"}[kind]
+            hint = " Write it in quotes: a bare value is read as a number or true/false." if kind is str else ""
+            self.problem((*path, name), f"expected {wanted}, got {_named(value)}.{hint}")
+            return default
+        return value
+
+    def number(self, fields: Mapping[str, Any], path: Path_, default: float) -> float:
+        """A finite number, at least 0."""
+        value = fields.get(str(path[-1]))
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.problem(path, f"expected a number, got {_named(value)}")
+            return default
+        try:
+            value = float(value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value) or value < 0:
+            self.problem(path, f"expected a finite number, at least 0, got {value}")
+            return default
+        return value
+
+    def ident(self, fields: Mapping[str, Any], path: Path_, default: str) -> str:
+        """An id: a non-empty string without ``/`` and control characters, for it becomes part of column names."""
+        ident: str = self.value(fields, path, "id", str, default)
+        if not ident or "/" in ident or not ident.isprintable():
+            self.problem((*path, "id"), f"{ident!r} cannot be an id: use printable characters, none of them /")
+        return ident
+
+    # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def checks(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The checks in order, with ids for those that have none."""
+        listed = self.value(fields, (), "checks", list, [])
+        before = len(self.problems)
+        read = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
+        self.name_checks(read)
+        clean = len(self.problems) == before
+        runnable = [check for check in read if check["check"] is not None]
+        if clean and not runnable:
+            self.problem(("checks",), "no check that can run")
+        elif clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:
+            self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
+        for check in read:
+            del check["path"]
+        return read
+
+    def name_checks(self, read: list[dict[str, Any]]) -> None:
+        """Refuse one id twice; give the checks without an id their type, then ``type-2`` and so on."""
+        taken: dict[str, Path_] = {}
+        for check in read:
+            if check["id"] is None:
+                continue
+            if check["id"] in taken:
+                first = place(taken[check["id"]])
+                self.problem((*check["path"], "id"), f'the id "{check["id"]}" is already used by {first}')
+            taken.setdefault(check["id"], check["path"])
+        for check in read:
+            if check["id"] is None:
+                names = (check["type"] if n == 1 else f"{check['type']}-{n}" for n in range(1, len(read) + 2))
+                ident = next(name for name in names if name not in taken)
+                check["id"] = ident
+                taken[ident] = check["path"]
+
+    def check(self, data: Any, path: Path_) -> dict[str, Any] | None:
+        """The fields of one ``CheckSpec``, or None when there is nothing to make it of."""
+        if not isinstance(data, dict):
+            self.problem(path, f"expected an object, got {_named(data)}")
+            return None
+        name = data.get("type")
+        if not isinstance(name, str):
+            said = "every check needs a `type`" if name is None else f"expected a string, got {_named(name)}"
+            self.problem((*path, "type") if name is not None else path, said)
+            return None
+        known = self.known.get(name)
+        flat = data.get("params") is None
+        allowed = CHECK_FIELDS + (tuple(spellings(known)) if known and flat else ())
+        if known is None:  # nobody can say which params a type takes that nobody knows
+            allowed = (*CHECK_FIELDS, *data)
+        fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
+        if fields is None:
+            return None
+        given = {key: value for key, value in fields.items() if key not in CHECK_FIELDS} if flat else fields["params"]
+        ident = self.ident(fields, path, name) if fields.get("id") is not None else None
+        if ident is None and (not name or "/" in name or not name.isprintable()):
+            self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
+        common = {
+            "id": ident,
+            "type": name,
+            "weight": self.number(fields, (*path, "weight"), 1.0),
+            "required": self.value(fields, path, "required", bool, default=False),
+            "negate": self.value(fields, path, "negate", bool, default=False),
+            "path": path,
+        }
+        if known is None:
+            return common | {
+                "params": given if isinstance(given, dict) else {},
+                "check": None,
+                "note": self.skip(name, path),
+            }
+        return common | self.params(known, given, path if flat else (*path, "params"))
+
+    def skip(self, name: str, path: Path_) -> str:
+        """What to say of a check whose type nobody knows."""
+        said = f"skipped, unknown check type {quoted(name)}"
+        guess = did_you_mean(name, self.known)
+        if self.strict:
+            self.problem(
+                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.known) + "."}'
+            )
+        return f"{said}. {guess}" if guess else said
+
+    def params(self, known: type[Check], given: Any, path: Path_) -> dict[str, Any]:
+        """The check with its params, or a broken one; unknown params are problems."""
+        if not isinstance(given, dict):
+            return self.broken(f"TypeError: params is {_named(given)}, not an object", {}, path)
+        names = spellings(known)
+        canonical: dict[str, Any] = {}
+        for key, value in given.items():
+            if key not in names:
+                self.unknown((*path, key), tuple(names))
+            elif names[key] in canonical:
+                self.problem((*path, key), f"`{names[key]}` is given twice, in two spellings")
+            else:
+                canonical[names[key]] = value
+        try:
+            params = known.Params.model_validate(canonical)
+            return {"params": params.model_dump(mode="json", by_alias=True), "check": known(params)}
+        except ValidationError as wrong:
+            return self.broken("; ".join(dict.fromkeys(map(_said, wrong.errors()))), given, path)
+        except Exception as wrong:  # noqa: BLE001  (a user's own check class may raise anything)
+            return self.broken(said_by(wrong), given, path)
+
+    def broken(self, problem: str, given: dict[str, Any], path: Path_) -> dict[str, Any]:
+        """A check that says what is wrong with it on every row."""
+        if self.strict:
+            self.problem(path, f"the check cannot run: {problem}")
+        return {"params": given, "check": Broken(problem)}
+
+
+def _named(value: object) -> str:
+    """A value's type in the words of a spec, with the value where it is short."""
+    kinds = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    if value is None:
+        return "null"
+    shown = repr(value)
+    kind = kinds.get(type(value), type(value).__name__)
+    return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
+
+
+def _said(error: Any) -> str:
+    """One of pydantic's errors as ``<ExceptionType>: <message>``."""
+    where = "params" + "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"] if step not in ("int", "float")
+    )
+    kind, value = error["type"], error["input"]
+    if kind == "missing":
+        return f"ValueError: {where} is missing"
+    raised = error.get("ctx", {}).get("error")
+    if isinstance(raised, BaseException):
+        return f"{type(raised).__name__}: {where}: {raised}"
+    if kind.endswith("_type"):
+        wanted = {
+            "string": "a string",
+            "bool": "true or false",
+            "list": "a list",
+            "int": "a number",
+            "float": "a number",
+        }
+        return f"TypeError: {where} is {_named(value)}, not {wanted.get(kind.removesuffix('_type'), kind)}"
+    return f"ValueError: {where} is {_named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

@@ -1,0 +1,158 @@
+"""What a run amounts to, added up batch by batch."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from assay.aggregate import UNSCORED, check_column, error_column, reason_column
+from assay.compile import Plan
+
+__all__ = ["CheckSummary", "Summary"]
+
+_REASONS_KEPT = 10_000
+"""Distinct reasons counted for each check; a task table can hold any number of messages."""
+
+
+@dataclass
+class CheckSummary:
+    """One check over a run.
+
+    Attributes:
+        id: ``<check>``, or ``<verifier>/<check>`` when several verifiers ran.
+        type: Its type.
+        weight: Its weight.
+        rows: Rows scored.
+        failures: Rows scored below 1.
+        errors: Rows on which scoring went wrong.
+        mean: Mean score; None when no row was scored.
+        reasons: Counts of the reasons.
+    """
+
+    id: str
+    type: str
+    weight: float
+    rows: int = 0
+    failures: int = 0
+    errors: int = 0
+    total: float = 0.0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score over the scored rows; None when there are none."""
+        return self.total / self.rows if self.rows else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; the five most frequent reasons."""
+        reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, 5)]
+        plain = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
+        return plain | {"reasons": reasons}
+
+
+def top(counts: Counter[str], most: int) -> list[tuple[str, int]]:
+    """The most frequent ones; among equals in order of the alphabet, so that runs agree."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+
+
+@dataclass
+class Summary:
+    """A run in numbers.
+
+    Attributes:
+        rows: Rows in, which is rows out.
+        scored: Rows with a reward.
+        passed: Rows that passed.
+        errors: Rows with a non-null ``error``.
+        unscored: Counts of the reasons why rows have no reward.
+        checks: One entry for each check that ran.
+        notes: What the run's owner should know: broken and skipped checks, renamed columns.
+        seconds: Wall time from the first row to the last.
+        out: Where the rewards are, or None.
+    """
+
+    checks: list[CheckSummary]
+    notes: list[str]
+    rows: int = 0
+    scored: int = 0
+    passed: int = 0
+    errors: int = 0
+    unscored: Counter[str] = field(default_factory=Counter)
+    total: float = 0.0
+    seconds: float = 0.0
+    out: str | None = None
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Summary":
+        """An empty summary of a plan."""
+        several = len(plan.verifiers) > 1
+        checks = [
+            CheckSummary(f"{v.id}/{spec.id}" if several else spec.id, spec.type, spec.weight)
+            for v, spec, _ in plan.checks
+        ]
+        notes = [said for verifier in plan.verifiers for said in verifier.warnings]
+        for shown, name in plan.passed_through.items():
+            if shown != name:
+                notes.append(f"the input's column `{name}` is kept as `{shown}`")
+        return cls(checks, notes)
+
+    @property
+    def mean_reward(self) -> float | None:
+        """Mean reward over the scored rows; None when there are none."""
+        return self.total / self.scored if self.scored else None
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of the scored rows that passed; None when there are none."""
+        return self.passed / self.scored if self.scored else None
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Rows a second of wall time."""
+        return self.rows / self.seconds if self.seconds else None
+
+    def add(self, plan: Plan, batch: pl.DataFrame) -> None:
+        """Count a batch of ``plan.lazy(…, watched=True)``."""
+        reward = batch["reward"]
+        self.rows += batch.height
+        self.scored += reward.len() - reward.null_count()
+        self.total = math.fsum((self.total, float(reward.sum())))
+        self.passed += int(batch["passed"].sum())
+        self.errors += batch.height - batch["error"].null_count()
+        _count(self.unscored, batch[UNSCORED])
+        for summary, (verifier, spec, check) in zip(self.checks, plan.checks, strict=True):
+            score, error = batch[check_column(verifier, spec)], batch[error_column(verifier, spec)]
+            summary.rows += score.len() - score.null_count()
+            summary.total = math.fsum((summary.total, float(score.sum())))
+            summary.failures += int((score < 1.0).sum())
+            summary.errors += error.len() - error.null_count()
+            said = batch[reason_column(verifier, spec)].drop_nulls()
+            _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for machines."""
+        names: Sequence[str] = (
+            "rows",
+            "scored",
+            "mean_reward",
+            "pass_rate",
+            "errors",
+            "seconds",
+            "rows_per_second",
+            "out",
+        )
+        plain = {name: getattr(self, name) for name in names}
+        unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, 20)]
+        return plain | {"unscored": unscored, "notes": self.notes, "checks": [check.as_json() for check in self.checks]}
+
+
+def _count(counts: Counter[str], said: pl.Series) -> None:
+    found = said.drop_nulls()
+    if not len(found):
+        return
+    for words, rows in found.value_counts(name="rows").iter_rows():
+        if words in counts or len(counts) < _REASONS_KEPT:
+            counts[words] += rows

@@ -1,0 +1,112 @@
+"""Task tables, joined to rollouts on ``task_id``: what a task expects stands once, however many rollouts it has."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.compile import TASK_FOUND, TASK_ID
+from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
+from assay.rollouts import scan
+from assay.rows import from_rows
+from assay.specfile import parse_text
+
+__all__ = ["join_tasks", "load_tasks"]
+
+_HARBOR = "dataset.toml"
+
+
+def load_tasks(source: Any) -> pl.LazyFrame:
+    """A task table.
+
+    Args:
+        source: A YAML file (a list of tasks, or ``tasks: […]``), a Harbor folder (``dataset.toml`` and ``*/task.json``; a task
+            without ``task_id`` has its folder's name), or anything that ``scan`` reads.
+
+    Returns:
+        One row for each task, ``task_id`` as String.
+
+    Raises:
+        InputError: It cannot be read, or two tasks have one id.
+        ColumnsError: There is no ``task_id``.
+    """
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path is not None and path.suffix.lower() in (".yaml", ".yml"):
+        frame = from_rows(_yaml_tasks(path)).lazy()
+    elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
+        frame = from_rows(_harbor_tasks(path)).lazy()
+    else:
+        frame = scan(source)
+    there = frame.collect_schema().names()
+    if TASK_ID not in there:
+        raise ColumnsError(
+            f"The task table has no `{TASK_ID}`. There are: {', '.join(there) or 'none'}.", did_you_mean(TASK_ID, there)
+        )
+    frame = frame.with_columns(pl.col(TASK_ID).cast(pl.String))
+    twice = frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1).collect()
+    if twice.height:
+        raise InputError(
+            f'The task table has task_id "{twice.item()}" more than once.', "A rollout must know which one is its own."
+        )
+    return frame
+
+
+def _yaml_tasks(path: Path) -> list[Any]:
+    try:
+        data = parse_text(path.read_text("utf-8-sig"), ".yaml", str(path)).data
+    except OSError as wrong:
+        raise InputError(f"{path}: {wrong.strerror}.") from None
+    except (SpecError, UnicodeDecodeError) as wrong:
+        raise InputError(str(wrong)) from None
+    tasks = data.get("tasks") if isinstance(data, dict) else data
+    if not isinstance(tasks, list) or not tasks:
+        raise InputError(f"{path}: expected a list of tasks, or `tasks:` with a list.")
+    return tasks
+
+
+def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
+    tasks = []
+    for path in sorted(folder.glob("*/task.json")):
+        try:
+            task = json.loads(path.read_text("utf-8-sig"))
+        except (OSError, ValueError, RecursionError) as wrong:
+            raise InputError(f"{path}: not readable JSON: {wrong}") from None
+        if not isinstance(task, dict):
+            raise InputError(f"{path}: a task must be a JSON object, not {type(task).__name__}.")
+        tasks.append({TASK_ID: path.parent.name, **task})
+    if not tasks:
+        raise InputError(f"{folder}: a {_HARBOR}, but no */task.json.")
+    return tasks
+
+
+def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
+    """Rollouts with the wanted columns of their tasks; what a task says replaces what the rollout says.
+
+    Args:
+        rollouts: Rollouts with ``task_id``.
+        tasks: A task table of ``load_tasks``.
+        wanted: Columns to take where the tasks have them.
+
+    Returns:
+        The rollouts in order, with ``TASK_FOUND``: null where the task is missing.
+
+    Raises:
+        ColumnsError: The rollouts have no ``task_id``.
+    """
+    there = rollouts.collect_schema()
+    if TASK_ID not in there:
+        hint = did_you_mean(TASK_ID, there) or "Rename a column with --map task_id=COLUMN."
+        raise ColumnsError(
+            f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(there)}.", hint
+        )
+    taken = [name for name in tasks.collect_schema() if name in wanted and name != TASK_ID]
+    key = "__assay/task_id"
+    table = tasks.select(pl.col(TASK_ID).alias(key), *taken, pl.lit(value=True).alias(TASK_FOUND))
+    return (
+        rollouts.drop([name for name in taken if name in there])
+        .with_columns(pl.col(TASK_ID).cast(pl.String).alias(key))
+        .join(table, on=key, how="left", maintain_order="left")
+        .drop(key)
+    )

@@ -1,0 +1,152 @@
+"""Prove that the two faces of a check agree, yours or ours.
+
+Texts are made of what breaks text code: case rules, control characters, combining marks, brackets, near-JSON, regex bait. They
+are drawn by a seed, so that a failure can be seen again.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.checks import CHECKS
+from assay.checks.base import Check, Example
+from assay.compile import COMPLETION, Plan
+from assay.reference import score_rows
+from assay.spec import Verifier, load_verifier
+
+__all__ = ["assert_check_conforms", "assert_plan_conforms", "hostile_texts"]
+
+_LETTERS = "aAbBkKsSiIßſKİıΣσςΟéÉǅﬁÅÅ٣１²Ⅷ_"
+_SPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000\u200b\ufeff\x00"
+_MARKS = "\u0301\u0308\u20dd\u200d\u200c\ufe0f🏽👍👩‍👩‍👧\u202e\u0345\U00010d50\ua7cb\u1c89"
+_PUNCTUATION = "{}[]()\"':,.\\/<>-+*?^$|&=#@!`~%"
+_WORDS = (
+    *("refund", "REFUND", "money back", "Straße", "STRASSE", "ΟΔΟΣ", "ὈΔΥΣΣΕΎΣ", "İstanbul", "kelvin", "\u212aelvin"),
+    *("<think>", "</think>", "<answer>42</answer>", "```json\n", "```", "null", "true", "NaN", "Infinity", "-Infinity"),
+    *('{"a": 1}', '{"a": null, "b": [1, 2]}', '{"a": 1', "[1,]", "1e999", "-0", "01", '"\\ud800"', '{"a":1,"a":null}'),
+    *('{"urgency": "high", "sentiment": "negative", "categories": []}', "9" * 4301, "[" * 501 + "]" * 501, "\ufeff{}"),
+    *("abab", "aab", "foo\nbar\n", "x" * 100, "1.5", "3,000", "\\", "\n", ""),
+)
+
+
+def hostile_texts(count: int, seed: int = 0) -> Iterator[str]:
+    """Texts that break text code.
+
+    Args:
+        count: How many.
+        seed: The same seed gives the same texts.
+
+    Yields:
+        Strings of 0 to some hundred code points, without lone surrogates.
+    """
+    rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
+    alphabets = (_LETTERS, _LETTERS + _SPACE, _SPACE, _MARKS + _LETTERS, _PUNCTUATION + _LETTERS, "ab \n", '{}[]",:1a ')
+    for _ in range(count):
+        parts = []
+        for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
+            if rng.random() < 0.5:  # noqa: PLR2004  (an even choice)
+                parts.append(rng.choice(_WORDS))
+            else:
+                parts.append("".join(rng.choices(rng.choice(alphabets), k=rng.choice((0, 1, 2, 3, 8, 30)))))
+        yield rng.choice(("", "", " ", "\n")).join(parts)
+
+
+def assert_check_conforms(
+    check: type[Check],
+    *,
+    params: Iterable[Mapping[str, Any]] = (),
+    rows: Iterable[Mapping[str, Any]] = (),
+    cases: int = 2000,
+    seed: int = 0,
+) -> int:
+    """Prove that ``expr()`` gives what ``row()`` gives, bit for bit, with reasons and errors, plain and negated.
+
+    Args:
+        check: The check class.
+        params: Params to try, besides those of its examples.
+        rows: Rows to try, besides its examples and hostile texts.
+        cases: How many hostile texts, in all.
+        seed: Seed of the hostile texts.
+
+    Returns:
+        How many verdicts were compared.
+
+    Raises:
+        AssertionError: The faces differ, or an example does not score what it says; the message shows the row.
+    """
+    own = () if check in CHECKS else (check,)
+    for example in check.examples:
+        verifier = _verifier(check, example.params or {}, own)
+        found = score_rows([_row(example)], [verifier])[0]["reward"]
+        assert found == example.score, f"{check.type}: {example} scores {found}"  # noqa: S101  (an assertion is the point)
+    tried = _distinct([example.params or {} for example in check.examples] + list(params)) or [{}]
+    seen = [*map(_row, check.examples), *rows]
+    seen += [
+        {**_row(Example(text, 0.0)), **_structure(seen, at)}
+        for at, text in enumerate(hostile_texts(cases // len(tried), seed))
+    ]
+    seen.append({**seen[0], COMPLETION: None})
+    return sum(assert_plan_conforms([_verifier(check, one, own)], seen) for one in tried)
+
+
+def _structure(seen: Sequence[Mapping[str, Any]], at: int) -> dict[str, Any]:
+    """The metadata and schema of one of the examples, in turn."""
+    return {name: value for name, value in seen[at % len(seen)].items() if name != COMPLETION} if seen else {}
+
+
+def _distinct(params: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({repr(sorted(one.items())): one for one in params}.values())
+
+
+def _row(example: Example) -> dict[str, Any]:
+    return {
+        COMPLETION: example.completion,
+        "metadata": example.metadata,
+        "expected_output_schema": example.expected_output_schema,
+    }
+
+
+def _verifier(check: type[Check], params: Mapping[str, Any], own: Sequence[type[Check]]) -> Verifier:
+    plain = {"type": check.type, "weight": 0.7, "params": dict(params)}
+    return load_verifier({"checks": [plain, {**plain, "id": "negated", "negate": True, "weight": 0}]}, checks=own)
+
+
+def assert_plan_conforms(verifiers: Sequence[Verifier], rows: Sequence[Mapping[str, Any]]) -> int:
+    """Prove that a plan gives what the row loop gives: whole, row by row, in pairs, in many chunks, and streaming.
+
+    Args:
+        verifiers: The verifiers.
+        rows: Rollouts as mappings.
+
+    Returns:
+        How many verdicts were compared.
+
+    Raises:
+        AssertionError: They differ; the message shows the row.
+    """
+    from assay.rows import from_rows
+
+    frame = from_rows(rows)
+    plan = Plan(tuple(verifiers), tuple(frame.schema.items()), keep=())
+    expected = score_rows(frame.to_dicts(), verifiers)
+    chunked = pl.concat([frame[:1], frame[1:3], frame[3:], frame[:0]], rechunk=False)
+    _assert_same(plan.score(frame), expected, frame, "in memory")
+    _assert_same(plan.score(chunked), expected, frame, "in chunks")
+    _assert_same(plan.lazy(chunked.lazy()).collect(engine="streaming"), expected, frame, "streaming")
+    for at in range(min(len(expected), 24)):
+        _assert_same(plan.score(frame[at : at + 1]), expected[at : at + 1], frame[at:], "one row")
+        _assert_same(plan.score(frame[at : at + 2]), expected[at : at + 2], frame[at:], "two rows")
+    return len(expected) * (len(plan.results) - 4)
+
+
+def _assert_same(found: pl.DataFrame, expected: Sequence[Mapping[str, Any]], frame: pl.DataFrame, how: str) -> None:
+    assert found.height == len(expected), f"{how}: {found.height} rows out of {len(expected)}"  # noqa: S101
+    for at, (row, other) in enumerate(zip(found.to_dicts(), expected, strict=True)):
+        # repr tells 0.0 from -0.0 and True from 1
+        differing = {name: (row[name], other[name]) for name in other if repr(row[name]) != repr(other[name])}
+        if differing:
+            raise AssertionError(
+                f"{how}, row {at}: (expr, row) differ: {differing}\n  of {frame.row(at, named=True)!r}"
+            )
