@@ -17,6 +17,7 @@ __all__ = [
     "check_column",
     "check_exprs",
     "error_column",
+    "hidden",
     "lines",
     "lines_expr",
     "mean",
@@ -35,6 +36,11 @@ UNSCORED = HIDDEN + "unscored"
 _BREAKS = re.compile(r"[\r\n]+")
 
 
+def hidden(name: str) -> str:
+    """The name a result has inside a plan, where the input may have a column of its public name."""
+    return HIDDEN + name
+
+
 def check_column(verifier: Verifier, check: CheckSpec) -> str:
     """Output column of a check's score."""
     return f"check/{verifier.id}/{check.id}"
@@ -47,12 +53,12 @@ def score_column(verifier: Verifier) -> str:
 
 def reason_column(verifier: Verifier, check: CheckSpec) -> str:
     """Hidden column of a check's reason: null where the score is 1."""
-    return f"{HIDDEN}reason/{verifier.id}/{check.id}"
+    return hidden(f"reason/{verifier.id}/{check.id}")
 
 
 def error_column(verifier: Verifier, check: CheckSpec) -> str:
     """Hidden column of a check's error: null where scoring went well."""
-    return f"{HIDDEN}error/{verifier.id}/{check.id}"
+    return hidden(f"error/{verifier.id}/{check.id}")
 
 
 # ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +100,7 @@ def check_exprs(verifier: Verifier, spec: CheckSpec, check: Check) -> tuple[list
         fits = raw.is_between(0.0, 1.0).fill_null(value=False)
         error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(NO_SCORE))).otherwise(error)
         raw = pl.when(fits).then(raw).otherwise(0.0)
-    score_name, error_name = check_column(verifier, spec), error_column(verifier, spec)
+    score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
     if spec.negate:
         raw = pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
     first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
@@ -136,8 +142,8 @@ def passes(verifier: Verifier, score: float, checks: Sequence[float]) -> bool:
 
 def passes_expr(verifier: Verifier) -> pl.Expr:
     """``passes`` as an expression."""
-    required = (pl.col(check_column(verifier, spec)) == 1.0 for spec in verifier.runnable if spec.required)
-    return pl.all_horizontal(pl.col(score_column(verifier)) >= verifier.pass_threshold, *required)
+    required = (pl.col(hidden(check_column(verifier, spec))) == 1.0 for spec in verifier.runnable if spec.required)
+    return pl.all_horizontal(pl.col(hidden(score_column(verifier))) >= verifier.pass_threshold, *required)
 
 
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from assay.aggregate import (
     check_column,
     check_exprs,
     error_column,
+    hidden,
     lines_expr,
     mean_expr,
     passes_expr,
@@ -24,7 +25,7 @@ from assay.aggregate import (
 )
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.errors import ColumnsError, SpecError, did_you_mean
+from assay.errors import ColumnsError, SpecError, closest, did_you_mean
 from assay.lanes.base import HIDDEN, TEXT, layers
 from assay.lanes.messages import completion_text_expr
 from assay.rows import STRUCTURED
@@ -120,12 +121,12 @@ class Plan:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Columns that a summary reads besides the results; not part of the output."""
-        every = (
-            (check_column(verifier, spec), reason_column(verifier, spec), error_column(verifier, spec))
-            for verifier, spec, _ in self.checks
-        )
-        return (*(name for group in every for name in group), *(score_column(v) for v in self.verifiers), UNSCORED)
+        """Hidden columns that a summary reads."""
+        names = [hidden(name) for name in ("reward", "passed", "error")]
+        for verifier, spec, _ in self.checks:
+            score = hidden(check_column(verifier, spec))
+            names += (score, reason_column(verifier, spec), error_column(verifier, spec))
+        return (*names, UNSCORED)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -140,8 +141,8 @@ class Plan:
         for layer in self._layers:
             frame = frame.with_columns(layer)
         kept = [pl.col(name).alias(shown) for shown, name in self.passed_through.items()]
-        more = [name for name in self.watched if watched and name not in self.results]
-        return frame.select(*kept, *self.results, *more)
+        results = [pl.col(hidden(name)).alias(name) for name in self.results]
+        return frame.select(*kept, *results, *(self.watched if watched else ()))
 
     def score(self, rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         """Score a frame that has this plan's schema.
@@ -164,25 +165,25 @@ class Plan:
             *layers(lanes, schema),
             [expr for first, _ in pairs for expr in first],
             [expr for _, second in pairs for expr in second],
-            [
-                mean_expr([check_column(v, spec) for spec in v.runnable], [spec.weight for spec in v.runnable]).alias(
-                    score_column(v)
-                )
-                for v in self.verifiers
-            ],
+            [self._score(verifier) for verifier in self.verifiers],
             self._verdict(),
         ]
 
+    @staticmethod
+    def _score(verifier: Verifier) -> pl.Expr:
+        checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
+        return mean_expr(checks, [spec.weight for spec in verifier.runnable]).alias(hidden(score_column(verifier)))
+
     def _verdict(self) -> list[pl.Expr]:
         scored = pl.col(UNSCORED).is_null()
-        scores = [score_column(verifier) for verifier in self.verifiers]
+        scores = [hidden(score_column(verifier)) for verifier in self.verifiers]
         passed = pl.all_horizontal(passes_expr(verifier) for verifier in self.verifiers)
         errors = lines_expr(self.verifiers, errors=True)
         return [
-            mean_expr(scores, [1.0] * len(scores)).alias("reward"),
-            pl.when(scored).then(passed).alias("passed"),
-            pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias("feedback"),
-            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors)).alias("error"),
+            mean_expr(scores, [1.0] * len(scores)).alias(hidden("reward")),
+            pl.when(scored).then(passed).alias(hidden("passed")),
+            pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias(hidden("feedback")),
+            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors)).alias(hidden("error")),
         ]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
@@ -253,14 +254,19 @@ class Plan:
 
 
 def _likely(missing: Sequence[str], there: Sequence[str]) -> str:
+    """What to do about missing columns: the likely names, one a line."""
+    by_lower = {one.lower(): one for one in there}
+    said = []
     for name in missing:
-        by_lower = {one.lower(): one for one in there}
         known = next((by_lower[one] for one in _LIKELY if one in by_lower), None) if name == COMPLETION else None
-        guess = f"Did you mean `{known}`?" if known else did_you_mean(name, there)
+        guess = known or closest(name, there)
         if guess:
-            return f"{guess} Rename it with --map {name}={guess.split('`')[1]}."
-    hint = "Rename a column with --map NAME=COLUMN"
-    return f"{hint}." if COMPLETION in missing else f"{hint}, or join a task table with --tasks."
+            said.append(f"Did you mean `{guess}` for `{name}`? Rename it with --map {name}={guess}.")
+    if not said:
+        said.append("Rename a column with --map NAME=COLUMN.")
+    if any(name != COMPLETION for name in missing):
+        said.append("Join a task table with --tasks for what the rollouts do not carry.")
+    return "\n".join(said)
 
 
 def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)

@@ -23,6 +23,7 @@ __all__ = [
     "SpecError",
     "TooManyErrors",
     "UsageError",
+    "closest",
     "did_you_mean",
 ]
 
@@ -89,6 +90,13 @@ class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "r
     exit_code = 3
 
 
+def closest(word: str, choices: Iterable[str]) -> str:
+    """The choice most like a word, ``""`` when none is near."""
+    by_lower = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else ""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """A question naming the closest choice, or ``""`` when nothing is close.
 
@@ -99,6 +107,5 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     Returns:
         ``"Did you mean `value`?"`` or an empty string.
     """
-    by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return f"Did you mean `{by_lower[close[0]]}`?" if close else ""
+    near = closest(word, choices)
+    return f"Did you mean `{near}`?" if near else ""

@@ -62,7 +62,7 @@ class _JsonLines:
         self._file = file
 
     def write(self, batch: pl.DataFrame) -> None:
-        batch.write_ndjson(self._file)
+        self._file.write(batch.write_ndjson().encode())  # our own write says why the pipe or the disk refused
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance
@@ -84,7 +84,7 @@ class _Csv:
         )
         if not self._raw:  # a spreadsheet runs a cell that begins so
             flat = flat.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
-        flat.write_csv(self._file, include_header=False)
+        self._file.write(flat.write_csv(include_header=False).encode())
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance

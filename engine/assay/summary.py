@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregate import UNSCORED, check_column, error_column, reason_column
+from assay.aggregate import UNSCORED, check_column, error_column, hidden, reason_column
 from assay.compile import Plan
 
 __all__ = ["CheckSummary", "Summary"]
@@ -116,15 +116,15 @@ class Summary:
 
     def add(self, plan: Plan, batch: pl.DataFrame) -> None:
         """Count a batch of ``plan.lazy(…, watched=True)``."""
-        reward = batch["reward"]
+        reward = batch[hidden("reward")]
         self.rows += batch.height
         self.scored += reward.len() - reward.null_count()
         self.total = math.fsum((self.total, float(reward.sum())))
-        self.passed += int(batch["passed"].sum())
-        self.errors += batch.height - batch["error"].null_count()
+        self.passed += int(batch[hidden("passed")].sum())
+        self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
         for summary, (verifier, spec, check) in zip(self.checks, plan.checks, strict=True):
-            score, error = batch[check_column(verifier, spec)], batch[error_column(verifier, spec)]
+            score, error = batch[hidden(check_column(verifier, spec))], batch[error_column(verifier, spec)]
             summary.rows += score.len() - score.null_count()
             summary.total = math.fsum((summary.total, float(score.sum())))
             summary.failures += int((score < 1.0).sum())

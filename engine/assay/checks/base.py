@@ -144,7 +144,8 @@ class Check:
     @property
     def one_complaint(self) -> bool:
         """Whether every failing row is told the same."""
-        return self._has_expr() and type(self).reason is Check.reason
+        own = type(self)
+        return self._has_expr() and own.reason is Check.reason and own.reason_expr is Check.reason_expr
 
     def error(self, row: Row) -> str | None:
         """What could not be scored on a row whose ``row()`` does not raise; None when nothing."""

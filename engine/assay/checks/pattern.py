@@ -4,8 +4,8 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row, quoted
-from assay.lanes.base import text
-from assay.lanes.pattern import compile_pattern, route, search, search_expr
+from assay.lanes.base import Lane
+from assay.lanes.pattern import compile_pattern, python_lane, route, search, search_expr
 
 __all__ = ["Regex"]
 
@@ -40,7 +40,19 @@ class Regex(Check):
         return float(search(self.params.pattern, row["completion"]))
 
     def expr(self) -> pl.Expr:
-        return search_expr(self.params.pattern, text())
+        return search_expr(self.params.pattern)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        lane = python_lane(self.params.pattern)
+        return () if lane is None else (lane,)
+
+    def error_expr(self) -> pl.Expr | None:
+        lane = python_lane(self.params.pattern)
+        return None if lane is None else lane.col.struct.field("error")
+
+    def reason_expr(self) -> pl.Expr:
+        said, error = pl.lit(self.complaint()), self.error_expr()
+        return said if error is None else pl.coalesce(error, said)
 
     def claim(self) -> str:
         return f"matches the pattern {quoted(self.params.pattern)}"

@@ -24,10 +24,10 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from assay.lanes.base import rowwise
+from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.words import SCALARS, as_class
 
-__all__ = ["Route", "compile_pattern", "route", "search", "search_expr"]
+__all__ = ["Route", "compile_pattern", "python_lane", "route", "search", "search_expr"]
 
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 _SURROGATES = range(0xD800, 0xE000)
@@ -64,18 +64,39 @@ def search(pattern: str, value: str) -> bool:
     return compile_pattern(pattern).search(value) is not None
 
 
-def search_expr(pattern: str, values: pl.Expr) -> pl.Expr:
-    """``search`` as an elementwise Boolean expression over a String column."""
-    found = compile_pattern(pattern).search
+def python_lane(pattern: str) -> Lane | None:
+    """What Python answers on the rows that need it: a struct of ``found`` and ``error``, null on all other rows.
+
+    Returns:
+        The lane, or None when no row ever needs Python.
+    """
     way = route(pattern)
-    if way.linear is None:
-        return rowwise(values, lambda value: found(value) is not None, pl.Boolean)
-    fast = values.str.contains(way.linear)
-    if not way.boundary:
-        return fast
-    wide = pl.when(values.str.len_bytes() != values.str.len_chars()).then(values)
-    disputed = pl.when(wide.str.contains(_disputed_words())).then(values)
-    return pl.coalesce(rowwise(disputed, lambda value: found(value) is not None, pl.Boolean), fast)
+    if way.linear is not None and not way.boundary:
+        return None
+    compiled = compile_pattern(pattern)
+
+    def answer(value: str) -> dict[str, object]:
+        try:
+            return {"found": compiled.search(value) is not None, "error": None}
+        except Exception as wrong:  # noqa: BLE001  (re has bugs of its own: "span of capturing group is wrong")
+            return {"found": False, "error": f"{type(wrong).__name__}: {wrong}"}
+
+    def build(_: pl.Schema) -> pl.Expr:
+        asked = text()
+        if way.boundary:
+            wide = pl.when(text().str.len_bytes() != text().str.len_chars()).then(text())
+            asked = pl.when(wide.str.contains(_disputed_words())).then(text())
+        return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
+
+    return Lane(f"regex:{pattern}", build)
+
+
+def search_expr(pattern: str) -> pl.Expr:
+    """``search`` as an elementwise Boolean expression over the completion's text and the column of ``python_lane``."""
+    way, lane = route(pattern), python_lane(pattern)
+    asked = [] if lane is None else [lane.col.struct.field("found")]
+    fast = [] if way.linear is None else [text().str.contains(way.linear)]
+    return pl.coalesce(*asked, *fast)
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,113 @@
+"""Plans: what they read, what they give, and that all problems are found before a row is read."""
+
+import pickle
+
+import polars as pl
+import pytest
+
+import assay
+from assay.compile import needed_columns
+from assay.testing import hostile_texts
+
+SPEC = {
+    "id": "v",
+    "checks": [{"type": "json_valid"}, {"type": "task_expectations"}, {"type": "expected_output_schema"}],
+}
+PLAIN = {"id": "v", "checks": [{"type": "contains", "value": "a"}, {"type": "regex", "pattern": "(?=b)"}]}
+
+
+def test_a_plan_pickles_hashes_and_scores_the_same_elsewhere():
+    frame = pl.DataFrame({"completion": list(hostile_texts(200)), "id": range(200)})
+    plan = assay.compile(PLAIN, frame)
+    copy = pickle.loads(pickle.dumps(plan))  # noqa: S301  (our own bytes)
+    assert copy == plan
+    assert hash(copy) == hash(plan)
+    assert copy.score(frame).equals(plan.score(frame))
+    assert copy.score(frame).equals(assay.score(frame, PLAIN))
+
+
+def test_plans_of_different_verifiers_or_schemas_differ():
+    plans = {
+        assay.compile(PLAIN),
+        assay.compile({**PLAIN, "passThreshold": 0.5}),
+        assay.compile(PLAIN, {"completion": pl.String, "id": pl.Int64}),
+        assay.compile(PLAIN, details=False),
+    }
+    assert len(plans) == 4
+
+
+def test_needed_columns_name_the_checks_that_read_them():
+    assert needed_columns([assay.load_verifier(SPEC)]) == {
+        "completion": [],
+        "metadata": ["task_expectations (v/task_expectations)"],
+        "expected_output_schema": ["expected_output_schema (v/expected_output_schema)"],
+    }
+
+
+def test_all_missing_columns_are_one_error():
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(SPEC, {"id": pl.Int64, "response": pl.String, "meta_data": pl.String})
+    assert str(caught.value) == (
+        "The rollouts lack 3 columns:\n"
+        "  completion: read by every check\n"
+        "  metadata: read by task_expectations (v/task_expectations)\n"
+        "  expected_output_schema: read by expected_output_schema (v/expected_output_schema)\n"
+        "There are: id, response, meta_data.\n"
+        "\n"
+        "Did you mean `response` for `completion`? Rename it with --map completion=response.\n"
+        "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data.\n"
+        "Join a task table with --tasks for what the rollouts do not carry."
+    )
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Binary])
+def test_a_completion_of_another_type_is_refused(dtype):
+    with pytest.raises(assay.ColumnsError, match="a completion is a string or a list of chat messages"):
+        assay.compile(PLAIN, {"completion": dtype})
+
+
+def test_metadata_of_another_type_is_refused_with_its_reader():
+    with pytest.raises(
+        assay.ColumnsError, match=r"`metadata` has type Int64; .*(?s:.)*task_expectations \(v/task_expectations\)"
+    ):
+        assay.compile(SPEC, {"completion": pl.String, "metadata": pl.Int64, "expected_output_schema": pl.String})
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["ab", "b"]), pl.Null])
+def test_text_types_are_completions(dtype):
+    values = [None] if dtype == pl.Null else ["ab", "b", None]
+    out = assay.score(pl.DataFrame({"completion": pl.Series(values, dtype=dtype)}), PLAIN)
+    assert out["reward"].to_list() == ([None] if dtype == pl.Null else [1.0, 0.5, None])
+
+
+def test_columns_no_check_reads_pass_through_in_order():
+    rows = {"step": [1], "completion": ["a"], "metadata": ["{}"], "model": ["m"]}
+    assert assay.compile(PLAIN, pl.DataFrame(rows)).columns[:4] == ("step", "metadata", "model", "reward")
+    spec = {"checks": [{"type": "task_expectations"}]}
+    assert assay.compile(spec, pl.DataFrame(rows)).columns[:3] == ("step", "model", "reward")
+
+
+def test_keep_overrides_and_may_name_what_was_read():
+    frame = pl.DataFrame({"step": [1], "completion": ["a"], "model": ["m"]})
+    assert assay.score(frame, PLAIN, keep=["model", "completion"], details=False).columns == [
+        *("model", "completion", "reward", "passed", "feedback", "error"),
+    ]
+    with pytest.raises(assay.ColumnsError, match="Did you mean `model`"):
+        assay.score(frame, PLAIN, keep=["modle"])
+
+
+def test_columns_with_the_names_of_results_are_kept_as_prior():
+    frame = pl.DataFrame({"completion": ["a"], "reward": [0.3], "prior_reward": [0.1], "error": ["e"]})
+    out = assay.score(frame, PLAIN).row(0, named=True)
+    assert (out["reward"], out["prior_prior_reward"], out["prior_reward"], out["prior_error"]) == (0.5, 0.3, 0.1, "e")
+
+
+def test_scoring_a_result_again_gives_the_same_rewards():
+    frame = pl.DataFrame({"completion": ["ab", "b"]})
+    once = assay.score(frame, PLAIN, keep=["completion"])
+    assert assay.score(once, PLAIN)["reward"].to_list() == once["reward"].to_list()
+
+
+def test_no_hidden_column_leaves_the_engine():
+    out = assay.score([{"completion": "x", "metadata": None, "expected_output_schema": None}], SPEC)
+    assert not [name for name in out.columns if name.startswith("__assay")]

@@ -1,0 +1,82 @@
+"""Errors: a fact, a hint, an exit code; they survive the way home from another process."""
+
+import pickle
+import re
+
+import pytest
+
+import assay
+from assay import errors
+
+ERRORS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error") or name == "TooManyErrors"]
+
+
+def test_the_tree_in_the_docstring_gives_the_real_exit_codes():
+    drawn = dict(re.findall(r"(\w+) +exit (\d)", errors.__doc__))
+    assert drawn == {error.__name__: str(error.exit_code) for error in ERRORS}
+
+
+@pytest.mark.parametrize(
+    ("error", "parent", "exit_code"),
+    [
+        (errors.AssayError, Exception, 1),
+        (errors.SpecError, errors.AssayError, 2),
+        (errors.InputError, errors.AssayError, 2),
+        (errors.ColumnsError, errors.InputError, 2),
+        (errors.UsageError, errors.AssayError, 2),
+        (errors.OutputError, errors.AssayError, 1),
+        (errors.TooManyErrors, errors.AssayError, 3),
+        (errors.AssayWarning, UserWarning, None),
+    ],
+)
+def test_every_error_has_its_place_and_its_exit_code(error, parent, exit_code):
+    assert error.__bases__ == (parent,)
+    assert getattr(error, "exit_code", None) == exit_code
+
+
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name != "did_you_mean"])
+def test_every_error_is_public(name):
+    assert getattr(assay, name) is getattr(errors, name)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_reads_as_a_fact_a_blank_line_and_a_hint(error):
+    assert str(error("It is so.", "Do this.")) == "It is so.\n\nDo this."
+    assert str(error("It is so.")) == "It is so."
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_survives_pickling_whole(error):
+    back = pickle.loads(pickle.dumps(error("It is so.", "Do this.")))  # noqa: S301
+    assert (type(back), back.fact, back.hint) == (error, "It is so.", "Do this.")
+
+
+def test_the_problems_of_a_spec_survive_pickling():
+    wrong = errors.SpecError("Two problems.", problems=["$.a: one", "$.b: two"])
+    assert pickle.loads(pickle.dumps(wrong)).problems == ("$.a: one", "$.b: two")  # noqa: S301
+
+
+CHOICES = ("value", "caseSensitive", "weight", "passThreshold", "contains", "must_contain")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("valu", "Did you mean `value`?"),
+        ("weigth", "Did you mean `weight`?"),
+        ("WEIGHT", "Did you mean `weight`?"),
+        ("casesensitive", "Did you mean `caseSensitive`?"),
+        ("case_sensitive", "Did you mean `caseSensitive`?"),
+        ("threshold", "Did you mean `passThreshold`?"),
+        ("contain", "Did you mean `contains`?"),
+        ("must_contains", "Did you mean `must_contain`?"),
+        ("zzz", ""),
+        ("", ""),
+    ],
+)
+def test_the_likely_word_is_guessed_and_none_where_nothing_is_close(word, said):
+    assert errors.did_you_mean(word, CHOICES) == said
+
+
+def test_nothing_is_guessed_where_there_is_no_choice():
+    assert errors.did_you_mean("value", ()) == ""

@@ -1,0 +1,172 @@
+"""Expectations: the grading rules, and that the columns follow them whatever the shape of metadata."""
+
+import json
+
+import polars as pl
+import pytest
+
+from assay.lanes.base import TEXT, layers
+from assay.lanes.expectation_columns import EXPECTATIONS
+from assay.lanes.expectations import grade, read_expectations
+from assay.testing import hostile_texts
+
+TEXTS = ("I refund ß ας", "", None, "GIFT CARD i̇", "x", "a; b")
+
+AS_TEXT = (
+    *(
+        None,
+        "{}",
+        "null",
+        '{"expectations":null}',
+        '{"expectations":[]}',
+        '{"expectations":{}}',
+        "bad",
+        "[1]",
+        "",
+        "5",
+        '"x"',
+    ),
+    *(
+        '{"expectations":5}',
+        '{"expectations":"x"}',
+        '{"expectations":{"mustMention":3}}',
+        '{"expectations":{"mustNotMention":{}}}',
+    ),
+    '{"expectations":[{"anyOf":["Refund","x"]},{"text":"ß"},{}]}',
+    '{"expectations":{"must_mention":[{"any_of":["a"]}],"mustMention":null}}',
+    '{"expectations":{"mustMention":[{"anyOf":["\\ud800"],"message":"\\ud800"}]}}',
+    '{"expectations":{"mustMention":[{"anyOf":["ΑΣ"],"message":"say"},null,{"anyOf":[],"text":""}],"mustNotMention":'
+    '[{"anyOf":["gift card","İ"]},{"text":5},"str",{"anyOf":"x"},{"anyOf":["a",4]},{"anyOf":[null,"q"]},{"text":"x","message":""}]}}',
+)
+
+AS_STRUCT = (
+    [
+        {
+            "expectations": {
+                "mustMention": [{"anyOf": ["Refund", "x"], "text": None, "message": None}, None],
+                "mustNotMention": [{"anyOf": ["İ"]}],
+            }
+        },
+        {
+            "expectations": {
+                "mustMention": [{"anyOf": None, "text": "ß", "message": "m"}, {"anyOf": [], "message": ""}],
+                "mustNotMention": None,
+            }
+        },
+        {"expectations": {"mustMention": None, "mustNotMention": []}},
+        {"expectations": None},
+        None,
+    ],
+    [{"expectations": [{"anyOf": ["Refund", "x"]}, {"text": "ß"}]}, {"expectations": []}, None],
+    [
+        {
+            "expectations": [
+                {"anyOf": [1, 2], "text": "x"},
+                {"anyOf": [], "text": "x"},
+                {"anyOf": None, "text": "x"},
+                {"anyOf": [None]},
+            ]
+        }
+    ],
+    [{"expectations": [{"anyOf": "x"}, {"anyOf": None, "text": "x"}]}],
+    [{"expectations": ["a", "b"]}, None],
+    [{"expectations": 5}, None],
+    [{"x": 5}, None],
+    [{"expectations": {}}],
+    [{"expectations": {"mustMention": [{"text": 5, "message": 7}]}}],
+    [
+        {"expectations": {"mustMention": 5, "mustNotMention": [{"text": "x"}]}},
+        {"expectations": {"mustMention": None, "mustNotMention": [{"text": "x"}]}},
+    ],
+    [
+        {
+            "expectations": {
+                "must_mention": [{"any_of": ["x"]}, {"any_of": ["q"], "anyOf": ["x"]}, {"any_of": ["q"], "anyOf": []}],
+                "mustMention": None,
+            }
+        },
+        {"expectations": {"must_mention": [{"any_of": ["x"]}], "mustMention": [{"text": "zz"}]}},
+    ],
+)
+
+
+def columns(frame, engine):
+    lazy = frame.lazy().with_columns(pl.col("t").alias(TEXT))
+    for layer in layers([EXPECTATIONS], frame.schema):
+        lazy = lazy.with_columns(layer)
+    return lazy.select(EXPECTATIONS.col).collect(engine=engine).to_series().to_list()
+
+
+def assert_columns_grade_as_rows(frame):
+    expected = [None if row["t"] is None else vars(grade(row["metadata"], row["t"])) for row in frame.to_dicts()]
+    for engine in ("in-memory", "streaming"):
+        assert columns(frame, engine) == expected
+        for at in (0, 3, frame.height - 1):
+            assert columns(frame[at : at + 1], engine) == expected[at : at + 1]
+            assert columns(frame[at : at + 2], engine) == expected[at : at + 2]
+        assert columns(frame[:0], engine) == []
+        assert columns(pl.concat([frame[2:], frame[:2]], rechunk=False), engine) == expected[2:] + expected[:2]
+
+
+def test_json_text():
+    rows = [(text, metadata) for text in TEXTS for metadata in AS_TEXT]
+    assert_columns_grade_as_rows(pl.DataFrame(rows, schema={"t": pl.String, "metadata": pl.String}, orient="row"))
+
+
+@pytest.mark.parametrize("metadata", AS_STRUCT, ids=lambda metadata: str(metadata)[:40])
+def test_struct_columns(metadata):
+    rows = [{"t": text, "metadata": one} for text in TEXTS for one in metadata]
+    assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_hostile_phrases_in_hostile_texts(as_text):
+    phrases = list(hostile_texts(900, seed=11))
+    rows = []
+    for at, text in enumerate(hostile_texts(900, seed=12)):
+        mention = [
+            {"anyOf": phrases[at : at + 1 + at % 3], "message": None},
+            {"anyOf": [text[at % 7 : at % 7 + 5]], "message": "m"},
+        ]
+        metadata = {
+            "expectations": {"mustMention": mention, "mustNotMention": [{"anyOf": [phrases[-at], text[:2]]}] * (at % 2)}
+        }
+        rows.append({"t": text, "metadata": json.dumps(metadata) if as_text else metadata})
+    assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None))
+
+
+def test_one_row_with_many_entries_does_not_slow_the_others_down():
+    many = {"expectations": {"mustMention": [{"anyOf": [f"p{n}" for n in range(50)]}] * 400}}
+    one = {"expectations": {"mustMention": [{"anyOf": ["x"]}]}}
+    rows = [{"t": "x p49", "metadata": many if at == 500 else one} for at in range(2000)]
+    assert_columns_grade_as_rows(pl.DataFrame(rows))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "score", "reason", "error"),
+    [
+        (None, 1.0, "", None),
+        ({"expectations": [{"anyOf": ["no", "way"]}, {"text": "REFUND"}]}, 0.5, "must mention one of: no, way", None),
+        ({"expectations": {"mustNotMention": [{"text": "refund"}]}}, 0.0, "must not mention: refund", None),
+        ({"expectations": {"mustNotMention": [{"text": "refund", "message": "hush"}]}}, 0.0, "hush", None),
+        (
+            {"expectations": [{"message": "say it"}, {"text": "refund"}, {"text": "your"}]},
+            2 / 3,
+            "say it",
+            "ValueError: mustMention[0] has no usable phrase: give anyOf (a list of strings) or text",
+        ),
+        ("nope", 0.0, "ValueError: metadata is not a JSON object", "ValueError: metadata is not a JSON object"),
+    ],
+)
+def test_what_a_grade_says(metadata, score, reason, error):
+    assert vars(grade(metadata, "Here is your refund.")) == {"score": score, "reason": reason, "error": error}
+
+
+def test_missing_one_of_four_scores_three_quarters():
+    entries = [{"text": word} for word in ("here", "is", "your", "gift")]
+    assert grade({"expectations": {"mustMention": entries}}, "Here is your refund.").score == 0.75
+
+
+def test_places_are_named_by_their_list():
+    entries = read_expectations({"expectations": {"mustNotMention": [{"text": "b"}], "mustMention": [{"text": "a"}]}})
+    assert [entry.where for entry in entries] == ["mustMention[0]", "mustNotMention[0]"]

@@ -1,0 +1,227 @@
+"""JSON: the columns accept exactly what CPython's json.loads accepts, at any stack depth and digit limit."""
+
+import json
+import random
+import sys
+
+import polars as pl
+import pytest
+
+from assay.lanes.base import TEXT, layers
+from assay.lanes.jsontext import JSON_VALID, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
+from assay.testing import hostile_texts
+
+KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"])
+
+ACCEPTED = (
+    *(
+        "1",
+        " 1\n",
+        "-0",
+        "1.5e3",
+        "1E5",
+        "0.0e+1",
+        "1e999",
+        "-1e999",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "null",
+        "true",
+        '"x"',
+        '""',
+    ),
+    *(
+        '"\\ud800"',
+        '"\\/"',
+        '"\x7f\u2028"',
+        '{"a":1,"a":null}',
+        '{"a":null,"a":1}',
+        '{"\\u0061":1}',
+        "[]",
+        "[[1],[2]]",
+        '{"é":1}',
+        '{"a.b":1}',
+    ),
+    *(
+        "9" * 4300,
+        "-" + "9" * 4300,
+        "9" * 309 + ".5",
+        "9" * 5000 + "e1",
+        "[" * 500 + "]" * 500,
+        '["' + "[" * 900 + '"]',
+        '{"$":1}',
+    ),
+    *(
+        '{"a":{"a":' * 100 + "1" + "}}" * 100,
+        '{"a":NaN}',
+        '{"a":1e999,"b":2}',
+        '\r\n\t {"a":false} ',
+        '["\\\\"]',
+        '["a\\"["]',
+    ),
+)
+REFUSED = (
+    *(
+        "",
+        " ",
+        "01",
+        "+1",
+        "1.",
+        ".5",
+        "1e",
+        "-",
+        "--1",
+        "0x1",
+        "1_000",
+        "nul",
+        "nullx",
+        "True",
+        "'a'",
+        "[1,]",
+        "{,}",
+        '{"a":1,}',
+    ),
+    *(
+        '{"a":1',
+        '{"a":1}x',
+        "[1] [2]",
+        "[1],[2",
+        "{'a':1}",
+        '"a\nb"',
+        '"\\x"',
+        '"\\u12"',
+        '"\t"',
+        "\ufeff{}",
+        "\ufeff1",
+        "\x0b1",
+        "\u20031",
+    ),
+    *(
+        '{"a":1}\u00a0',
+        "-Inf",
+        "-NaN",
+        "+Infinity",
+        "١",
+        "[١]",
+        "1٣",
+        "9" * 4301,
+        "-" + "9" * 4301,
+        '{"a":' + "9" * 4301 + "}",
+    ),
+    *(
+        "[" * 501 + "]" * 501,
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        '```json\n{"a":1}\n```',
+        '{"a":undefined}',
+        "// c\n1",
+        '"\x00"',
+    ),
+)
+
+
+def columns(texts, engine="in-memory"):
+    frame = pl.LazyFrame({TEXT: texts}, schema={TEXT: pl.String})
+    for layer in layers([JSON_VALID, OBJECT_TEXT], frame.collect_schema()):
+        frame = frame.with_columns(layer)
+    keys = {f"keys{at}": missing_keys_expr(keys) for at, keys in enumerate(KEYS)}
+    return frame.select(JSON_VALID.col.alias("valid"), **keys).collect(engine=engine).to_dicts()
+
+
+def rows(texts):
+    found = []
+    for text in texts:
+        keys = {f"keys{at}": missing_keys(text, keys) or None for at, keys in enumerate(KEYS)}
+        found.append({"valid": is_json(text), **keys})
+    return found
+
+
+@pytest.mark.parametrize("text", ACCEPTED, ids=lambda text: repr(text[:20]))
+def test_what_cpython_accepts_is_valid(text):
+    json.loads(text)
+    assert is_json(text)
+    assert columns([text]) == rows([text])
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: repr(text[:20]))
+def test_what_cpython_refuses_is_not_valid(text):
+    assert not is_json(text)
+    assert columns([text]) == rows([text])
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_rows_do_not_see_each_other(engine):
+    texts = ["[1],[2", "3]", *ACCEPTED, *REFUSED, '{"a":1', "}", '"', '"']
+    for order in (texts, texts[::-1], texts + texts):
+        assert columns(order, engine) == rows(order)
+
+
+def mutated(rng):
+    """JSON documents with a character changed, dropped, doubled or inserted."""
+    value = json.dumps(
+        rng.choice(([1, 2.5, None], {"a": 1, "b": [True]}, {"a": {"b": 'x\\"y'}}, "é\u2028", [[]], {"a b": None})),
+        ensure_ascii=rng.random() < 0.5,
+        indent=rng.choice((None, None, 2)),
+    )
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        at = rng.randrange(len(value) + 1)
+        value = (
+            value[:at]
+            + rng.choice(("", '"', "\\", ",", "}", "0", "\n", "\x00", "N", "e", "{", "\u00a0"))
+            + value[at + rng.choice((0, 1)) :]
+        )
+    return value
+
+
+def test_mutated_documents_agree_with_cpython():
+    rng = random.Random(3)
+    texts = [mutated(rng) for _ in range(6000)] + list(hostile_texts(3000, seed=2))
+    found = columns(texts)
+    assert found == rows(texts)
+    for text, row in zip(texts, found, strict=True):
+        if len(text) < 400:  # below our limit on depth
+            assert row["valid"] == loads(text), repr(text)
+
+
+def loads(text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def test_a_caller_deep_in_its_own_stack_gets_the_same_verdict():
+    deepest = "[" * 500 + "]" * 500
+
+    def at_depth(depth):
+        return is_json(deepest) if depth == 0 else at_depth(depth - 1)
+
+    assert at_depth(sys.getrecursionlimit() - 150)
+
+
+def test_the_digit_limit_of_this_process_does_not_matter():
+    before = sys.get_int_max_str_digits()
+    try:
+        sys.set_int_max_str_digits(700)
+        assert is_json("9" * 4300)
+        sys.set_int_max_str_digits(0)
+        assert not is_json("9" * 4301)
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "said"),
+    [
+        ('{"a": null}', ["a"], ""),
+        ('{"a": 1}', ["a", "b", "c"], "missing keys: b, c"),
+        ('[{"a": 1}]', ["a"], "the output is not a JSON object"),
+        ("a", ["a"], "the output is not a JSON object"),
+        ("{}", [], ""),
+        ('{"b": {"a": 1}}', ["a"], "missing keys: a"),
+    ],
+)
+def test_missing_keys_says_what_is_missing(text, keys, said):
+    assert missing_keys(text, keys) == said

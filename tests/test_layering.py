@@ -1,0 +1,108 @@
+"""The direction of imports: a module imports only from rooms below its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
+
+# from the ground up; a module may import what stands before it
+ORDER = (
+    *("_version", "errors"),
+    *(
+        "lanes.base",
+        "lanes.words",
+        "lanes.messages",
+        "lanes.pattern",
+        "lanes.jsontext",
+        "lanes.schemas",
+        "lanes.expectations",
+    ),
+    *("lanes.expectation_columns", "lanes"),
+    *(
+        "checks.base",
+        "checks.broken",
+        "checks.text",
+        "checks.length",
+        "checks.pattern",
+        "checks.json",
+        "checks.expectations",
+        "checks",
+    ),
+    *("specfile", "specread", "spec", "schema", "listing", "aggregate"),
+    *(
+        "rows",
+        "arrow",
+        "files",
+        "rollouts",
+        "compile",
+        "reference",
+        "tasks",
+        "testing",
+        "score",
+        "export",
+        "summary",
+        "run",
+    ),
+    *("", "terminal", "cli", "__main__"),
+)
+
+
+def name_of(path):
+    parts = path.relative_to(ENGINE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+MODULES = {name_of(path): path for path in ENGINE.rglob("*.py")}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "assay":
+                yield from (alias.name if alias.name in MODULES else "" for alias in node.names)
+            elif node.module.startswith("assay."):
+                yield node.module.removeprefix("assay.")
+        elif isinstance(node, ast.Import):
+            yield from (
+                alias.name.removeprefix("assay").removeprefix(".")
+                for alias in node.names
+                if alias.name.split(".")[0] == "assay"
+            )
+
+
+def test_every_module_has_its_place():
+    assert sorted(ORDER) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_imports_only_from_below(name):
+    above = [other for other in imported(MODULES[name]) if ORDER.index(other) >= ORDER.index(name)]
+    assert not above, f"assay.{name} imports {above}"
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_is_small_and_says_what_it_exports(name):
+    source = MODULES[name].read_text("utf-8")
+    assert source.count("\n") <= 350
+    tree = ast.parse(source)
+    assert ast.get_docstring(tree)
+    longest = max(
+        (node.end_lineno - node.lineno for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), default=0
+    )
+    assert longest < 80, "a function is longer than a screen, docstring included"
+    exported = [
+        node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    ]
+    assert exported or name in ("_version", "lanes", "__main__")
+
+
+def test_the_row_faces_do_not_need_the_engine():
+    """Nothing in reference.py, the definition of a run, names Polars."""
+    assert "polars" not in [
+        node.names[0].name
+        for node in ast.walk(ast.parse(MODULES["reference"].read_text()))
+        if isinstance(node, ast.Import)
+    ]

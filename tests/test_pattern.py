@@ -1,0 +1,290 @@
+"""Regular expressions: the columns' verdict is Python's, for every pattern Python accepts."""
+
+import random
+import re
+import warnings
+
+import polars as pl
+import pytest
+
+from assay.lanes.base import TEXT, layers
+from assay.lanes.pattern import python_lane, route, search, search_expr
+from assay.testing import hostile_texts
+
+# short, for a random pattern may backtrack exponentially in Python
+TEXTS = [text[:14] for text in hostile_texts(220, seed=5)] + [
+    *(
+        "",
+        "\n",
+        "a",
+        "a\n",
+        "a\n\n",
+        "ab\ncd",
+        "a b",
+        "aXb",
+        "\x1c",
+        "x\x1cy",
+        "é",
+        "e\u0301",
+        "ΑΣ",
+        "ß",
+        "ẞ",
+        "ſ",
+        "K",
+        "İ",
+        "i̇",
+        "_",
+        "٣",
+        "²",
+    ),
+    *(
+        "abab",
+        "aa",
+        "foo.bar",
+        "3,000.50",
+        "\u2028",
+        "a\u200db",
+        "👍🏽",
+        "</think>",
+        "\r\n",
+        "\x00",
+        "ab12",
+        "ǅ",
+        "ﬁ",
+        "FI",
+        "ı",
+        "I",
+    ),
+]
+
+ATOMS = (
+    *(
+        "a",
+        "b",
+        "k",
+        "s",
+        "i",
+        "K",
+        "ß",
+        "ſ",
+        "Σ",
+        "ς",
+        "é",
+        "\u212a",
+        "İ",
+        "ı",
+        "1",
+        "_",
+        " ",
+        ".",
+        r"\.",
+        r"\n",
+        r"\x1c",
+        r"\u0301",
+    ),
+    *(
+        r"\d",
+        r"\w",
+        r"\s",
+        r"\D",
+        r"\W",
+        r"\S",
+        "[a-z]",
+        "[^a-z]",
+        r"[\w-]",
+        r"[^\W\d]",
+        r"[\s,]",
+        "[a-z&&[b]]",
+        "[[:alpha:]]",
+        "[]a]",
+        "[^]a]",
+    ),
+    *(
+        "^",
+        "$",
+        r"\A",
+        r"\Z",
+        r"\b",
+        r"\B",
+        "(?=a)",
+        "(?!a)",
+        "(?<=a)",
+        "(?<!b)",
+        "(?:)",
+        "(?i:k)",
+        "(?s:.)",
+        "(?m:$)",
+        "(?a:\\w)",
+        "(?-i:k)",
+    ),
+)
+REPEATS = ("", "", "", "", "?", "*", "+", "??", "*?", "+?", "{2}", "{0,2}", "{1,}", "{2}?", "?+", "*+", "++", "{1,2}+")
+FLAGS = ("", "", "", "", "(?i)", "(?s)", "(?m)", "(?x)", "(?a)", "(?ims)", "(?im)", "(?ia)")
+
+
+def random_pattern(rng: random.Random, depth: int = 2) -> str:
+    parts = []
+    for _ in range(rng.choice((1, 2, 2, 3))):
+        kind = rng.random()
+        if depth and kind < 0.25:
+            inner = "|".join(random_pattern(rng, depth - 1) for _ in range(rng.choice((1, 2, 2, 3))))
+            atom = rng.choice(("(", "(?:", "(?:", "(?P<n>", "(?>", "(?=", "(?i:")) + inner + ")"
+        elif kind < 0.28:
+            atom = r"(a|b)\1"
+        else:
+            atom = rng.choice(ATOMS)
+        parts.append(atom + rng.choice(REPEATS))
+    return "".join(parts)
+
+
+def accepted(pattern: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def assert_same(pattern: str, texts: list[str] | None = None) -> None:
+    texts = TEXTS if texts is None else texts
+    for text, verdict in zip(texts, columns(pattern, texts)["found"], strict=True):
+        assert verdict == python(pattern, text), (pattern, text, route(pattern))
+
+
+def python(pattern: str, text: str) -> bool:
+    try:
+        return search(pattern, text)
+    except SystemError:  # a bug of re's own, on some possessive groups: the check scores 0.0 with an error
+        return False
+
+
+def columns(pattern: str, texts: list[str | None]) -> pl.DataFrame:
+    frame = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String})
+    lane = python_lane(pattern)
+    error = pl.lit(None, dtype=pl.String)
+    if lane is not None:
+        frame = frame.with_columns(*layers([lane], frame.schema)[0])
+        error = lane.col.struct.field("error")
+    return frame.select("^.*text$", found=search_expr(pattern), error=error)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_patterns_agree_with_python_on_hostile_texts(seed):
+    rng = random.Random(seed)
+    tried = 0
+    linear = 0
+    while tried < 60:
+        pattern = rng.choice(FLAGS) + random_pattern(rng)
+        if accepted(pattern):
+            assert_same(pattern)
+            tried += 1
+            linear += route(pattern).linear is not None
+    assert linear > 15  # the fast lane is tested too
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        (r"(?<=a)b", "look-around"),
+        (r"a(?!b)", "look-around"),
+        (r"(a)\1", "a back-reference"),
+        (r"(a)?(?(1)b|c)", "a conditional group"),
+        (r"(?>a+)b", "an atomic group"),
+        (r"a++b", "a possessive repeat"),
+        (r"a$\n", "$ with something after it"),
+        (r"\Ba", r"\B"),
+        (r"(a*)*b", "a repeat of something that may be empty"),
+        (r"\w{1000}", "the pattern is too large for the linear engine"),
+        (r"[^\x00-\U0010ffff]", "a class that no character is in"),
+    ],
+)
+def test_what_only_python_has_goes_to_python_and_says_why(pattern, why):
+    assert route(pattern).linear is None
+    assert route(pattern).why == f"Python's re: {why}"
+    assert_same(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            r"done$",
+            r"^a",
+            r"\Aa\Z",
+            r"(?m)^b$",
+            r"(?s)a.b",
+            r"a.b",
+            r"\s",
+            r"\S+",
+            r"\d",
+            r"\w\w",
+            r"(?i)k",
+            r"(?i)s",
+            r"(?i)ß",
+            r"(?i)ς",
+        ),
+        *(
+            r"(?i)[a-k]",
+            r"(?i)[^k]",
+            r"(?i)i",
+            r"(?i)İ",
+            r"(?a)\w",
+            r"(?a)\bfoo",
+            r"[a-z&&[b]]",
+            r"[[:alpha:]]",
+            r"a{2,3}",
+            r"a{,2}b",
+        ),
+        *(
+            r"(?x) a  b # both",
+            r"(?i:a)b",
+            r"(?i)a(?-i:b)",
+            r"x|y|",
+            r"(?:a|b)$",
+            r"\x1c",
+            "\x00",
+            r"[\x00-\x1f]",
+            r"\\",
+            r"[^\n]$",
+        ),
+    ],
+)
+def test_what_both_engines_have_stays_in_the_linear_one(pattern):
+    assert route(pattern).linear is not None
+    assert_same(pattern)
+
+
+def test_a_word_boundary_is_linear_but_for_characters_of_disputed_wordness():
+    assert route(r"\bfoo\b").boundary
+    assert_same(
+        r"\bfoo\b",
+        ["foo", "foo\u0301", "\u0301foo", "foo\u200d", "²foo", "foo²", "fooé", "éfoo", "foo.", "", "\u2040foo"],
+    )
+
+
+@pytest.mark.parametrize(
+    "letter", ["k", "s", "i", "ß", "σ", "ı", "İ", "\u212a", "ſ", "µ", "ǅ", "ﬅ", "Ω", "θ", "\u0345", "1"]
+)
+def test_ignoring_case_accepts_exactly_the_code_points_python_accepts(letter):
+    points = [chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    matcher = re.compile(f"(?i){letter}")
+    found = columns(f"(?i){letter}", points).filter("found")[TEXT].to_list()
+    assert found == [point for point in points if matcher.search(point)]
+
+
+def test_a_looping_model_costs_linear_time_in_the_linear_engine():
+    looping = "<think>" * 20_000
+    assert route(r"(?s)<think>.*?</think>").linear is not None
+    assert_same(r"<answer>.*?</answer>", [looping, looping + "<answer>1</answer>"])
+
+
+def test_a_pattern_that_can_never_match_matches_nothing():
+    assert_same(r"(?!)")
+    assert_same(r"a(?!)|b")
+
+
+def test_nulls_stay_null():
+    for pattern in ("a", r"(?=a)", r"\ba"):
+        assert columns(pattern, [None, "a"])["found"].to_list() == [None, True]

@@ -1,0 +1,179 @@
+"""Rows of plain Python become columns without loss, whatever a column mixes."""
+
+from contextlib import suppress
+from datetime import date
+
+import polars as pl
+import pytest
+
+import assay
+
+SPEC = {"checks": [{"type": "contains", "value": "b"}]}
+
+
+def column(values):
+    return assay.scan([{"completion": "a", "x": value} for value in values]).collect()["x"]
+
+
+def completions(values):
+    return assay.scan([{"completion": value} for value in values]).collect()["completion"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ([1, None, 2], pl.Int64, [1, None, 2]),
+        ([None] * 2000 + ["late"], pl.String, [None] * 2000 + ["late"]),
+        ([True, False], pl.Boolean, [True, False]),
+        ([(1, 2), [3], ()], pl.List(pl.Int64), [[1, 2], [3], []]),
+        ([1, "x", None, True], pl.String, ["1", "x", None, "true"]),
+        ([1, 2**64 + 1, 2**200], pl.String, ["1", str(2**64 + 1), str(2**200)]),
+        ([2**53 + 1, "0.50"], pl.String, ["9007199254740993", "0.50"]),
+        ([1, [1, 2.5], {"k": None}, ("é", "\n")], pl.String, ["1", "[1, 2.5]", '{"k": null}', '["\\u00e9", "\\n"]']),
+        ([[1, "b"]], pl.String, ['[1, "b"]']),
+        ([[1], ["b"]], pl.String, ["[1]", '["b"]']),
+        ([[[1]], [1]], pl.String, ["[[1]]", "[1]"]),
+        ([{"k": 1}, {"k": "s"}], pl.String, ['{"k": 1}', '{"k": "s"}']),
+        ([date(2024, 1, 2), 1], pl.String, ['"2024-01-02"', "1"]),
+    ],
+)
+def test_a_column_keeps_its_type_and_a_mixed_one_becomes_json_text(values, dtype, expected):
+    found = column(values)
+    assert found.dtype == dtype
+    assert found.to_list() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "structs", "texts"),
+    [
+        ([{"k": 1}, {"l": "s"}], [{"k": 1, "l": None}, {"k": None, "l": "s"}], ['{"k": 1}', '{"l": "s"}']),
+        ([[{"k": 1}, {"l": 2}]], [[{"k": 1, "l": None}, {"k": None, "l": 2}]], ['[{"k": 1}, {"l": 2}]']),
+    ],
+)
+def test_a_key_of_a_later_mapping_is_not_lost(values, structs, texts):
+    assert column(values).to_list() in (structs, texts)
+
+
+@pytest.mark.parametrize("values", [[{1}], [object()], [1, object()]], ids=["set", "object", "object after a number"])
+def test_what_no_column_can_hold_becomes_text(values):
+    assert column(values).dtype == pl.String
+
+
+def test_a_key_that_a_row_lacks_is_null_there():
+    rows = [{"a": 1}, {"completion": "b", 2: "c"}, {}]
+    assert assay.scan(rows).collect().rows(named=True) == [
+        {"a": 1, "completion": None, "2": None},
+        {"a": None, "completion": "b", "2": "c"},
+        {"a": None, "completion": None, "2": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a\ud800b", "a\ufffdb"),
+        ("\udfff\ud83d", "\ufffd\ufffd"),
+        ("a\x00b\ue000", "a\x00b\ue000"),
+        ([{"role": "assistant", "content": "\ud800"}], [{"role": "assistant", "content": "\ufffd"}]),
+        (
+            [{"role": "assistant", "content": [{"text": "\ud800"}, {"text": "b"}]}],
+            [{"role": "assistant", "content": "\ufffdb"}],
+        ),
+    ],
+)
+def test_a_lone_surrogate_in_a_completion_becomes_the_replacement_character(value, expected):
+    assert completions([value]) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["\ud800", 1], ["\ufffd", "1"]),
+        ([{"k": ["\ud800"]}], [{"k": ["\ufffd"]}]),
+        ([{"\ud800": 1}], [{"\ufffd": 1}]),
+        ([("\ud800",)], [["\ufffd"]]),
+    ],
+)
+def test_a_lone_surrogate_in_any_other_column_becomes_the_replacement_character(values, expected):
+    assert column(values).to_list() == expected
+
+
+def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_character():
+    columns = None
+    with suppress(RecursionError):  # pytest takes minutes to show a traceback that deep
+        columns = assay.scan([{"completion": "a", "\ud800": 1}]).collect().columns
+    assert columns == ["completion", "\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["b", None, ""], ["b", None, ""]),
+        (["b", [{"role": "assistant", "content": "a"}], None, []], ["b", "a", None, ""]),
+        ([[{"role": "assistant", "content": "a"}], "b"], ["a", "b"]),
+        (['[{"role": "assistant", "content": "a"}]', []], ['[{"role": "assistant", "content": "a"}]', ""]),
+        (
+            [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": [{"text": "b"}, {"url": 1}, "c"]}]],
+            [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": "bc"}]],
+        ),
+        ([[{"content": 5}], None, []], [[{"role": None, "content": ""}], None, []]),
+        (
+            [({"role": "assistant", "content": "b", "tool_calls": [1, "x"]},)],
+            [[{"role": "assistant", "content": "b"}]],
+        ),
+    ],
+)
+def test_messages_keep_role_and_text_and_beside_strings_their_text(values, expected):
+    assert completions(values) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "reward"),
+    [
+        ([{"role": "assistant", "content": "b"}, None], 1.0),
+        ([None], 0.0),
+        ([{"role": "assistant", "content": ({"text": "b"},)}], 1.0),
+        (({"role": "assistant", "content": ("a", "b")},), 1.0),
+    ],
+    ids=["null message", "only a null message", "tuple of parts", "tuples"],
+)
+@pytest.mark.parametrize("other", [None, "b", [{"role": "assistant", "content": "b"}]], ids=["null", "text", "chat"])
+def test_a_completion_scores_the_same_whatever_the_row_beside_it(value, other, reward):
+    rewards = assay.score([{"completion": value}, {"completion": other}], SPEC)["reward"].to_list()
+    assert rewards == [reward, None if other is None else 1.0]
+
+
+@pytest.mark.parametrize("value", [7, {"text": "b"}, b"b", ["b"]], ids=str)
+@pytest.mark.parametrize("other", [None, "b", [{"role": "assistant", "content": "b"}]], ids=["null", "text", "chat"])
+def test_a_completion_that_is_neither_text_nor_messages_is_refused_whatever_the_row_beside_it(value, other):
+    with pytest.raises(assay.InputError):
+        assay.score([{"completion": other}, {"completion": value}], SPEC)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"k": [1, "x"]}, '{"k": [1, "x"]}'),
+        ('{"k":  1}', '{"k":  1}'),
+        ([1], "[1]"),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("other", [None, "text", {"k": {}}, [None]], ids=str)
+def test_structure_travels_as_json_text(metadata, other, expected):
+    rows = [{"completion": "a", "metadata": metadata}, {"completion": "a", "metadata": other}]
+    assert assay.scan(rows).collect()["metadata"].to_list()[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"completion": "a"}, ["b"]], "Row 1 is list; a row is a mapping of columns to values."),
+        ([None], "Row 0 is NoneType; a row is a mapping of columns to values."),
+        ([{"completion": ["b"]}], "A chat message is str, not a mapping with `role` and `content`."),
+    ],
+)
+def test_a_row_that_is_no_mapping_is_refused(rows, message):
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan(rows)
+    assert str(refused.value) == message

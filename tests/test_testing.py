@@ -1,0 +1,145 @@
+"""The conformance helper finds checks whose faces differ; a user's own check is one class."""
+
+import polars as pl
+import pytest
+from pydantic import Field
+
+import assay
+from assay import Check, Example, Params
+from assay.lanes.base import text
+from assay.testing import assert_check_conforms, hostile_texts
+
+
+class WordsParams(Params):
+    most: int = Field(ge=0, description="Words at most.")
+
+
+class MaxWords(Check):
+    """The output has at most so many words."""
+
+    type = "max_words"
+    Params = WordsParams
+    examples = (Example("one two", 1.0, {"most": 2}), Example("one two three", 0.0, {"most": 2}))
+
+    def row(self, row):
+        return float(len(row["completion"].split(" ")) <= self.params.most)
+
+    def expr(self):
+        return text().str.split(" ").list.len() <= self.params.most
+
+    def complaint(self):
+        return f"has more than {self.params.most} words"
+
+
+class RowOnly(Check):
+    """Half a point for each of two letters; raises on a third."""
+
+    type = "row_only"
+    graded = True
+    examples = (Example("a", 0.5), Example("ab", 1.0), Example("z", 0.0))
+
+    def row(self, row):
+        if "z" in row["completion"]:
+            raise RuntimeError("no z, please")
+        return 0.5 * ("a" in row["completion"]) + 0.5 * ("b" in row["completion"])
+
+    def reason(self, row):
+        return f"half of {row['completion']!r}"
+
+
+class Trims(MaxWords):
+    """Strips as the engine does, not as Python does."""
+
+    type = "trims"
+    examples = ()
+
+    def row(self, row):
+        return float(row["completion"].strip() == "")
+
+    def expr(self):
+        return text().str.strip_chars() == ""
+
+
+class Lazy(MaxWords):
+    """Its example is wrong."""
+
+    type = "lazy"
+    examples = (Example("one", 0.0, {"most": 2}),)
+
+
+@pytest.mark.parametrize("check", [MaxWords, RowOnly])
+def test_a_check_of_ones_own_conforms(check):
+    assert assert_check_conforms(check, cases=500) > 500
+
+
+def test_faces_that_differ_are_found_with_their_row():
+    with pytest.raises(AssertionError, match=r"(?s)'check/verifier/trims': \(0.0, 1.0\).*of \{'completion': "):
+        assert_check_conforms(Trims, params=[{"most": 1}], cases=3000)
+
+
+def test_an_example_that_lies_is_found():
+    with pytest.raises(AssertionError, match="lazy: Example"):
+        assert_check_conforms(Lazy)
+
+
+def test_a_check_of_ones_own_is_one_class_passed_to_load_verifier():
+    spec = {"id": "mine", "checks": [{"type": "max_words", "most": 1}, {"type": "row_only", "weight": 3}]}
+    out = assay.score(
+        [{"completion": "a b"}, {"completion": "z"}, {"completion": None}], spec, checks=[MaxWords, RowOnly]
+    )
+    assert out["reward"].to_list() == [0.75, 0.25, None]
+    assert out["feedback"].to_list() == [
+        "max_words: has more than 1 words",
+        "row_only: RuntimeError: no z, please",
+        None,
+    ]
+    assert out["error"].to_list() == [None, "row_only: RuntimeError: no z, please", "the completion is null"]
+
+
+class Wild(Check):
+    """Scores that no check may give."""
+
+    type = "wild"
+    graded = True
+    examples = ()
+
+    def row(self, row):
+        return {"nan": float("nan"), "two": 2, "none": None, "text": "1", "bool": True}[row["completion"]]
+
+    def expr(self):
+        value = (
+            pl.when(text() == "nan").then(float("nan")).when(text() == "two").then(2.0).when(text() == "bool").then(1.0)
+        )
+        return value.otherwise(None)
+
+
+def test_impossible_scores_are_errors_never_numbers():
+    rows = [{"completion": one} for one in ("nan", "two", "none", "text", "bool")]
+    verifier = assay.load_verifier({"checks": [{"type": "wild"}]}, checks=[Wild])
+    assay.testing.assert_plan_conforms([verifier], rows)
+    out = assay.score(rows, verifier)
+    assert out["reward"].to_list() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert out["error"].to_list() == ["wild: ValueError: the score is not a number in [0, 1]"] * 4 + [None]
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [(text().str.len_chars(), "is UInt32, not Boolean"), (pl.col("nowhere"), "cannot run")],
+)
+def test_an_expression_that_cannot_run_is_refused_before_a_row_is_read(expression, said):
+    class Odd(MaxWords):
+        """An odd one."""
+
+        type = "odd"
+
+        def expr(self):
+            return expression
+
+    with pytest.raises(assay.SpecError, match=said):
+        assay.score([{"completion": "a"}], {"checks": [{"type": "odd", "most": 1}]}, checks=[Odd])
+
+
+def test_hostile_texts_come_by_their_seed():
+    assert list(hostile_texts(50, seed=1)) == list(hostile_texts(50, seed=1))
+    assert list(hostile_texts(50, seed=1)) != list(hostile_texts(50, seed=2))
+    assert all(one.encode() is not None for one in hostile_texts(500))

@@ -1,0 +1,63 @@
+"""Lower case and white space: the columns do what CPython does."""
+
+import polars as pl
+import pytest
+
+from assay.lanes.words import SCALARS, WHITESPACE, lower, lower_expr, strip_expr
+from assay.testing import hostile_texts
+
+
+def column(expr, texts, engine="in-memory"):
+    return pl.LazyFrame({"t": texts}, schema={"t": pl.String}).select(expr).collect(engine=engine).to_series().to_list()
+
+
+def test_every_code_point_is_lowered_as_python_lowers_it():
+    points = list(SCALARS())
+    assert len(points) == 1_112_064
+    assert column(lower_expr(pl.col("t")), points) == [point.lower() for point in points]
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ΑΣ",
+        "ΑΣ ΒΣ.",
+        "Σ",
+        "ΑΣ\u0301",
+        "ΑΣ\u00b7Α",
+        "İ",
+        "I\u0307",
+        "K",
+        "ẞ",
+        "ÅΣ",
+        "ǅ",
+        "\u1c89",
+        "\U00010d50",
+        "A\x00Σ",
+    ],
+)
+def test_letters_that_depend_on_their_neighbours(text, engine):
+    variants = [text, text + "a", "a" + text, text + " ", f"1{text}2", text * 3, None, ""]
+    for one in ([value] for value in variants):
+        assert column(lower_expr(pl.col("t")), one, engine) == [
+            None if value is None else lower(value) for value in one
+        ]
+    assert column(lower_expr(pl.col("t")), variants, engine) == [None if v is None else v.lower() for v in variants]
+
+
+def test_hostile_texts_are_lowered_and_stripped_as_python_does():
+    texts = list(hostile_texts(5000, seed=1))
+    assert column(lower_expr(pl.col("t")), texts) == [text.lower() for text in texts]
+    assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
+
+
+def test_white_space_is_what_this_python_strips():
+    assert sorted(WHITESPACE) == [point for point in SCALARS() if point.isspace()]
+    assert all(point.strip() == "" for point in WHITESPACE)
+
+
+@pytest.mark.parametrize("point", ["\x1c", "\x1f", "\x85", "\u200b", "\ufeff", "\u180e", "\u2028", "\u3000", "\x00"])
+def test_control_characters_are_trimmed_only_where_python_trims_them(point):
+    text = f"{point}a{point}b{point}"
+    assert column(strip_expr(pl.col("t")), [text]) == [text.strip()]
