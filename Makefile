@@ -27,7 +27,7 @@ lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then ratios
-	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-columns=mean,rounds
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-quiet -p no:randomly
 
 readme: $(VENV)/.installed  ## write the generated parts of README.md anew
 	$(BIN)/python tests/readme.py

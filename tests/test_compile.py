@@ -111,3 +111,12 @@ def test_scoring_a_result_again_gives_the_same_rewards():
 def test_no_hidden_column_leaves_the_engine():
     out = assay.score([{"completion": "x", "metadata": None, "expected_output_schema": None}], SPEC)
     assert not [name for name in out.columns if name.startswith("__assay")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [({"completion": [1]}, "here it is Int64"), ({"text": ["a"]}, "here it is missing")],
+)
+def test_a_frame_of_another_schema_is_refused_by_its_plan(columns, said):
+    with pytest.raises(assay.ColumnsError, match=said):
+        assay.compile(PLAIN).score(pl.DataFrame(columns))

@@ -35,8 +35,23 @@ AS_TEXT = (
     '{"expectations":[{"anyOf":["Refund","x"]},{"text":"ß"},{}]}',
     '{"expectations":{"must_mention":[{"any_of":["a"]}],"mustMention":null}}',
     '{"expectations":{"mustMention":[{"anyOf":["\\ud800"],"message":"\\ud800"}]}}',
-    '{"expectations":{"mustMention":[{"anyOf":["ΑΣ"],"message":"say"},null,{"anyOf":[],"text":""}],"mustNotMention":'
-    '[{"anyOf":["gift card","İ"]},{"text":5},"str",{"anyOf":"x"},{"anyOf":["a",4]},{"anyOf":[null,"q"]},{"text":"x","message":""}]}}',
+    '{"expectations":{"mustMention":[{"anyOf":["ΑΣ"],"message":"say"},null,{"anyOf":[],"text":""}]}}',
+    json.dumps(
+        {
+            "expectations": {
+                "mustMention": [{"text": "x"}, None, {"anyOf": [], "text": ""}],
+                "mustNotMention": [
+                    {"anyOf": ["gift card", "İ"]},
+                    {"text": 5},
+                    "str",
+                    {"anyOf": "x"},
+                    {"anyOf": ["a", 4]},
+                    {"anyOf": [None, "q"]},
+                    {"text": "x", "message": ""},
+                ],
+            }
+        }
+    ),
 )
 
 AS_STRUCT = (

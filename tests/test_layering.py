@@ -33,6 +33,7 @@ ORDER = (
     *("specfile", "specread", "spec", "schema", "listing", "aggregate"),
     *(
         "rows",
+        "jsonl",
         "arrow",
         "files",
         "rollouts",

@@ -1,5 +1,6 @@
 """Rows of plain Python become columns without loss, whatever a column mixes."""
 
+import json
 from contextlib import suppress
 from datetime import date
 
@@ -177,3 +178,48 @@ def test_a_row_that_is_no_mapping_is_refused(rows, message):
     with pytest.raises(assay.InputError) as refused:
         assay.scan(rows)
     assert str(refused.value) == message
+
+
+GOOD = {"expectations": [{"text": "a"}]}
+MENTION = {"expectations": {"mustMention": [{"text": "zz"}]}}
+NEEDS_A = {"required": ["a"]}
+STRUCTURE = {
+    "expectations as list and as mapping": ([(GOOD, NEEDS_A), (MENTION, NEEDS_A)], [1.0, 0.5]),
+    "anyOf as text and as list": (
+        [({"expectations": [{"anyOf": "a"}]}, NEEDS_A), ({"expectations": [{"anyOf": ["a"]}]}, NEEDS_A)],
+        [0.5, 1.0],
+    ),
+    "text as number and as text": ([({"expectations": [{"text": 1}]}, NEEDS_A), (GOOD, NEEDS_A)], [0.5, 1.0]),
+    "metadata as list, text and mapping": (
+        [([1], NEEDS_A), (json.dumps(MENTION), NEEDS_A), (GOOD, NEEDS_A), (None, NEEDS_A)],
+        [0.5, 0.5, 1.0, 1.0],
+    ),
+    "required as text, numbers and list": (
+        [(GOOD, {"required": "a"}), (GOOD, {"required": [1]}), (GOOD, NEEDS_A), (GOOD, {"required": []})],
+        [0.5, 0.5, 1.0, 1.0],
+    ),
+    "additionalProperties as boolean and as schema": (
+        [(GOOD, {**NEEDS_A, "additionalProperties": more}) for more in (False, {"type": "string"})],
+        [1.0, 1.0],
+    ),
+    "properties with defaults of several types": (
+        [(GOOD, {"properties": {"a": {"default": value}}}) for value in (1, "x", [1], {"k": 1}, None)],
+        [1.0] * 5,
+    ),
+    "keys whose value is null": ([(GOOD, {"a": None}), (GOOD, {"a": None, "b": "string"})], [1.0, 0.5]),
+    "schema as list and as mapping": ([(GOOD, [1]), (GOOD, {}), (GOOD, NEEDS_A)], [0.5, 0.5, 1.0]),
+}
+
+
+@pytest.mark.parametrize(("pairs", "rewards"), STRUCTURE.values(), ids=STRUCTURE)
+def test_structure_scores_the_same_from_python_and_from_jsonl_alone_and_among_others(tmp_path, pairs, rewards):
+    spec = {"checks": [{"type": "task_expectations"}, {"type": "expected_output_schema"}]}
+    rows = [{"completion": '{"a": 1}', "metadata": one, "expected_output_schema": two} for one, two in pairs]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(lines))
+    assert assay.score(rows, spec)["reward"].to_list() == rewards
+    assert assay.score(path, spec)["reward"].to_list() == rewards
+    for line, reward in zip(lines, rewards, strict=True):
+        path.write_text(line)
+        assert assay.score(path, spec)["reward"].to_list() == [reward]

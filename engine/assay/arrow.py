@@ -31,6 +31,9 @@ def from_arrow(data: Any) -> pl.DataFrame:
         else:
             table = pa.RecordBatchReader.from_stream(data).read_all()
         table.validate(full=True)
+        twice = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
+        if twice:
+            raise InputError(f"The Arrow data has two columns named `{twice[0]}`.", "Rename one of them.")
     except (pa.ArrowException, OSError) as wrong:
         raise InputError(
             f"The Arrow data is not valid: {wrong}", "It would crash the engine; write it anew from its source."

@@ -6,6 +6,7 @@ the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
 
 import contextlib
 import functools
+import io
 import json
 import os
 import shlex
@@ -21,14 +22,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from assay._version import __version__
-from assay.errors import AssayError, AssayWarning, SpecError, UsageError
+from assay.errors import AssayError, AssayWarning, SpecError, UsageError, printable
 from assay.listing import as_json, as_markdown
 from assay.rollouts import Rollouts, scan
 from assay.run import score_file
 from assay.schema import json_schema
 from assay.score import prepare
 from assay.spec import Verifier, load_verifier, load_verifiers
-from assay.terminal import plain, print_error, print_explanation, print_listing, print_summary
+from assay.terminal import print_error, print_explanation, print_listing, print_summary, print_warning
 from assay.testing import assert_plan_conforms, hostile_texts
 
 __all__ = ["app", "main"]
@@ -49,8 +50,17 @@ def _to_stderr() -> Console:
     return Console(stderr=True)
 
 
-def _to_stdout() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 160)
+def _show(render: Callable[[Console], None]) -> None:
+    """Print on standard output what a function renders; a closed pipe is for ``_command`` to see, not for rich."""
+    terminal = sys.stdout.isatty()
+    text = io.StringIO()
+    render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
+    typer.echo(text.getvalue(), nl=False, color=terminal)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning before the run, as one line."""
+    print_warning(_to_stderr(), str(message))
 
 
 def _command(function: Callable[..., None]) -> Callable[..., None]:
@@ -60,7 +70,8 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AssayWarning)  # the summary says the same
+                warnings.simplefilter("always", AssayWarning)
+                warnings.showwarning = _warn
                 function(*args, **kwargs)
         except AssayError as wrong:
             print_error(_to_stderr(), wrong)
@@ -73,7 +84,7 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except (pl.exceptions.PanicException, MemoryError) as wrong:
-            _to_stderr().print(f"internal error: {type(wrong).__name__}: {plain(str(wrong))}", markup=False)
+            _to_stderr().print(f"internal error: {type(wrong).__name__}: {printable(str(wrong))}", markup=False)
             raise typer.Exit(1) from None
 
     return run
@@ -186,7 +197,6 @@ def check(
     """Validate verifiers, list every problem, and try them on sample rows."""
     console = _to_stderr()
     refused = False
-    loaded: list[Verifier] = []
     for path in specs:
         try:
             verifier = load_verifier(path, strict=strict)
@@ -194,14 +204,13 @@ def check(
             print_error(console, wrong)
             refused = True
             continue
-        loaded.append(verifier)
         broken = [f"{one.id}: {one.broken}" for one in verifier.checks if one.broken]
         for said in broken:
-            console.print(f"error: {plain(path)}: {plain(said)}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"error: {printable(path)}: {printable(said)}", markup=False, highlight=False, soft_wrap=True)
         for one in verifier.checks:
             if one.note:
                 console.print(
-                    f"warning: {plain(path)}: {plain(one.id)}: {plain(one.note)}",
+                    f"warning: {printable(path)}: {printable(one.id)}: {printable(one.note)}",
                     markup=False,
                     highlight=False,
                     soft_wrap=True,
@@ -209,10 +218,8 @@ def check(
         refused = refused or bool(broken)
         if not broken:
             console.print(
-                f"ok: {plain(path)}: {_dry_run(verifier, rollouts)}", markup=False, highlight=False, soft_wrap=True
+                f"ok: {printable(path)}: {_dry_run(verifier, rollouts)}", markup=False, highlight=False, soft_wrap=True
             )
-    if loaded:
-        load_verifiers(loaded)
     if refused:
         raise typer.Exit(2)
 
@@ -229,7 +236,7 @@ def _dry_run(verifier: Verifier, rollouts: str | None) -> str:
     rewards = plan.score(source.frame)["reward"]
     scored = len(rewards) - rewards.null_count()
     shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
-    return f"{said}; the first {len(rewards)} of {rollouts} have a mean reward of {shown}"
+    return f"{said}; the first {len(rewards)} of {printable(rollouts)} have a mean reward of {shown}"
 
 
 @app.command()
@@ -245,7 +252,7 @@ def explain(
         typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
         return
     for verifier in loaded:
-        print_explanation(_to_stdout(), verifier)
+        _show(functools.partial(print_explanation, verifier=verifier))
 
 
 def _explained(verifier: Verifier) -> dict[str, Any]:
@@ -269,7 +276,7 @@ def checks(
     elif as_data:
         typer.echo(json.dumps(as_json()))
     else:
-        print_listing(_to_stdout(), as_json())
+        _show(functools.partial(print_listing, listing=as_json()))
 
 
 @app.command()
@@ -281,4 +288,13 @@ def schema() -> None:
 
 def main() -> None:
     """Entry point of the ``assay`` command."""
-    app()
+    code = 0
+    try:
+        app()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # NOTE: a run that was stopped leaves engine threads that may still call Python; an orderly end would abort under them.
+    os._exit(code)

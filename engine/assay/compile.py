@@ -149,7 +149,18 @@ class Plan:
 
         Returns:
             One row for each rollout, in order, with ``columns``.
+
+        Raises:
+            ColumnsError: A column of the schema is missing or has another type.
         """
+        there = rollouts.collect_schema()
+        for name, dtype in self.schema:
+            if there.get(name) != dtype:
+                found = f"{there[name]}" if name in there else "missing"
+                raise ColumnsError(
+                    f"The plan was compiled for `{name}` of type {dtype}; here it is {found}.",
+                    "Compile a plan for this schema.",
+                )
         return self.lazy(rollouts.lazy()).collect()
 
     @cached_property
@@ -246,7 +257,7 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} cannot run: {wrong}"
                 ) from None
-            if not (dtype == pl.Boolean or (check.graded and dtype.is_numeric())):
+            if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
                 wanted = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."

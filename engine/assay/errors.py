@@ -25,6 +25,7 @@ __all__ = [
     "UsageError",
     "closest",
     "did_you_mean",
+    "printable",
 ]
 
 
@@ -58,7 +59,7 @@ class SpecError(AssayError):
 
     def __init__(self, fact: str, hint: str = "", problems: Sequence[str] = ()) -> None:
         super().__init__(fact, hint)
-        self.problems = tuple(problems)
+        self.problems = tuple(problems) or (fact,)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.fact, self.hint, self.problems)
@@ -71,7 +72,7 @@ class InputError(AssayError):
 
 
 class ColumnsError(InputError):
-    """Columns that are missing or of a type no check can read."""
+    """Columns that are missing, all of them named, or of a type no check can read."""
 
 
 class UsageError(AssayError):
@@ -88,6 +89,19 @@ class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "r
     """More rows with scoring errors than the run allows."""
 
     exit_code = 3
+
+
+def printable(value: str, *, lines: bool = False) -> str:
+    """Text with control, bidirectional and other unprintable characters as escapes.
+
+    Args:
+        value: Anything, from data or a path.
+        lines: Keep line breaks.
+    """
+    return "".join(
+        code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
+        for code in value
+    )
 
 
 def closest(word: str, choices: Iterable[str]) -> str:

@@ -4,11 +4,12 @@ A result is written to a hidden sibling, flushed to the disk, read back where it
 ever sees half a file, and a failed run leaves the old one as it was.
 """
 
+import base64
 import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -16,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import InputError, OutputError, UsageError
+from assay.errors import InputError, OutputError, UsageError, printable
 
 __all__ = ["ENDINGS", "PROVENANCE_KEY", "STDOUT", "Writer", "open_writer", "read_provenance"]
 
@@ -37,6 +38,9 @@ class Writer(Protocol):
     def close(self, provenance: Mapping[str, Any]) -> None:
         """Finish the file, with what made it where the format has a place for that."""
 
+    def abandon(self) -> None:
+        """Let go of a file that will not be finished."""
+
 
 class _Parquet:
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
@@ -46,7 +50,8 @@ class _Parquet:
     @staticmethod
     def _arrow(frame: pl.DataFrame) -> Any:
         # the oldest layout: string views would lock older readers out
-        return frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
+        return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
@@ -56,38 +61,84 @@ class _Parquet:
         self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
         self._writer.close()
 
+    def abandon(self) -> None:
+        with contextlib.suppress(Exception):
+            self._writer.close()
+        self._writer.is_open = False  # or it closes itself when collected, into a file that is gone
+
 
 class _JsonLines:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def write(self, batch: pl.DataFrame) -> None:
-        self._file.write(batch.write_ndjson().encode())  # our own write says why the pipe or the disk refused
+        lines = _as_text(batch, lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
+        if self._file.isatty():
+            lines = printable(lines, lines=True)
+        self._file.write(lines.encode())  # our own write says why the pipe or the disk refused
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
 
 
 class _Csv:
     def __init__(self, file: IO[bytes], schema: pl.Schema, *, raw: bool) -> None:
         self._file = file
         self._raw = raw
-        self._file.write(pl.DataFrame(schema=dict.fromkeys(schema, pl.String)).write_csv().encode())
+        header = pl.DataFrame([pl.Series("name", list(schema), dtype=pl.String)])
+        names = header["name"] if raw else header.select(_defused(pl.col("name"))).to_series()
+        self._file.write(pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv().encode())
 
     def write(self, batch: pl.DataFrame) -> None:
-        flat = batch.with_columns(
-            pl.Series(
-                name, [None if value is None else json.dumps(value, default=str) for value in batch[name].to_list()]
-            )
-            for name, dtype in batch.schema.items()
-            if dtype.is_nested()
-        )
-        if not self._raw:  # a spreadsheet runs a cell that begins so
-            flat = flat.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'$1"))
+        flat = _as_text(batch, lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
+        flat = flat.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        if not self._raw:
+            flat = flat.with_columns(_defused(pl.col(pl.String)))
         self._file.write(flat.write_csv(include_header=False).encode())
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
+
+
+def _defused(text: pl.Expr) -> pl.Expr:
+    """Cells that a spreadsheet would run, begun with a quote."""
+    return text.str.replace(_FORMULA, "'$1")
+
+
+_NOT_IN_PARQUET = (pl.Int128, pl.Object)
+_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.Object)
+
+
+def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether a type is, or has inside, one of these or a struct without fields."""
+    if isinstance(dtype, pl.Struct):
+        return not dtype.fields or any(_holds(field.dtype, kinds) for field in dtype.fields)
+    return dtype in kinds or (hasattr(dtype, "inner") and _holds(dtype.inner, kinds))
+
+
+def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
+    """Columns of types that a format has no place for, as JSON text; bytes as base64."""
+    return frame.with_columns(
+        pl.Series(name, [_worded(value) for value in frame[name].to_list()], dtype=pl.String)
+        for name, dtype in frame.schema.items()
+        if needs(dtype)
+    )
+
+
+def _worded(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return _bytes(value) if isinstance(value, bytes) else json.dumps(value, default=_bytes)
+
+
+def _bytes(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 @contextlib.contextmanager
@@ -107,58 +158,86 @@ def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = Fa
     if out is None:
         yield None
     elif str(out) == STDOUT:
-        yield _JsonLines(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        if sys.stdout is None:
+            raise OutputError("Standard output is closed.")
+        yield _Told(_JsonLines(sys.stdout.buffer), _told("standard output"))
+        with _told("standard output")():
+            sys.stdout.buffer.flush()
     else:
         yield from _atomic(Path(out), schema, raw_csv=raw_csv)
+
+
+Told = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]:
     target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    told = _told(str(path), draft)
     try:
-        with _told(path, draft):
+        with told():
             file = draft.open("wb")
-        with file:
-            with _told(path, draft):
+        try:
+            with told():
                 writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
-            yield _Told(writer, path, draft)
-            with _told(path, draft):
+            try:
+                yield _Told(writer, told)
+            except BaseException:
+                writer.abandon()
+                raise
+            with told():
                 file.flush()
                 os.fsync(file.fileno())
-        with _told(path, draft):
+        finally:
+            with contextlib.suppress(OSError):  # what could not be flushed has been told
+                file.close()
+        with told():
             if path.suffix.lower() == ".parquet":
                 pq.read_metadata(draft)
+            if target.exists():
+                draft.chmod(target.stat().st_mode)
             draft.replace(target)
             _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def _told(path: Path, draft: Path) -> Iterator[None]:
+def _told(name: str, draft: Path | None = None) -> Told:
     """What the disk refuses, as an error that names the file."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as wrong:
-        written = draft.stat().st_size if draft.exists() else 0
-        said = getattr(wrong, "strerror", None) or str(wrong)
-        raise OutputError(f"{path}: {said}, after {written:,} bytes.", "What was there before is untouched.") from wrong
+
+    @contextlib.contextmanager
+    def told() -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except (OSError, pa.ArrowException) as wrong:
+            said = getattr(wrong, "strerror", None) or str(wrong)
+            if draft is None:
+                raise OutputError(f"{name}: {said}.") from wrong
+            written = draft.stat().st_size if draft.exists() else 0
+            hint = "What was there before is untouched."
+            raise OutputError(f"{name}: {said}, after {written:,} bytes.", hint) from wrong
+
+    return told
 
 
 class _Told:
     """A writer whose errors name the file."""
 
-    def __init__(self, writer: Writer, path: Path, draft: Path) -> None:
-        self._writer, self._path, self._draft = writer, path, draft
+    def __init__(self, writer: Writer, told: Told) -> None:
+        self._writer, self._told = writer, told
 
     def write(self, batch: pl.DataFrame) -> None:
-        with _told(self._path, self._draft):
+        with self._told():
             self._writer.write(batch)
 
     def close(self, provenance: Mapping[str, Any]) -> None:
-        with _told(self._path, self._draft):
+        with self._told():
             self._writer.close(provenance)
+
+    def abandon(self) -> None:
+        self._writer.abandon()
 
 
 def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -> Writer:

@@ -1,8 +1,7 @@
 """From a path, a glob or a folder to the files it means, and from a file to a lazy frame, by its format."""
 
 import glob
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,19 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
-from assay.rows import STRUCTURED, from_rows
+from assay.jsonl import scan_jsonl
 
-__all__ = ["FORMATS", "count_rows", "expand", "format_of", "scan_file", "scan_files"]
+__all__ = [
+    "FORMATS",
+    "TEXT_COLUMNS",
+    "broken_file",
+    "count_rows",
+    "expand",
+    "first_line",
+    "format_of",
+    "scan_file",
+    "scan_files",
+]
 
 FORMATS = {
     ".parquet": "parquet",
@@ -84,38 +93,62 @@ def format_of(path: str | Path) -> str:
     raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
-def scan_files(paths: list[Path]) -> pl.LazyFrame:
+def scan_files(paths: list[Path], texts: Sequence[str] = ()) -> pl.LazyFrame:
     """Files one after another as one lazy frame; columns that a file lacks are null there.
+
+    Args:
+        paths: The files.
+        texts: Columns of CSV files to read as text, besides ``TEXT_COLUMNS``.
 
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    frames = [scan_file(path) for path in paths]
+    frames = [scan_file(path, texts) for path in paths]
     schemas = [frame.collect_schema() for frame in frames]
-    if all(schema == schemas[0] for schema in schemas):
-        return frames[0] if len(frames) == 1 else pl.concat(frames)
-    try:
-        joined = pl.concat(frames, how="diagonal_relaxed")
-        joined.collect_schema()
-    except PolarsError:
-        raise _drift(paths, schemas) from None
-    return joined
+    if len(frames) == 1:
+        return frames[0]
+    _refuse_drift(paths, schemas)
+    return pl.concat(frames, how="vertical" if all(one == schemas[0] for one in schemas) else "diagonal_relaxed")
 
 
-def _drift(paths: list[Path], schemas: list[pl.Schema]) -> InputError:
+def _refuse_drift(paths: list[Path], schemas: list[pl.Schema]) -> None:
+    """Columns may widen from one number to another, or from null; structs may differ in their fields."""
     first: dict[str, tuple[Path, pl.DataType]] = {}
     for path, schema in zip(paths, schemas, strict=True):
         for name, dtype in schema.items():
             where, before = first.setdefault(name, (path, dtype))
-            if before != dtype:
-                return InputError(
-                    f"`{name}` is {before} in {where} and {dtype} in {path}.",
-                    "Give the files one type, or score them apart.",
-                )
-    return InputError(f"The columns of {paths[0]} and the files after it do not fit together.")
+            if before == pl.Null:
+                first[name] = (path, dtype)
+            elif not _reconcilable(before, dtype):
+                fact = f"`{name}` is {before} in {where} and {dtype} in {path}."
+                raise InputError(fact, "Give the files one type, or score them apart.")
 
 
-def scan_file(path: Path) -> pl.LazyFrame:
+def _reconcilable(one: Any, other: Any) -> bool:
+    if one == other or pl.Null in (one, other) or (one.is_numeric() and other.is_numeric()):
+        return True
+    if isinstance(one, pl.List) and isinstance(other, pl.List):
+        return _reconcilable(one.inner, other.inner)
+    if isinstance(one, pl.Struct) and isinstance(other, pl.Struct):
+        theirs = dict(other.to_schema())
+        return all(_reconcilable(dtype, theirs[name]) for name, dtype in one.to_schema().items() if name in theirs)
+    return False
+
+
+def broken_file(paths: Iterable[Path]) -> str:
+    """Which of the files cannot be read to its end, for a message; ``""`` when all can."""
+    for path in paths:
+        try:
+            for _ in scan_file(path).collect_batches(engine="streaming"):
+                pass
+        except PolarsError as wrong:
+            return f"{path}: {first_line(wrong)}"
+        except InputError as wrong:
+            return wrong.fact
+    return ""
+
+
+def scan_file(path: Path, texts: Sequence[str] = ()) -> pl.LazyFrame:
     """One file as a lazy frame whose schema is known to be readable.
 
     Raises:
@@ -123,83 +156,36 @@ def scan_file(path: Path) -> pl.LazyFrame:
     """
     kind = format_of(path)
     try:
-        frame = _SCANS[kind](path)
+        frame = _scan_csv(path, texts) if kind == "csv" else _SCANS[kind](path)
         frame.collect_schema()
     except (PolarsError, pa.ArrowException) as wrong:
-        where = _bad_line(path) if kind == "jsonl" else None
-        raise InputError(where or f"{path}: not a readable {kind} file: {_first_line(wrong)}") from None
+        raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
     except OSError as wrong:
-        raise InputError(f"{path}: {wrong.strerror or wrong}.") from None
+        raise InputError(f"{path}: {wrong.strerror or first_line(wrong)}.") from None
     return frame
 
 
-def _first_line(wrong: Exception) -> str:
+def first_line(wrong: Exception) -> str:
+    """An engine's message without its trace of the query."""
     return str(wrong).strip().split("\n", 1)[0]
-
-
-def _scan_jsonl(path: Path) -> pl.LazyFrame:
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty.")
-    # every line is looked at for its type: a field may appear for the first time in the last one
-    frame = pl.scan_ndjson(path, infer_schema_length=None)
-    if _mixed(path, frame.collect_schema()):
-        return from_rows(_json_lines(path)).lazy()
-    return frame
-
-
-def _mixed(path: Path, schema: pl.Schema) -> bool:
-    """Whether a field that the reader calls a string holds lists or objects too, which it would hand over as JSON text."""
-    names = [name for name, dtype in schema.items() if dtype == pl.String and name not in STRUCTURED]
-    messages = any(isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct) for dtype in schema.values())
-    fields = "|".join(
-        json.dumps(name)[1:-1] for name in [*names, *(["content"] if messages else [])] if name.isidentifier()
-    )
-    if not fields:
-        return False
-    found = pl.scan_lines(path).select(pl.col("line").str.contains(rf'"(?:{fields})"\s*:\s*[\[{{]').any())
-    return bool(found.collect(engine="streaming").item())
-
-
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    value = json.loads(line)
-                except (ValueError, RecursionError) as wrong:
-                    raise InputError(f"{path}:{number}: not valid JSON: {wrong}") from None
-                if not isinstance(value, dict):
-                    raise InputError(f"{path}:{number}: a line must be a JSON object, not {type(value).__name__}.")
-                yield value
-
-
-def _bad_line(path: Path) -> str | None:
-    """The first line that is not a JSON object, for a message."""
-    try:
-        for _ in _json_lines(path):
-            pass
-    except InputError as wrong:
-        return wrong.fact
-    return None
 
 
 def _scan_ipc(path: Path) -> pl.LazyFrame:
     with path.open("rb") as file:
         magic = file.read(6)
-    return pl.scan_ipc(path) if magic == b"ARROW1" else read_stream(path).lazy()
+    return pl.scan_ipc(path, glob=False) if magic == b"ARROW1" else read_stream(path).lazy()
 
 
-def _scan_csv(path: Path) -> pl.LazyFrame:
-    header = pl.scan_csv(path, infer_schema=False).collect_schema()
-    texts = {name: pl.String for name in header if name in TEXT_COLUMNS}
-    return pl.scan_csv(path, infer_schema_length=None, schema_overrides=texts)
+def _scan_csv(path: Path, texts: Sequence[str]) -> pl.LazyFrame:
+    header = pl.scan_csv(path, infer_schema=False, glob=False).collect_schema()
+    kept = {name: pl.String for name in header if name in TEXT_COLUMNS or name in texts}
+    return pl.scan_csv(path, infer_schema_length=None, schema_overrides=kept, glob=False)
 
 
 _SCANS: dict[str, Callable[[Path], pl.LazyFrame]] = {
-    "parquet": pl.scan_parquet,
-    "jsonl": _scan_jsonl,
+    "parquet": lambda path: pl.scan_parquet(path, glob=False),
+    "jsonl": scan_jsonl,
     "ipc": _scan_ipc,
-    "csv": _scan_csv,
 }
 
 
@@ -208,5 +194,5 @@ def count_rows(paths: Iterable[Path]) -> list[int | None]:
     counts: list[int | None] = []
     for path in paths:
         known = format_of(path) == "parquet"
-        counts.append(pl.scan_parquet(path).select(pl.len()).collect().item() if known else None)
+        counts.append(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() if known else None)
     return counts

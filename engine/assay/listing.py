@@ -1,5 +1,6 @@
 """The check types as text, made from their classes: ``assay checks`` and the reference in the README."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,13 +28,19 @@ def _params(check: type[Check]) -> list[dict[str, Any]]:
             {
                 "name": shown,
                 "also": also,
-                "type": described.get("type") or "number",
+                "type": _type(described),
                 "required": field.is_required(),
-                "default": None if field.is_required() else field.default,
+                "default": None if field.is_required() else field.get_default(call_default_factory=True),
                 "description": field.description or "",
             }
         )
     return found
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """A param's type in a few words."""
+    kinds = [_type(one) for one in schema["anyOf"]] if "anyOf" in schema else [schema.get("type", "object")]
+    return " or ".join(kind for kind in dict.fromkeys(kinds) if not (kind == "integer" and "number" in kinds))
 
 
 def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
@@ -62,6 +69,6 @@ def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
 
 
 def _param(param: dict[str, Any]) -> str:
-    default = "" if param["required"] else f" = {str(param['default']).lower()}"
+    default = "" if param["required"] else f" = {json.dumps(param['default'])}"
     also = "".join(f" or `{name}`" for name in param["also"])
     return f"`{param['name']}{default}`{also}"

@@ -12,8 +12,8 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import count_rows, expand, scan_file, scan_files
-from assay.rows import from_rows
+from assay.files import TEXT_COLUMNS, count_rows, expand, first_line, scan_file, scan_files
+from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
 
@@ -63,14 +63,15 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
 
 def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None) -> Rollouts:
     """``scan``, with what the frame was made of."""
-    found = _open(source)
+    texts = [column for name, column in (mapping or {}).items() if name in TEXT_COLUMNS]
+    found = _open(source, texts)
     return Rollouts(rename(found.frame, mapping or {}), found.inputs, found.files)
 
 
-def _open(source: Any) -> Rollouts:
+def _open(source: Any, texts: Sequence[str]) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths])
+        return _open_paths([str(one) for one in paths], texts)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
     frame = _frame(source)
@@ -85,15 +86,15 @@ def _frame(source: Any) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if _kind(source).startswith("datasets."):
-        if not hasattr(source, "with_format"):
-            raise InputError(f"{_kind(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
         if isinstance(source, Mapping):
             raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
+        if not hasattr(source, "num_rows"):
+            raise InputError(f"{_kind(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
         return from_arrow(source.with_format("arrow")[:])
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
         return from_arrow(source)
     if isinstance(source, Mapping):
-        return from_rows(dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True))
+        return from_columns(source)
     if isinstance(source, Sequence) and not isinstance(source, bytes):
         return from_rows(source)
     raise InputError(
@@ -102,7 +103,7 @@ def _frame(source: Any) -> pl.DataFrame:
     )
 
 
-def _open_paths(paths: list[str]) -> Rollouts:
+def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
@@ -113,9 +114,10 @@ def _open_paths(paths: list[str]) -> Rollouts:
             raise InputError("URLs and local files cannot be mixed in one run.")
         return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
     files = list(dict.fromkeys(file for path in paths for file in expand(path)))
+    frame = scan_files(files, texts)  # finds what cannot be read, before the footers are asked for rows
     counts = count_rows(files)
     inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
-    return Rollouts(scan_files(files), tuple(inputs), tuple(files))
+    return Rollouts(frame, tuple(inputs), tuple(files))
 
 
 def _scan_url(url: str) -> pl.LazyFrame:
@@ -124,7 +126,7 @@ def _scan_url(url: str) -> pl.LazyFrame:
             return pl.scan_ndjson(url, infer_schema_length=None)
         return pl.scan_parquet(url)
     except PolarsError as wrong:
-        raise InputError(f"{url}: {str(wrong).splitlines()[0]}") from None
+        raise InputError(f"{url}: {first_line(wrong)}") from None
 
 
 def _open_stdin() -> Rollouts:
@@ -153,6 +155,5 @@ def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
         if column not in there:
             hint = did_you_mean(column, there) or f"There are: {', '.join(there)}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
-    moved = {column: name for name, column in mapping.items() if name != column}
-    gone = [name for name in moved.values() if name in there and name not in moved]
-    return frame.drop(gone).rename(moved)
+    named = frame.with_columns(pl.col(column).alias(name) for name, column in mapping.items())
+    return named.drop([column for column in set(mapping.values()) if column not in mapping])

@@ -81,7 +81,7 @@ def score_file(
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
     _check_path(out, overwrite=overwrite)
     source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
-    _check_apart(out, source.files)
+    _check_apart(out, [*source.files, *_task_files(tasks)])
     warn(loaded)
     frame = source.frame if limit is None else source.frame.head(limit)
     summary = _stream(plan, frame, out, _Run(source, limit, allowed, raw_csv, command, progress))
@@ -134,7 +134,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
             if writer is not None:
                 writer.close(_provenance(plan, run, summary))
     except PolarsError as wrong:
-        raise engine_error(wrong) from wrong
+        raise engine_error(wrong, run.source) from wrong
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -219,6 +219,14 @@ def _check_path(out: str | Path | None, *, overwrite: bool) -> None:
         raise UsageError(f"{out}: is a folder.")
     if path.exists() and not overwrite:
         raise UsageError(f"{out}: already there.", "Name another file, or replace it with --overwrite.")
+
+
+def _task_files(tasks: Any) -> list[Path]:
+    return [Path(tasks)] if isinstance(tasks, str | Path) else [Path(one) for one in tasks] if _are_paths(tasks) else []
+
+
+def _are_paths(tasks: Any) -> bool:
+    return isinstance(tasks, list | tuple) and all(isinstance(one, str | Path) for one in tasks)
 
 
 def _check_apart(out: str | Path | None, files: Sequence[Path]) -> None:

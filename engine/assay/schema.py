@@ -56,19 +56,31 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {**verifier, "pass_threshold": verifier["passThreshold"]},
         "definitions": {
+            **_definitions(known),
             "check": {
                 "type": "object",
                 "required": ["type"],
                 "properties": check,
                 "allOf": [_branch(one) for one in known],
-            }
+            },
         },
+    }
+
+
+def _params_schema(check: type[Check]) -> dict[str, Any]:
+    """The schema of a check's params; what it defines gets a name of its own in the whole."""
+    return check.Params.model_json_schema(by_alias=True, ref_template=f"#/definitions/{check.type}.{{model}}")
+
+
+def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
+    return {
+        f"{one.type}.{name}": value for one in checks for name, value in _params_schema(one).get("$defs", {}).items()
     }
 
 
 def _branch(check: type[Check]) -> dict[str, Any]:
     """What holds of a check of one type: its params, in ``params`` or flat beside the other fields."""
-    params = check.Params.model_json_schema(by_alias=True)
+    params = _params_schema(check)
     fields = params.get("properties", {})
     by_field = {name: fields[field.alias or name] for name, field in check.Params.model_fields.items()}
     properties = {name: by_field[field] for name, field in spellings(check).items()}

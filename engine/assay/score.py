@@ -10,6 +10,7 @@ from polars.exceptions import PolarsError
 from assay.checks.base import Check
 from assay.compile import Plan, needed_columns
 from assay.errors import AssayError, AssayWarning, InputError
+from assay.files import broken_file, first_line
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import Verifier, VerifierSource, load_verifiers
 from assay.tasks import join_tasks, load_tasks
@@ -64,7 +65,7 @@ def score(
     try:
         return plan.score(source.frame)
     except PolarsError as wrong:
-        raise engine_error(wrong) from wrong
+        raise engine_error(wrong, source) from wrong
 
 
 def prepare(
@@ -77,6 +78,8 @@ def prepare(
 ) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
     frame = source.frame
+    if not frame.collect_schema():  # an empty list has no columns, and no rows to score
+        frame = pl.LazyFrame(schema=dict.fromkeys(needed_columns(verifiers), pl.String))
     if tasks is not None:
         frame = join_tasks(frame, load_tasks(tasks), [*needed_columns(verifiers), *(keep or ())])
     plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
@@ -90,6 +93,6 @@ def warn(verifiers: Sequence[Verifier]) -> None:
             warnings.warn(said, AssayWarning, stacklevel=3)
 
 
-def engine_error(wrong: PolarsError) -> AssayError:
-    """What to tell a person when the engine stops while reading or scoring."""
-    return InputError(f"The engine stopped while reading or scoring: {str(wrong).splitlines()[0]}")
+def engine_error(wrong: PolarsError, source: Rollouts) -> AssayError:
+    """What to tell a person when the engine stops while reading or scoring: the file that broke, where one did."""
+    return InputError(broken_file(source.files) or f"The engine stopped while reading or scoring: {first_line(wrong)}")

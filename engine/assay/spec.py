@@ -16,14 +16,14 @@ from typing import Any
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.errors import SpecError
-from assay.specfile import Document, read_document
+from assay.errors import SpecError, printable
+from assay.specfile import Document, check_depth, read_document
 from assay.specread import KIND, SpecReader
 
 __all__ = ["CheckSpec", "Verifier", "VerifierSource", "load_verifier", "load_verifiers"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CheckSpec:
     """One check of a verifier.
 
@@ -33,7 +33,7 @@ class CheckSpec:
         weight: Its share of the score; finite, at least 0.
         required: Whether the verifier fails when this check scores below 1.
         negate: Whether the score is turned over, ``1 - score``.
-        params: Its params as plain data, in canonical spelling.
+        params: Its params as plain data, in canonical spelling; as given where the check is broken.
         check: The check itself; None when the type is unknown and the check is skipped.
         note: What a skipped check says in every row's feedback.
     """
@@ -43,7 +43,7 @@ class CheckSpec:
     weight: float
     required: bool
     negate: bool
-    params: Mapping[str, Any]
+    params: Any
     check: Check | None
     note: str = ""
 
@@ -95,7 +95,7 @@ class Verifier:
                 "weight": check.weight,
                 "required": check.required,
                 "negate": check.negate,
-                "params": dict(check.params),
+                "params": check.params,
             }
             for check in self.checks
         ]
@@ -106,7 +106,7 @@ class Verifier:
             "passThreshold": self.pass_threshold,
             "checks": checks,
         }
-        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_typed)
 
     @cached_property
     def sha256(self) -> str:
@@ -143,20 +143,26 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         SpecError: The spec cannot be used; ``problems`` lists everything that is wrong, each with its place.
     """
     if isinstance(source, Verifier):
+        if strict and source.warnings:
+            raise _refused(source.id, source.warnings)
         return source
     if isinstance(source, Mapping):
+        check_depth(source, "verifier")
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
     else:
         path = Path(source)
-        document, name, default_id = read_document(path), str(source), path.stem
+        document, name, default_id = read_document(path), printable(str(source)), path.stem
     reader = SpecReader(document, _known(checks), strict=strict)
     found = reader.read(default_id)
     if reader.problems:
-        count = len(reader.problems)
-        listed = "\n".join(f"  {problem}" for problem in reader.problems)
-        raise SpecError(f"{name}: {count} problem{'s' * (count > 1)}\n{listed}", problems=reader.problems)
+        raise _refused(name, reader.problems)
     read = [CheckSpec(**check) for check in found.pop("checks")]
     return Verifier(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
+
+
+def _refused(name: str, problems: Sequence[str]) -> SpecError:
+    listed = "\n".join(f"  {problem}" for problem in problems)
+    return SpecError(f"{name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}", problems=problems)
 
 
 def load_verifiers(
@@ -183,10 +189,10 @@ def load_verifiers(
         raise SpecError("No verifier is given.", "Name at least one, with --spec or as the second argument of score().")
     by_id: dict[str, Verifier] = {}
     for verifier in loaded:
-        twin = by_id.setdefault(verifier.id, verifier)
-        if twin is not verifier:
+        if (twin := by_id.get(verifier.id)) is not None:
             places = " and ".join(one.source or "a mapping" for one in (twin, verifier))
             raise SpecError(f'Two verifiers have the id "{verifier.id}": {places}.', "Give one of them another `id`.")
+        by_id[verifier.id] = verifier
     return tuple(loaded)
 
 
@@ -194,10 +200,17 @@ def _known(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Check types by every name that specs may use."""
     known: dict[str, type[Check]] = {}
     for check in (*CHECKS, *checks):
+        if not isinstance(getattr(check, "type", None), str):
+            raise SpecError(f"{check.__name__} has no `type`, the name that specs would use.")
         for name in (check.type, *check.aliases):
             if known.setdefault(name, check) is not check:
                 raise SpecError(f'Two check types are called "{name}": {known[name].__name__} and {check.__name__}.')
     return known
+
+
+def _typed(value: object) -> str:
+    """A value JSON has no form for, such as TOML's dates: never the same as the string that looks like it."""
+    return f"{type(value).__name__}:{value}"
 
 
 def _plain(value: Any) -> Any:

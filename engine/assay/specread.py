@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from assay.checks.base import Check, quoted, said_by
 from assay.checks.broken import Broken
-from assay.errors import did_you_mean
+from assay.errors import closest, did_you_mean, printable
 from assay.specfile import Document, Path_
 
 __all__ = ["CHECK_FIELDS", "KIND", "VERIFIER_FIELDS", "SpecReader", "spellings"]
@@ -57,11 +57,13 @@ class SpecReader:
         self.known = known
         self.strict = strict
         self.problems: list[str] = []
+        self.spelled: dict[Path_, Path_] = {}
 
     def problem(self, path: Path_, said: str) -> None:
-        """Note what is wrong at a place."""
+        """Note what is wrong at a place, as the document spells it."""
+        path = self.spelled.get(path, path)
         line = self.document.lines.get(path)
-        self.problems.append(f"{place(path)}{f' (line {line})' if line else ''}: {said}")
+        self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {said}"))
 
     def read(self, default_id: str) -> dict[str, Any]:
         """The fields of a ``Verifier``; look at ``problems`` before using them."""
@@ -104,12 +106,14 @@ class SpecReader:
                 self.problem((*path, key), f"`{name}` is given twice, in two spellings")
             elif name is not None:
                 found[name] = value
+                self.spelled[*path, name] = (*path, key)
         return found
 
     def unknown(self, path: Path_, allowed: tuple[str, ...]) -> None:
         """Note an unknown field, with the likely one."""
         guess = did_you_mean(str(path[-1]), allowed)
-        self.problem(path, f"unknown field `{path[-1]}`. {guess or 'Known: ' + ', '.join(allowed) + '.'}")
+        known = f"Known: {', '.join(allowed)}." if allowed else "There are none here."
+        self.problem(path, f"unknown field `{path[-1]}`. {guess or known}")
 
     def value(self, fields: Mapping[str, Any], path: Path_, name: str, kind: type, default: Any) -> Any:
         """A field of a plain type; absent and null mean the default."""
@@ -138,7 +142,7 @@ class SpecReader:
         if not math.isfinite(value) or value < 0:
             self.problem(path, f"expected a finite number, at least 0, got {value}")
             return default
-        return value
+        return value + 0.0  # -0.0 is 0.0
 
     def ident(self, fields: Mapping[str, Any], path: Path_, default: str) -> str:
         """An id: a non-empty string without ``/`` and control characters, for it becomes part of column names."""
@@ -151,14 +155,15 @@ class SpecReader:
 
     def checks(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The checks in order, with ids for those that have none."""
-        listed = self.value(fields, (), "checks", list, [])
         before = len(self.problems)
+        listed = self.value(fields, (), "checks", list, [])
         read = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
         self.name_checks(read)
         clean = len(self.problems) == before
         runnable = [check for check in read if check["check"] is not None]
         if clean and not runnable:
-            self.problem(("checks",), "no check that can run")
+            notes = "".join(f"; {check['note']}" for check in read)
+            self.problem(("checks",), f"no check that can run{notes}")
         elif clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:
             self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
         for check in read:
@@ -189,14 +194,18 @@ class SpecReader:
             return None
         name = data.get("type")
         if not isinstance(name, str):
-            said = "every check needs a `type`" if name is None else f"expected a string, got {_named(name)}"
-            self.problem((*path, "type") if name is not None else path, said)
+            if name is not None:
+                self.problem((*path, "type"), f"expected a string, got {_named(name)}")
+                return None
+            meant = closest("type", [key for key in data if key not in CHECK_FIELDS])
+            guess = f": `{meant}` is unknown. Did you mean `type`?" if meant else ""
+            self.problem((*path, meant) if meant else path, f"every check needs a `type`{guess}")
             return None
         known = self.known.get(name)
         flat = data.get("params") is None
         allowed = CHECK_FIELDS + (tuple(spellings(known)) if known and flat else ())
         if known is None:  # nobody can say which params a type takes that nobody knows
-            allowed = (*CHECK_FIELDS, *data)
+            allowed = (*CHECK_FIELDS, *(data if flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
@@ -233,7 +242,7 @@ class SpecReader:
     def params(self, known: type[Check], given: Any, path: Path_) -> dict[str, Any]:
         """The check with its params, or a broken one; unknown params are problems."""
         if not isinstance(given, dict):
-            return self.broken(f"TypeError: params is {_named(given)}, not an object", {}, path)
+            return self.broken(f"TypeError: params is {_named(given)}, not an object", given, path)
         names = spellings(known)
         canonical: dict[str, Any] = {}
         for key, value in given.items():
@@ -247,11 +256,11 @@ class SpecReader:
             params = known.Params.model_validate(canonical)
             return {"params": params.model_dump(mode="json", by_alias=True), "check": known(params)}
         except ValidationError as wrong:
-            return self.broken("; ".join(dict.fromkeys(map(_said, wrong.errors()))), given, path)
+            return self.broken("; ".join(dict.fromkeys(_said(error, known) for error in wrong.errors())), given, path)
         except Exception as wrong:  # noqa: BLE001  (a user's own check class may raise anything)
             return self.broken(said_by(wrong), given, path)
 
-    def broken(self, problem: str, given: dict[str, Any], path: Path_) -> dict[str, Any]:
+    def broken(self, problem: str, given: Any, path: Path_) -> dict[str, Any]:
         """A check that says what is wrong with it on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
@@ -268,11 +277,12 @@ def _named(value: object) -> str:
     return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
 
 
-def _said(error: Any) -> str:
-    """One of pydantic's errors as ``<ExceptionType>: <message>``."""
-    where = "params" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"] if step not in ("int", "float")
-    )
+def _said(error: Any, check: type[Check]) -> str:
+    """One of pydantic's errors as ``<ExceptionType>: <message>``, params in camelCase."""
+    fields = check.Params.model_fields
+    name, *steps = (step for step in error["loc"] if step not in ("int", "float"))
+    where = f"params.{(fields[name].alias if name in fields else None) or name}"
+    where += "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     kind, value = error["type"], error["input"]
     if kind == "missing":
         return f"ValueError: {where} is missing"

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.compile import TASK_FOUND, TASK_ID
+from assay.compile import COMPLETION, TASK_FOUND, TASK_ID
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.rollouts import scan
 from assay.rows import from_rows
@@ -34,9 +34,9 @@ def load_tasks(source: Any) -> pl.LazyFrame:
     """
     path = Path(source) if isinstance(source, str | Path) else None
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
-        frame = from_rows(_yaml_tasks(path)).lazy()
+        frame = _named(path, _yaml_tasks(path))
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
-        frame = from_rows(_harbor_tasks(path)).lazy()
+        frame = _named(path, _harbor_tasks(path))
     else:
         frame = scan(source)
     there = frame.collect_schema().names()
@@ -44,6 +44,7 @@ def load_tasks(source: Any) -> pl.LazyFrame:
         raise ColumnsError(
             f"The task table has no `{TASK_ID}`. There are: {', '.join(there) or 'none'}.", did_you_mean(TASK_ID, there)
         )
+    _check_key(frame, "task table")
     frame = frame.with_columns(pl.col(TASK_ID).cast(pl.String))
     twice = frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1).collect()
     if twice.height:
@@ -53,12 +54,21 @@ def load_tasks(source: Any) -> pl.LazyFrame:
     return frame
 
 
+def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:
+    try:
+        return from_rows(tasks).lazy()
+    except InputError as wrong:
+        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+
+
 def _yaml_tasks(path: Path) -> list[Any]:
     try:
         data = parse_text(path.read_text("utf-8-sig"), ".yaml", str(path)).data
     except OSError as wrong:
         raise InputError(f"{path}: {wrong.strerror}.") from None
-    except (SpecError, UnicodeDecodeError) as wrong:
+    except UnicodeDecodeError as wrong:
+        raise InputError(f"{path}: not UTF-8 (byte {wrong.start}).") from None
+    except SpecError as wrong:
         raise InputError(str(wrong)) from None
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
@@ -81,6 +91,12 @@ def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
     return tasks
 
 
+def _check_key(frame: pl.LazyFrame, whose: str) -> None:
+    dtype = frame.collect_schema()[TASK_ID]
+    if dtype.is_nested() or dtype == pl.Binary:
+        raise ColumnsError(f"`{TASK_ID}` of the {whose} has type {dtype}; an id is a string or a number.")
+
+
 def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
     """Rollouts with the wanted columns of their tasks; what a task says replaces what the rollout says.
 
@@ -101,7 +117,9 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
         raise ColumnsError(
             f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(there)}.", hint
         )
-    taken = [name for name in tasks.collect_schema() if name in wanted and name != TASK_ID]
+    _check_key(rollouts, "rollouts")
+    # a task may carry a completion of its own, a reference answer: what is scored is the rollout's
+    taken = [name for name in tasks.collect_schema() if name in wanted and name not in (TASK_ID, COMPLETION)]
     key = "__assay/task_id"
     table = tasks.select(pl.col(TASK_ID).alias(key), *taken, pl.lit(value=True).alias(TASK_FOUND))
     return (

@@ -1,5 +1,6 @@
 """What people see: summaries, problems and listings, with nothing from data that a terminal would obey."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,27 +8,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.errors import AssayError
+from assay.errors import AssayError, printable
 from assay.spec import Verifier
 from assay.summary import CheckSummary, Summary, top
 
-__all__ = ["plain", "print_error", "print_explanation", "print_listing", "print_summary"]
+__all__ = ["print_error", "print_explanation", "print_listing", "print_summary", "print_warning"]
 
 _REASON_WIDTH = 70
 _REASONS = 3
-
-
-def plain(value: str, *, lines: bool = False) -> str:
-    """Text with control, bidirectional and other unprintable characters as escapes.
-
-    Args:
-        value: Anything, from data or a path.
-        lines: Keep line breaks.
-    """
-    return "".join(
-        code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
-        for code in value
-    )
 
 
 def _number(value: float | None, form: str = ".4f") -> str:
@@ -36,7 +24,12 @@ def _number(value: float | None, form: str = ".4f") -> str:
 
 def print_error(console: Console, wrong: AssayError) -> None:
     """An error, its hint set off by a blank line."""
-    console.print(Text.assemble(("error: ", "bold red"), plain(str(wrong), lines=True)), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), printable(str(wrong), lines=True)), soft_wrap=True)
+
+
+def print_warning(console: Console, said: str) -> None:
+    """What the owner of a run should know before it."""
+    console.print(Text.assemble(("warning: ", "yellow"), printable(said)), soft_wrap=True)
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -55,11 +48,11 @@ def print_summary(console: Console, summary: Summary) -> None:
     ):
         table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
     for check in summary.checks:
-        table.add_row(Text(plain(check.id)), _number(check.mean), f"{check.failures:,}", Text(_reasons(check)))
+        table.add_row(Text(printable(check.id)), _number(check.mean), f"{check.failures:,}", Text(_reasons(check)))
     console.print(table)
     _print_troubles(console, summary)
     for note in summary.notes:
-        console.print(Text.assemble(("note: ", "yellow"), plain(note)), soft_wrap=True)
+        console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
     where = (
         "not written; name a file with --out"
         if summary.out is None
@@ -67,13 +60,13 @@ def print_summary(console: Console, summary: Summary) -> None:
         if summary.out == "-"
         else summary.out
     )
-    console.print(Text.assemble("rewards: ", (plain(where), "bold" if summary.out else "")), soft_wrap=True)
+    console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else "")), soft_wrap=True)
 
 
 def _reasons(check: CheckSummary) -> str:
     found = top(check.reasons, _REASONS)
     more = len(check.reasons) - len(found)
-    said = [f"{rows:,}× {_cut(plain(reason))}" for reason, rows in found]
+    said = [f"{rows:,}× {_cut(printable(reason))}" for reason, rows in found]
     return "\n".join([*said, *([f"… {more:,} more"] if more > 0 else [])])
 
 
@@ -88,16 +81,16 @@ def _print_troubles(console: Console, summary: Summary) -> None:
     console.print(Text(said, "bold yellow"))
     for check in summary.checks:
         if check.errors:
-            console.print(Text(f"  {plain(check.id)}: {check.errors:,}"), soft_wrap=True)
+            console.print(Text(f"  {printable(check.id)}: {check.errors:,}"), soft_wrap=True)
     for reason, rows in top(summary.unscored, 5):
-        console.print(Text(f"  unscored, {plain(reason)}: {rows:,}"), soft_wrap=True)
+        console.print(Text(f"  unscored, {printable(reason)}: {rows:,}"), soft_wrap=True)
 
 
 def print_explanation(console: Console, verifier: Verifier) -> None:
     """What each check of a verifier compiles to."""
     console.print(
         Text.assemble(
-            (plain(verifier.id), "bold"), f"  passes at {verifier.pass_threshold}  sha256 {verifier.sha256[:12]}"
+            (printable(verifier.id), "bold"), f"  passes at {verifier.pass_threshold}  sha256 {verifier.sha256[:12]}"
         )
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -107,10 +100,10 @@ def print_explanation(console: Console, verifier: Verifier) -> None:
         marks = [mark for mark, on in (("required", spec.required), ("negated", spec.negate)) if on]
         lane = spec.check.explain() if spec.check else spec.note
         table.add_row(
-            Text(plain(spec.id)),
-            Text(plain(spec.type)),
+            Text(printable(spec.id)),
+            Text(printable(spec.type)),
             Text(" ".join([f"{spec.weight:g}", *marks])),
-            Text(plain(lane)),
+            Text(printable(lane)),
         )
     console.print(table)
 
@@ -123,7 +116,7 @@ def print_listing(console: Console, listing: Sequence[dict[str, Any]]) -> None:
         console.print(Text(f"  {check['summary']}"), soft_wrap=True)
         for param in check["params"]:
             also = f" (or {', '.join(param['also'])})" if param["also"] else ""
-            default = "" if param["required"] else f" [{str(param['default']).lower()}]"
+            default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
             console.print(
                 Text(f"  - {param['name']}{also}: {param['type']}{default} {param['description']}"), soft_wrap=True
             )

@@ -10,6 +10,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from assay.errors import printable
 from assay.lanes.base import Lane, rowwise, text
 
 __all__ = ["NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "encodable", "is_score", "quoted", "said_by"]
@@ -26,7 +27,7 @@ _SHOWN = 60
 def quoted(value: str) -> str:
     """A value as reasons show it: in quotes, escaped onto one line, cut to 60 characters."""
     short = value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
-    escaped = "".join(code if code.isprintable() else code.encode("unicode_escape").decode() for code in short)
+    escaped = printable(short)
     return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
 
 
@@ -139,13 +140,13 @@ class Check:
 
     def reason_expr(self) -> pl.Expr:
         """The same as an expression; only read where the score is below 1."""
-        return pl.lit(self.complaint()) if self._has_expr() else self._row_lane().col.struct.field("reason")
+        return pl.lit(self.complaint()) if self.has_expr else self._row_lane().col.struct.field("reason")
 
     @property
     def one_complaint(self) -> bool:
         """Whether every failing row is told the same."""
         own = type(self)
-        return self._has_expr() and own.reason is Check.reason and own.reason_expr is Check.reason_expr
+        return self.has_expr and own.reason is Check.reason and own.reason_expr is Check.reason_expr
 
     def error(self, row: Row) -> str | None:
         """What could not be scored on a row whose ``row()`` does not raise; None when nothing."""
@@ -154,17 +155,17 @@ class Check:
 
     def error_expr(self) -> pl.Expr | None:
         """What could not be scored, raised or not, as a String expression; None when nothing ever is."""
-        return None if self._has_expr() else self._row_lane().col.struct.field("error")
+        return None if self.has_expr else self._row_lane().col.struct.field("error")
 
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lanes(self) -> tuple[Lane, ...]:
         """Shared columns that ``expr`` and ``reason_expr`` read."""
-        return () if self._has_expr() else (self._row_lane(),)
+        return () if self.has_expr else (self._row_lane(),)
 
     def explain(self) -> str:
         """Which engine answers, and why."""
-        return "columns" if self._has_expr() else "Python, row by row: the check has no expr()"
+        return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
 
     def outcome(self, row: Row) -> Outcome:
         """Score, reason and error of one row: ``row()`` with the rules about exceptions and impossible scores."""
@@ -176,7 +177,9 @@ class Check:
             return Outcome(0.0, said_by(wrong), said_by(wrong))
         return Outcome(float(score), encodable(self.reason(row)) if score < 1 else "", self.error(row))
 
-    def _has_expr(self) -> bool:
+    @property
+    def has_expr(self) -> bool:
+        """Whether the check has a columnar face of its own."""
         return type(self).expr is not Check.expr
 
     def _row_lane(self) -> Lane:

@@ -20,7 +20,12 @@ class LengthParams(Params):
 
     spellings: ClassVar = {}
 
-    value: int | float = Field(ge=0, allow_inf_nan=False, description="Code points, inclusive, at least 0.")
+    value: int | float = Field(
+        ge=0,
+        allow_inf_nan=False,
+        description="Code points, inclusive, at least 0.",
+        json_schema_extra={"minimum": 0},
+    )
 
 
 class MinLength(Check):

@@ -17,7 +17,7 @@ __all__ = ["completion_text", "completion_text_expr"]
 def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    if isinstance(content, list):
+    if isinstance(content, list | tuple):
         return "".join(_part_text(part) for part in content)
     return ""
 
@@ -58,34 +58,42 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
         ColumnsError: The type is neither.
     """
     values = pl.col(column)
-    if dtype in (pl.String, pl.Null):
+    if dtype == pl.Null or _is_text(dtype):
         return values.cast(pl.String)
-    if isinstance(dtype, pl.Categorical | pl.Enum):
-        return values.cast(pl.String)
-    if not (isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct | pl.Null)):
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    if not isinstance(inner, pl.Struct | pl.Null):
         raise ColumnsError(
             f"`{column}` has type {dtype}; a completion is a string or a list of chat messages.",
             "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME.",
         )
-    fields = dict(dtype.inner.to_schema()) if isinstance(dtype.inner, pl.Struct) else {}
-    said = pl.lit("")
+    fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
+    said: pl.Expr = pl.lit("")
     if "content" in fields:
         last = values.list.last()
-        if fields.get("role") == pl.String:
-            spoken = values.list.filter(pl.element().struct.field("role") == "assistant").list.last()
+        if _is_text(fields.get("role")):
+            assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
+            spoken = values.list.filter(assistant).list.last()
             last = pl.when(spoken.is_not_null()).then(spoken).otherwise(last)
         said = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
     return pl.when(values.is_not_null()).then(said)
 
 
+def _is_text(dtype: Any) -> bool:
+    """Strings, plain or dictionary-encoded."""
+    return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
 def _content_expr(content: pl.Expr, dtype: Any) -> pl.Expr:
-    if dtype == pl.String:
-        return content
+    if _is_text(dtype):
+        return content.cast(pl.String)
+    if isinstance(dtype, pl.Array):
+        dtype = pl.List(dtype.inner)
+        content = content.cast(dtype)
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     part = pl.element()
     if isinstance(inner, pl.Struct):
         part = part.struct.field("text")
         inner = dict(inner.to_schema()).get("text")
-    if inner != pl.String:
+    if not _is_text(inner):
         return pl.lit(None, dtype=pl.String)
-    return content.list.eval(part).list.join("", ignore_nulls=True)
+    return content.list.eval(part.cast(pl.String)).list.join("", ignore_nulls=True)

@@ -1,0 +1,5 @@
+"""Ways to score rollouts, each a module with the same two functions.
+
+``prepare(verifiers, frame)`` does once what need not be done for each batch; ``run(prepared, frame)`` scores, and returns the
+rewards as a list.
+"""

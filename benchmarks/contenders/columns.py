@@ -1,0 +1,11 @@
+"""Assay's plan."""
+
+from assay.compile import Plan
+
+
+def prepare(verifiers, frame):
+    return Plan(tuple(verifiers), tuple(frame.schema.items()))
+
+
+def run(plan, frame):
+    return plan.score(frame)["reward"].to_list()

@@ -1,0 +1,13 @@
+"""The loop over the ``row()`` faces: the definition, and what people write today."""
+
+from assay.reference import score_rows
+
+
+def prepare(verifiers, frame):
+    return verifiers, frame.to_dicts()
+
+
+def run(prepared, frame):
+    del frame
+    verifiers, rows = prepared
+    return [row["reward"] for row in score_rows(rows, verifiers)]

@@ -1,0 +1,260 @@
+"""Files: which ones a path means, what is read from them, and what is said about those that cannot be read."""
+
+import json
+
+import polars as pl
+import pytest
+
+import assay
+from assay.lanes.messages import completion_text
+
+SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
+WRITERS = {
+    "rows.parquet": pl.DataFrame.write_parquet,
+    "rows.arrow": pl.DataFrame.write_ipc,
+    "stream.arrow": pl.DataFrame.write_ipc_stream,
+    "rows.csv": pl.DataFrame.write_csv,
+    "rows.jsonl": pl.DataFrame.write_ndjson,
+}
+
+
+def written(folder, content, name="rows.jsonl"):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    return path
+
+
+def texts(source):
+    """The completions as a check reads them."""
+    return [completion_text(row["completion"]) for row in assay.scan(source).collect().to_dicts()]
+
+
+def said(source):
+    with pytest.raises(assay.InputError) as refused:
+        assay.score(source, SPEC)
+    return str(refused.value)
+
+
+# ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("pattern", ["", "*", "*.jsonl*", "**/*"])
+def test_hidden_and_unfinished_files_are_left_out_of_folders_and_globs(tmp_path, pattern):
+    for name in ("b.jsonl", "a.jsonl", "_c.jsonl", ".d.jsonl", "e.jsonl.tmp", "f.tmp"):
+        written(tmp_path, f'{{"completion": "{name}"}}\n', name)
+    assert texts(tmp_path / pattern) == ["a.jsonl", "b.jsonl"]
+    assert texts(tmp_path / "_c.jsonl") == ["_c.jsonl"]
+
+
+def test_a_folder_of_two_formats_is_refused(tmp_path):
+    written(tmp_path, "completion\nb\n", "a.csv")
+    written(tmp_path, '{"completion": "b"}\n', "b.jsonl")
+    assert said(tmp_path) == f"{tmp_path}: the folder holds csv and jsonl files.\n\nName one kind: FOLDER/*.jsonl"
+    assert texts(tmp_path / "*.csv") == texts([tmp_path / "b.jsonl"]) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rolouts.jsonl", ": no such file or folder.\n\nDid you mean `rollouts.jsonl`?"),
+        ("zzz", ": no such file or folder."),
+        ("no/such/rollouts.jsonl", ": no such file or folder."),
+        ("empty", ": no rollout files there.\n\nKnown endings: {}"),
+        ("*.parquet", ": no rollout files there.\n\nKnown endings: {}"),
+        ("notes.txt", ": unknown kind of file.\n\nKnown endings: {}"),
+    ],
+)
+def test_a_path_that_means_no_rollouts_is_refused(tmp_path, name, message):
+    written(tmp_path, '{"completion": "b"}\n', "rollouts.jsonl")
+    written(tmp_path, "completion: b\n", "notes.txt")
+    (tmp_path / "empty").mkdir()
+    endings = ".parquet, .pq, .jsonl, .ndjson, .arrow, .ipc, .feather, .csv"
+    assert said(tmp_path / name) == f"{tmp_path / name}{message.format(endings)}"
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
+def test_names_with_the_signs_of_a_glob_are_names(tmp_path, name, write):
+    folder = tmp_path / "step [1] *?"
+    folder.mkdir()
+    write(pl.DataFrame({"completion": ["b"]}), folder / f"[1]{name}")
+    assert texts(folder / f"[1]{name}") == texts(folder) == ["b"]
+
+
+@pytest.mark.parametrize("write", [pl.DataFrame.write_parquet, pl.DataFrame.write_ipc], ids=["parquet", "ipc"])
+@pytest.mark.parametrize("name", ["rollouts", "rollouts.dat"])
+def test_an_unknown_ending_is_no_matter_where_the_first_bytes_tell(tmp_path, write, name):
+    write(pl.DataFrame({"completion": ["b", None]}), tmp_path / name)
+    assert texts(tmp_path / name) == ["b", None]
+
+
+# ── several files ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
+def test_a_column_that_a_file_lacks_is_null_there(tmp_path, name, write):
+    write(pl.DataFrame({"completion": ["a"], "id": [1]}), tmp_path / f"1-{name}")
+    write(pl.DataFrame({"extra": [0.5], "completion": ["b"]}), tmp_path / f"2-{name}")
+    assert assay.scan(tmp_path).select("completion", "id", "extra").collect().rows() == [
+        ("a", 1, None),
+        ("b", None, 0.5),
+    ]
+
+
+CHAT = [{"role": "assistant", "content": "b"}]
+DRIFT = {
+    "text and messages": ("completion", "b", CHAT),
+    "text and parts": ("completion", CHAT, [{"role": "assistant", "content": [{"type": "text", "text": "b"}]}]),
+    "text and list": ("info", "b", ["b"]),
+    "number and list": ("info", 1, [1]),
+    "text and struct": ("info", "{}", {"k": 1}),
+    "number and struct": ("info", 1, {"k": 1}),
+    "list and struct": ("info", [1], {"k": 1}),
+}
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
+@pytest.mark.parametrize(("column", "one", "other"), DRIFT.values(), ids=DRIFT)
+def test_types_that_cannot_be_reconciled_are_refused_with_both_files(tmp_path, name, column, one, other):
+    for number, value in enumerate((one, one, other)):
+        frame = pl.DataFrame({"completion": ["b"]}).with_columns(pl.Series(column, [value]))
+        WRITERS[name](frame, tmp_path / f"{number}-{name}")
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan(tmp_path)
+    assert str(refused.value).startswith(f"`{column}` is ")
+    assert f" in {tmp_path}/0-{name} and " in str(refused.value)
+    assert f" in {tmp_path}/2-{name}." in str(refused.value)
+
+
+# ── files that are nearly right ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "rows.jsonl"])
+def test_a_file_without_rows_gives_an_empty_frame_with_every_column(tmp_path, name):
+    WRITERS[name](pl.DataFrame(schema={"id": pl.String, "completion": pl.String}), tmp_path / name)
+    assert assay.score(tmp_path / name, SPEC).schema == {
+        "id": pl.String,
+        "reward": pl.Float64,
+        "passed": pl.Boolean,
+        "feedback": pl.String,
+        "error": pl.String,
+        "score/v": pl.Float64,
+        "check/v/contains": pl.Float64,
+    }
+
+
+@pytest.mark.parametrize("keep", [0, 4, 20, -9, -1], ids="{} bytes".format)
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "stream.arrow"])
+def test_a_file_cut_short_is_named(tmp_path, name, keep):
+    WRITERS[name](pl.DataFrame({"completion": ["b"] * 50}), tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    assert said(written(tmp_path, whole[:keep], name)).startswith(f"{tmp_path / name}: ")
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.jsonl"])
+def test_a_web_page_in_place_of_a_file_is_named(tmp_path, name):
+    path = written(tmp_path, "<!doctype html><html><body>502 Bad Gateway</body></html>\n", name)
+    assert said(path).startswith(f"{path}")
+
+
+@pytest.mark.parametrize("content", [b"", b"completion,id\nb,1,2\n", b"completion\nb\xff\n"])
+def test_a_csv_that_breaks_its_rules_is_named(tmp_path, content):
+    path = written(tmp_path, content, "rows.csv")
+    assert str(path) in said(path)
+
+
+@pytest.mark.parametrize("mapping", [{}, {"completion": "response"}], ids=["completion", "renamed"])
+def test_text_in_a_csv_stays_what_it_is(tmp_path, mapping):
+    name = mapping.get("completion", "completion")
+    path = written(tmp_path, f'\ufeffid,{name}\r\n1,007\r\n2,1e3\r\n3,"a\nb, ""c"""\r\n4,\r\n5,""\r\n', "rows.csv")
+    numbers = written(tmp_path, f"id,{name}\n1,007\n2,1e3\n", "numbers.csv")
+    found = assay.scan(path, mapping=mapping).select("id", "completion").collect().rows()
+    assert found == [(1, "007"), (2, "1e3"), (3, 'a\nb, "c"'), (4, None), (5, "")]
+    assert assay.scan(numbers, mapping=mapping).select("completion").collect().rows() == [("007",), ("1e3",)]
+
+
+# ── JSONL ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BOT = '[{"role": "assistant", "content": "b"}]'
+TYPED = ("true", "1", "0.5", "[1]", '"x"', '{"k": []}', "null")
+HUGE = ("NaN", "-Infinity", "1e400", "1" * 50)
+LINES = {
+    "escapes": ([r'"\ud83d\ude00\u0000\b\f\/\"\\\u2028"'], ['😀\x00\b\f/"\\\u2028']),
+    "raw characters": (['"\x7f\x85\u2028\ufeff😀"'], ["\x7f\x85\u2028\ufeff😀"]),
+    "lone surrogates": ([r'"a\ud800b"', r'"\udc00\ud83d"'], ["a\ufffdb", "\ufffd\ufffd"]),
+    "null and empty": (["null", '""', '"a"'], [None, "", "a"]),
+    "one key twice": (['"a", "completion": "b"'], ["b"]),
+    "text like messages": ([json.dumps(BOT), r'"\"completion\": [1]"'], [BOT, '"completion": [1]']),
+    "text and messages": (['"a"', BOT, "[]", "null"], ["a", "b", "", None]),
+    "messages and text": ([BOT, '"a", "id": 7'], ["b", "a"]),
+    "a carriage return is a space": (["\r" + BOT, '"a"\r'], ["b", "a"]),
+    "content as text and as parts": (
+        [
+            BOT,
+            '[{"content": [{"type": "text", "text": "a"}, {"type": "image_url"}]}]',
+            '[{"content": null, "calls": 1}]',
+        ],
+        ["b", "a", ""],
+    ),
+    "content as number and as text": (['[{"content": 5}]', '[{"content": true}]', BOT], ["", "", "b"]),
+    "null messages": (["[null]", '[{"content": "a"}, null]'], ["", ""]),
+    "null messages beside parts": (["[null]", '[{"content": [{"text": "b"}]}]'], ["", "b"]),
+    "numbers that no column of numbers holds": ([f'"a", "n": {n}' for n in HUGE], ["a"] * 4),
+    "values of several types": ([f'"a", "n": {n}' for n in TYPED], ["a"] * 7),
+}
+"""What stands after `"completion":` in each line, and the text of it."""
+
+
+@pytest.mark.parametrize(("values", "expected"), LINES.values(), ids=LINES)
+def test_a_line_of_jsonl_means_what_json_says_alone_and_among_others(tmp_path, values, expected):
+    lines = [f' {{"completion" :{value}}}\t\n' for value in values]
+    assert texts(written(tmp_path, "".join(lines))) == expected
+    assert [texts(written(tmp_path, line))[0] for line in lines] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'\xef\xbb\xbf{"completion": "a"}\n', ["a"]),
+        (b'\r\n{"completion": "a\\r\\n"}\r\n\n \t\n{"completion": "b"}', ["a\r\n", "b"]),
+        (b'{"completion": "\xffa"}\n{"completion": "\xf0\x9f\x98"}\n', ["\ufffda", "\ufffd"]),
+    ],
+    ids=["byte order mark", "blank lines", "invalid UTF-8"],
+)
+def test_what_editors_and_broken_pipes_leave_in_jsonl_does_no_harm(tmp_path, content, expected):
+    assert texts(written(tmp_path, content)) == expected
+
+
+def test_values_of_jsonl_are_those_of_python_s_json(tmp_path):
+    lines = [
+        '{"completion": "a", "f": 0.30000000000000004, "i": -9223372036854775808, "": {"a.b": [null, true]}, "s": []}',
+        '{"f": 5e-324, "completion": "b", "i": 9007199254740993, "": {"a.b": []}, "s": [["\\u00e9", null]]}',
+        '{"completion": "2024-01-01", "f": -1.7976931348623157e308, "i": null, "": {"a.b": null}, "s": [[]]}',
+        '{"completion": "c", "f": -0.0, "": null}',
+    ] * 500
+    path = written(tmp_path, "\n".join([*lines, '{"completion": "z", "late": "007"}']))
+    *found, last = assay.scan(path).select("completion", "f", "i", "", "s", "late").collect().to_dicts()
+    assert repr(found) == repr([{key: json.loads(line).get(key) for key in last} for line in lines])
+    assert last == {"completion": "z", "f": None, "i": None, "": None, "s": None, "late": "007"}
+
+
+@pytest.mark.parametrize(
+    ("last", "line"),
+    [
+        ('{"completion": }', 3001),
+        ('{"completion": "b', 3001),
+        ("{'completion': 'b'}", 3001),
+        ('{"completion": "b"}\n\n{"completion": "b"} {}\n', 3003),
+        ('["completion"]', 3001),
+        ("null", 3001),
+        (f'{{"completion": "b", "x": {"[" * 100_000}{"]" * 100_000}}}', 3001),
+    ],
+    ids=["malformed", "truncated", "Python", "two on a line", "list", "null", "deep"],
+)
+@pytest.mark.parametrize("first", ['{"completion": "a"}', f'{{"completion": {BOT}, "info": ""}}'], ids=["text", "chat"])
+def test_a_line_that_is_no_json_object_is_named(tmp_path, first, last, line):
+    path = written(tmp_path, f"{first}\n" * 3000 + last)
+    assert said(path).startswith(f"{path}:{line}: ")
+
+
+def test_jsonl_of_nothing_is_refused(tmp_path):
+    assert said(written(tmp_path, "")) == f"{tmp_path}/rows.jsonl: the file is empty."

@@ -1,0 +1,216 @@
+"""Every source gives the same rewards in input order; columns are renamed, and missed with a useful message."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import polars as pl
+import pytest
+
+import assay
+
+ROWS = [
+    {"id": 30, "completion": "A refund is on its way."},
+    {"id": 10, "completion": ""},
+    {"id": 20, "completion": None},
+    {"id": 90, "completion": "no"},
+    {"id": 40, "completion": "REFUND 🎉\r\n\u2028, \"'\\"},
+]
+SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}, {"type": "min_length", "value": 2}]}
+REWARDS = {30: 1.0, 10: 0.0, 20: None, 90: 0.5, 40: 1.0}
+FRAME = pl.DataFrame(ROWS)
+
+
+def rewards(source):
+    scored = assay.score(source, SPEC)
+    assert scored.columns == [
+        *("id", "reward", "passed", "feedback", "error", "score/v", "check/v/contains", "check/v/min_length")
+    ]
+    return list(scored.select("id", "reward").iter_rows())
+
+
+class Capsule:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return FRAME.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def hugging_face():
+    return datasets.Dataset.from_list(ROWS)
+
+
+def record_batch():
+    return FRAME.to_arrow().combine_chunks().to_batches()[0]
+
+
+OBJECTS = {
+    "polars.DataFrame": lambda: FRAME,
+    "polars.LazyFrame": FRAME.lazy,
+    "polars.DataFrame in chunks": lambda: pl.concat([FRAME[:1], FRAME[1:1], FRAME[1:]], rechunk=False),
+    "pyarrow.Table": FRAME.to_arrow,
+    "pyarrow.Table with dictionary strings": lambda: FRAME.cast({"completion": pl.Categorical}).to_arrow(),
+    "pyarrow.RecordBatch": record_batch,
+    "pyarrow.RecordBatchReader": lambda: FRAME.to_arrow().to_reader(max_chunksize=2),
+    "Arrow capsule": Capsule,
+    "datasets.Dataset": hugging_face,
+    "datasets.Dataset in another format": lambda: hugging_face().with_format("pandas"),
+    "datasets.Dataset with indices": lambda: hugging_face().select([4, 3, 2, 1, 0]).select([4, 3, 2, 1, 0]),
+    "list of dicts": lambda: ROWS,
+    "tuple of dicts": lambda: tuple(ROWS),
+    "mapping of columns": lambda: FRAME.to_dict(as_series=False),
+    "mapping of Series": FRAME.to_dict,
+}
+
+
+@pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
+def test_every_object_gives_the_same_rewards(make):
+    assert rewards(make()) == list(REWARDS.items())
+
+
+WRITERS = {
+    "rows.parquet": lambda frame, path: frame.write_parquet(path, row_group_size=1),
+    "rows.pq": pl.DataFrame.write_parquet,
+    "rows.jsonl": pl.DataFrame.write_ndjson,
+    "rows.NDJSON": pl.DataFrame.write_ndjson,
+    "rows.arrow": pl.DataFrame.write_ipc,
+    "rows.feather": lambda frame, path: frame.write_ipc(path, compression="zstd"),
+    "stream.arrow": pl.DataFrame.write_ipc_stream,
+    "rows.csv": lambda frame, path: frame.write_csv(path, quote_style="non_numeric"),
+}
+
+
+@pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
+def test_every_file_gives_the_same_rewards(tmp_path, name, write):
+    write(FRAME, tmp_path / name)
+    assert rewards(tmp_path / name) == rewards(str(tmp_path / name)) == rewards([tmp_path / name]) == [*REWARDS.items()]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_folder_a_glob_and_a_list_of_files_give_the_same_rewards(tmp_path, name):
+    folder = tmp_path / "step 1"
+    folder.mkdir()
+    for number, part in enumerate((FRAME[:2], FRAME[2:3], FRAME[3:])):
+        WRITERS[name](part, folder / f"{number}-{name}")
+    files = sorted(folder.iterdir())
+    for source in (folder, str(folder), folder / f"*{name}", f"{tmp_path}/**/?-{name}", files):
+        assert rewards(source) == list(REWARDS.items())
+    last_first = [files[2], str(files[0]), files[1]]
+    assert rewards(last_first) == [(ident, REWARDS[ident]) for ident in (90, 40, 30, 10, 20)]
+
+
+def test_a_hugging_face_dataset_keeps_the_order_of_its_indices():
+    assert rewards(hugging_face().select([3, 0, 2])) == [(90, 0.5), (30, 1.0), (20, None)]
+    shuffled = hugging_face().shuffle(seed=1)
+    assert list(shuffled["id"]) != [30, 10, 20, 90, 40]
+    assert rewards(shuffled) == [(ident, REWARDS[ident]) for ident in shuffled["id"]]
+    assert rewards(hugging_face().select([])) == []
+
+
+def test_what_save_to_disk_wrote_is_read_as_a_folder(tmp_path):
+    hugging_face().select([4, 3, 2, 1, 0]).save_to_disk(tmp_path / "saved", num_shards=2)
+    assert rewards(tmp_path / "saved") == list(reversed(REWARDS.items()))
+
+
+def piped(content):
+    code = (
+        "import assay\ntry: print(assay.scan('-').collect().to_dicts())\nexcept assay.InputError as wrong: print(wrong)"
+    )
+    path = os.pathsep.join([str(Path(assay.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    child = [sys.executable, "-c", code]
+    done = subprocess.run(child, input=content, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": path})
+    return done.stdout.decode().strip()
+
+
+def test_standard_input_is_read_as_jsonl():
+    assert piped(b'{"completion": "a"}\n{"completion": "b", "id": 1}\n') == (
+        "[{'completion': 'a', 'id': None}, {'completion': 'b', 'id': 1}]"
+    )
+    assert piped(b'{"completion": "a"}\n{').startswith("standard input:2: not valid JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (datasets.DatasetDict(train=hugging_face(), test=hugging_face()), "Pick one: 'train', 'test'."),
+        (hugging_face().to_iterable_dataset(), "Give a datasets.Dataset, loaded in full."),
+        (None, "Rollouts of type NoneType cannot be read."),
+        (b"[]", "Rollouts of type bytes cannot be read."),
+        (iter(ROWS), "Rollouts of type list_iterator cannot be read."),
+        (["-", "a.jsonl"], "Standard input (-) cannot be mixed with files."),
+        (["s3://bucket/a.parquet", "b.parquet"], "URLs and local files cannot be mixed in one run."),
+        ({"completion": ["a", "b"], "id": [1]}, "`id`"),
+        ({"completion": "not a column"}, "`completion`"),
+        ({"completion": "a", "id": 1}, "`completion`"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_cannot_be_read_is_refused_with_what_can(source, said):
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan(source)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [{"id": [], "completion": []}, FRAME[:0], FRAME[:0].to_arrow(), hugging_face().select([])],
+    ids=lambda source: type(source).__name__,
+)
+def test_no_rows_give_an_empty_frame_with_every_column(source):
+    assert rewards(source) == []
+
+
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        ({"completion": "response"}, {"completion": "new", "id": 1}),
+        ({"completion": "response", "response": "completion"}, {"completion": "new", "id": 1, "response": "old"}),
+        ({"task_id": "id"}, {"completion": "old", "response": "new", "task_id": 1}),
+        ({"completion": "completion"}, {"completion": "old", "id": 1, "response": "new"}),
+        ({"completion": "response", "prompt": "response"}, {"completion": "new", "id": 1, "prompt": "new"}),
+        ({}, {"completion": "old", "id": 1, "response": "new"}),
+    ],
+)
+def test_a_renamed_column_takes_the_place_of_one_that_had_its_name(mapping, expected):
+    source = [{"completion": "old", "id": 1, "response": "new"}]
+    assert assay.scan(source, mapping=mapping).collect().select(*sorted(expected)).to_dicts() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [("respnse", "Did you mean `response`?"), ("zzz", "There are: completion, response.")],
+)
+def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
+    with pytest.raises(assay.ColumnsError) as refused:
+        assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
+    assert str(refused.value) == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
+
+
+NEEDY = {"id": "policy", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema", "id": "shape"}]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "hint"),
+    [
+        (["response", "id"], "Did you mean `response` for `completion`? Rename it with --map completion=response."),
+        (["Completion"], "Did you mean `Completion` for `completion`? Rename it with --map completion=Completion."),
+        (["meta_data", "id"], "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data."),
+        (["id"], "Rename a column with --map NAME=COLUMN."),
+    ],
+)
+def test_all_missing_columns_are_named_at_once_with_who_reads_them(columns, hint):
+    with pytest.raises(assay.ColumnsError) as refused:
+        assay.score(pl.DataFrame({name: ["a"] for name in columns}), [NEEDY, SPEC])
+    assert str(refused.value) == (
+        "The rollouts lack 3 columns:\n"
+        "  completion: read by every check\n"
+        "  metadata: read by task_expectations (policy/task_expectations)\n"
+        "  expected_output_schema: read by expected_output_schema (policy/shape)\n"
+        f"There are: {', '.join(columns)}.\n\n{hint}\n"
+        "Join a task table with --tasks for what the rollouts do not carry."
+    )
+
+
+def test_a_column_named_like_a_result_keeps_its_values_as_prior():
+    scored = assay.score([{"completion": "a", "reward": 5.0, "error": "old"}], SPEC)
+    assert scored.select("prior_reward", "prior_error", "reward", "error").rows() == [(5.0, "old", 0.0, None)]
