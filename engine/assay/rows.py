@@ -35,10 +35,12 @@ def from_rows(rows: Iterable[Any]) -> pl.DataFrame:
         if not isinstance(row, Mapping):
             raise InputError(f"Row {height} is {type(row).__name__}; a row is a mapping of columns to values.")
         for key, value in row.items():
-            values = columns.setdefault(mended(str(key)), [None] * height)
-            if len(values) > height:
+            name = key if key in columns else mended(str(key))
+            if name not in columns:
+                columns[name] = [None] * height
+            elif len(columns[name]) > height:
                 raise InputError(f"Row {height} has two keys that read `{key}`.")
-            values.append(value)
+            columns[name].append(value)
         for values in columns.values():
             if len(values) == height:
                 values.append(None)
