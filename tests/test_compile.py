@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.compile import needed_columns
+from assay.columns import needed_columns
 from assay.testing import hostile_texts
 
 SPEC = {

@@ -37,6 +37,7 @@ ORDER = (
         "arrow",
         "files",
         "rollouts",
+        "columns",
         "compile",
         "reference",
         "tasks",

@@ -25,38 +25,20 @@ from assay.aggregate import (
 )
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.errors import ColumnsError, SpecError, closest, did_you_mean
+from assay.columns import COMPLETION, check_columns, needed_columns
+from assay.errors import ColumnsError, SpecError
 from assay.lanes.base import HIDDEN, TEXT, layers
 from assay.lanes.messages import completion_text_expr
-from assay.rows import STRUCTURED
 from assay.spec import CheckSpec, Verifier, VerifierSource, load_verifiers
 
-__all__ = ["COMPLETION", "NULL_COMPLETION", "TASK_FOUND", "Plan", "compile", "needed_columns", "no_task"]
+__all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile"]
 
-COMPLETION = "completion"
 TASK_ID = "task_id"
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
-_LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
-"""What other tools call the completion."""
-
-
-def no_task(task_id: object) -> str:
-    """Why a rollout without its task is unscored."""
-    return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
-
-
-def needed_columns(verifiers: Sequence[Verifier]) -> dict[str, list[str]]:
-    """Columns that the checks read, each with the checks that read it."""
-    needed: dict[str, list[str]] = {COMPLETION: []}
-    for verifier in verifiers:
-        for spec in verifier.runnable:
-            for name in spec.check.reads if spec.check else ():
-                needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
-    return needed
 
 
 @dataclass(frozen=True)
@@ -76,7 +58,7 @@ class Plan:
     details: bool = True
 
     def __post_init__(self) -> None:
-        self._check_columns()
+        check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -169,7 +151,6 @@ class Plan:
         text = completion_text_expr(COMPLETION, schema[COMPLETION])
         lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
-        # NOTE: parts a check reads may hold the completion column itself, so the text has a column of its own
         return [
             [text.alias(TEXT)],
             [self._unscored(schema).alias(UNSCORED)],
@@ -207,39 +188,6 @@ class Plan:
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 
-    def _check_columns(self) -> None:
-        schema = pl.Schema(self.schema)
-        missing = [
-            f"  {name}: read by {', '.join(by) or 'every check'}"
-            for name, by in needed_columns(self.verifiers).items()
-            if name not in schema
-        ]
-        there = [name for name in schema if not name.startswith(HIDDEN)]
-        if missing:
-            raise ColumnsError(
-                f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n"
-                + "\n".join(missing)
-                + f"\nThere are: {', '.join(there) or 'none'}.",
-                _likely([name for name in needed_columns(self.verifiers) if name not in schema], there),
-            )
-        completion_text_expr(COMPLETION, schema[COMPLETION])
-        for name in needed_columns(self.verifiers):
-            if (
-                name != COMPLETION
-                and name in STRUCTURED
-                and not isinstance(schema[name], pl.Struct | pl.String | pl.Null)
-            ):
-                raise ColumnsError(
-                    f"`{name}` has type {schema[name]}; it must be a struct or JSON text.",
-                    f"Read by {', '.join(needed_columns(self.verifiers)[name])}.",
-                )
-        for name in self.keep or ():
-            if name not in there:
-                raise ColumnsError(
-                    f"--keep names `{name}`, which the rollouts lack.",
-                    did_you_mean(name, there) or f"There are: {', '.join(there)}.",
-                )
-
     def _check_expressions(self) -> None:
         """Find a user's check whose expression cannot run, by its type alone."""
         schema = pl.Schema(self.schema)
@@ -262,22 +210,6 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
                 )
-
-
-def _likely(missing: Sequence[str], there: Sequence[str]) -> str:
-    """What to do about missing columns: the likely names, one a line."""
-    by_lower = {one.lower(): one for one in there}
-    said = []
-    for name in missing:
-        known = next((by_lower[one] for one in _LIKELY if one in by_lower), None) if name == COMPLETION else None
-        guess = known or closest(name, there)
-        if guess:
-            said.append(f"Did you mean `{guess}` for `{name}`? Rename it with --map {name}={guess}.")
-    if not said:
-        said.append("Rename a column with --map NAME=COLUMN.")
-    if any(name != COMPLETION for name in missing):
-        said.append("Join a task table with --tasks for what the rollouts do not carry.")
-    return "\n".join(said)
 
 
 def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)

@@ -8,7 +8,8 @@ from typing import Any
 
 from assay.aggregate import check_column, lines, mean, passes, score_column, settle
 from assay.checks.base import Outcome, Row
-from assay.compile import COMPLETION, NULL_COMPLETION
+from assay.columns import COMPLETION
+from assay.compile import NULL_COMPLETION
 from assay.lanes.messages import completion_text
 from assay.spec import Verifier
 

@@ -8,7 +8,8 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.checks.base import Check
-from assay.compile import Plan, needed_columns
+from assay.columns import needed_columns
+from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.rollouts import Rollouts, open_rollouts

@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from assay.compile import COMPLETION, TASK_FOUND, TASK_ID
+from assay.columns import COMPLETION
+from assay.compile import TASK_FOUND, TASK_ID
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.rollouts import scan
 from assay.rows import from_rows

@@ -12,7 +12,8 @@ import polars as pl
 
 from assay.checks import CHECKS
 from assay.checks.base import Check, Example
-from assay.compile import COMPLETION, Plan
+from assay.columns import COMPLETION
+from assay.compile import Plan
 from assay.reference import score_rows
 from assay.spec import Verifier, load_verifier
 
