@@ -176,7 +176,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
         ("v.json", 0, ["ok: v.json"]),
         ("unknown.json", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
         ("unknown.json --strict", 2, ["error: unknown.json", "vibes"]),
-        ("broken.json", 2, ["error: broken.json: regex: PatternError"]),
+        ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
         ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
         ("v.json --rollouts in.jsonl", 0, ["the first 3 of in.jsonl have a mean reward of 0.5000"]),
     ],
@@ -265,3 +265,34 @@ def test_a_full_standard_output_exits_with_1():
     assert "Traceback" not in said
     assert "No space left on device" in said
     assert child.returncode == 1
+
+
+def test_check_lists_every_problem_in_one_round(tmp_path):
+    spec = tmp_path / "v.yaml"
+    spec.write_text(
+        "checks:\n- type: contians\n  value: x\n- type: regex\n  pattern: '['\n- type: json_valid\n  weigth: 2\n"
+    )
+    said = CliRunner().invoke(app, ["check", str(spec)]).stderr
+    for part in (
+        "3 problems",
+        "$.checks[0].type (line 2)",
+        "Did you mean `contains`?",
+        "(line 4): the check cannot run",
+        "Did you mean `weight`?",
+    ):
+        assert part in said
+
+
+def test_a_run_that_is_told_to_end_leaves_nothing_behind(tmp_path):
+    pl.DataFrame({"completion": ["x" * 50 + str(at) for at in range(300_000)]}).write_parquet(tmp_path / "in.parquet")
+    (tmp_path / "slow.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"(\d)(?=\d*\1\1\1)"}]}))
+    command = [sys.executable, "-m", "assay", "score", "in.parquet", "--spec", "slow.json", "--out", "out.parquet"]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob(".out*")) and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert child.returncode in (143, 0)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "out.parquet") == ["in.parquet", "slow.json"]
+    assert (tmp_path / "out.parquet").exists() == (child.returncode == 0)

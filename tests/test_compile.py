@@ -120,3 +120,60 @@ def test_no_hidden_column_leaves_the_engine():
 def test_a_frame_of_another_schema_is_refused_by_its_plan(columns, said):
     with pytest.raises(assay.ColumnsError, match=said):
         assay.compile(PLAIN).score(pl.DataFrame(columns))
+
+
+def test_what_checks_share_is_one_column_computed_once():
+    checks = [{"type": "contains", "value": value} for value in "abc"] + [
+        {"type": "equals", "value": "d"},
+        {"type": "not_contains", "value": "e"},
+    ]
+    checks += [
+        {"type": "json_valid"},
+        {"type": "json_keys", "keys": ["a"]},
+        {"type": "json_keys", "keys": ["a"], "negate": True},
+    ]
+    plan = assay.compile([{"id": "v", "checks": checks}, {"id": "w", "checks": checks}])
+    made = [expr.meta.output_name() for layer in plan._layers for expr in layer]
+    assert len(made) == len(set(made))
+    assert [name for name in made if name.startswith("__assay/lower")] == ["__assay/lower"]
+    assert (
+        len([name for name in made if name.startswith("__assay/json")]) == 4
+    )  # candidates, validity, objects, one list of keys
+
+
+def test_python_is_asked_once_for_each_row_that_needs_it(monkeypatch):
+    from assay.lanes import jsontext
+
+    asked = []
+    monkeypatch.setattr(jsontext, "missing_keys", lambda value, keys: asked.append(value) or "missing keys: a")
+    frame = pl.DataFrame({"completion": ['{"b": 1}'] * 10 + ["prose"] * 10})
+    out = assay.score(frame, {"checks": [{"type": "json_keys", "keys": ["a"]}]})
+    assert (
+        out["feedback"].to_list()
+        == ["json_keys: missing keys: a"] * 10 + ["json_keys: the output is not a JSON object"] * 10
+    )
+    assert len(asked) == 10
+
+
+def test_all_kinds_of_column_problems_are_one_error():
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(SPEC, {"completion": pl.Int64, "metadata": pl.Int64}, keep=["idd"])
+    said = str(caught.value)
+    for part in ("lack 1 column", "a completion is a string", "`metadata` has type Int64", "--keep names `idd`"):
+        assert part in said
+
+
+def test_a_check_of_ones_own_that_raises_while_compiling_is_named():
+    class Angry(assay.Check):
+        """It raises."""
+
+        type = "angry"
+
+        def row(self, row):
+            return 1.0
+
+        def expr(self):
+            raise RuntimeError("not today")
+
+    with pytest.raises(assay.SpecError, match="v/angry: the expression of Angry cannot run: RuntimeError: not today"):
+        assay.compile({"id": "v", "checks": [{"type": "angry"}]}, checks=[Angry])

@@ -260,6 +260,7 @@ def test_a_parquet_says_what_made_it(tmp_path):
             {"name": str(sources[0]), "size": sources[0].stat().st_size, "rows": 3},
             {"name": str(sources[1]), "size": 42, "rows": 2},
         ],
+        "tasks": [],
     }
     contains = '{"id":"contains","negate":false,"params":{"caseSensitive":false,"value":"refund"},"required":false,'
     valid = '{"id":"json_valid","negate":false,"params":{},"required":false,"type":"json_valid","weight":1.0}'
@@ -292,3 +293,17 @@ def test_a_file_that_does_not_say_what_made_it(tmp_path, name, error, said):
     with pytest.raises(error, match=said) as refused:
         assay.read_provenance(tmp_path / name)
     assert str(tmp_path / name) in str(refused.value)
+
+
+def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypatch):
+    from assay import export
+
+    done = []
+    monkeypatch.setattr(
+        export.os, "fsync", lambda handle: done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file")
+    )
+    monkeypatch.setattr(export.pq, "read_metadata", lambda path: done.append("footer"))
+    replace = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda self, target: (done.append("name"), replace(self, target))[1])
+    assay.score_file([{"completion": "1"}], {"checks": [{"type": "json_valid"}]}, tmp_path / "out.parquet")
+    assert done == ["file", "footer", "name", "folder"]

@@ -258,3 +258,9 @@ def test_a_line_that_is_no_json_object_is_named(tmp_path, first, last, line):
 
 def test_jsonl_of_nothing_is_refused(tmp_path):
     assert said(written(tmp_path, "")) == f"{tmp_path}/rows.jsonl: the file is empty."
+
+
+def test_a_file_named_twice_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"completion": "x"}\n')
+    with pytest.raises(assay.InputError, match=r"a\.jsonl is named twice"):
+        assay.scan([tmp_path / "a.jsonl", tmp_path / "*.jsonl"])

@@ -33,7 +33,7 @@ PUBLIC = (
         "json_schema",
         "load_verifier",
     ),
-    *("read_provenance", "scan", "score", "score_file", "testing"),
+    *("read_provenance", "scan", "score", "score_file", "testing", "text"),
 )
 
 

@@ -11,6 +11,15 @@ from assay.compile import Plan
 from assay.reference import score_row, score_rows
 from cases import ALPACA, SPECS, needs_alpaca
 
+SCHEMAS = (
+    '{"required": ["a"]}',
+    '{"required": []}',
+    '{"properties": {"name": {}}}',
+    '{"required": ["name", "age"]}',
+    None,
+    "[",
+)
+
 
 @pytest.fixture(scope="module")
 def real():
@@ -25,7 +34,7 @@ def real():
         mention = [{"anyOf": rng.choices(found, k=rng.randrange(1, 4))} for _ in range(rng.randrange(4))]
         expectations = {"mustMention": mention, "mustNotMention": [{"text": rng.choice(found)}]}
         tasks.append(
-            {"task_id": task, "metadata": {"expectations": expectations}, "expected_output_schema": {"required": ["a"]}}
+            {"task_id": task, "metadata": {"expectations": expectations}, "expected_output_schema": rng.choice(SCHEMAS)}
         )
     return frame, tasks
 

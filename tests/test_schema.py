@@ -138,3 +138,19 @@ def test_the_schema_knows_a_check_class_of_ones_own(name):
     assert not accepts({"checks": [{"type": name, "how": "shouting"}]}, [Says])
     assert not accepts({"checks": [{"type": name, "params": {"howw": "loudly"}}]}, [Says])
     assert accepts({"checks": [{"type": name, "how": "shouting"}]})
+
+
+@pytest.mark.parametrize(
+    ("check", "fits"),
+    [
+        ({"type": "contains"}, False),
+        ({"type": "contains", "text": "a"}, True),
+        ({"type": "regex", "params": {}}, False),
+        ({"type": "json_keys", "params": {"keys": []}}, True),
+        ({"type": "contains", "params": None, "value": "a"}, True),
+        ({"type": "json_valid", "id": None}, True),
+        ({"type": "json_valid", "id": "a\nb"}, False),
+    ],
+)
+def test_the_schema_knows_what_a_check_needs(check, fits):
+    assert jsonschema.Draft7Validator(json_schema()).is_valid({"checks": [check]}) is fits

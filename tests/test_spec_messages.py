@@ -52,7 +52,7 @@ REFUSED = [  # (text, ending, full message)
     ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid')"),
     ("kind: in_process\n" + CHECKS, ".yaml", 'spec.yaml: 1 problem\n  $.kind (line 1): unknown kind "in_process"; known: native'),
     ("[1]", ".json", "spec.json: 1 problem\n  $ (line 1): expected an object, got a list"),
-    ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): no check that can run"),
+    ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): a verifier needs `checks`, a list of at least one"),
 ]  # fmt: skip
 
 

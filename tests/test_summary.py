@@ -36,6 +36,7 @@ def test_the_numbers_are_those_a_person_would_count():
         "out": None,
         "unscored": [{"reason": "the completion is null", "rows": 2}],
         "notes": [],
+        "broken": [],
         "checks": [
             {"id": "contains", "type": "contains", "weight": 3.0, "mean": 0.5, "failures": 3, "errors": 0},
             {"id": "short", "type": "max_length", "weight": 1.0, "mean": 0.5, "failures": 3, "errors": 0},
@@ -97,8 +98,8 @@ def test_several_verifiers_prefix_their_checks_and_notes_name_what_the_owner_sho
         ("b/regex", 0.0, 1),
     ]
     assert found.errors == 2
+    assert [note.split(":")[0] for note in found.broken] == ["b/regex"]
     assert [note.split(":")[0] for note in found.notes] == [
-        "b/regex",
         "b/vibes",
         "the input's column `reward` is kept as `prior_reward`",
     ]

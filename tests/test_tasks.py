@@ -243,3 +243,34 @@ def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
 def test_yaml_ids_stay_what_they_look_like(tmp_path):
     (tmp_path / "tasks.yaml").write_text("- task_id: no\n- task_id: 1:30\n- task_id: 0x1F\n- task_id: 7\n")
     assert load_tasks(tmp_path / "tasks.yaml").collect()["task_id"].to_list() == ["no", "1:30", "0x1F", "7"]
+
+
+def test_where_the_task_says_nothing_the_rollout_s_own_words_hold():
+    own = '{"expectations": [{"text": "x"}]}'
+    rollouts = [
+        {"task_id": "a", "completion": "y", "metadata": own},
+        {"task_id": "b", "completion": "y", "metadata": own},
+    ]
+    tasks = [{"task_id": "a", "metadata": None}, {"task_id": "b", "metadata": '{"expectations": [{"text": "y"}]}'}]
+    out = assay.score(rollouts, {"checks": [{"type": "task_expectations"}]}, tasks=tasks)
+    assert out["reward"].to_list() == [0.0, 1.0]
+
+
+def test_the_float_that_pandas_makes_of_an_integer_finds_its_task():
+    rollouts = pl.DataFrame({"task_id": [1.0, 2.5, None], "completion": ["x"] * 3})
+    out = assay.score(rollouts, {"checks": [{"type": "json_valid"}]}, tasks=[{"task_id": 1}])
+    assert out["error"].to_list() == [
+        None,
+        "task_id 2.5 is not in the task table",
+        "task_id null is not in the task table",
+    ]
+
+
+def test_the_row_loop_knows_a_missing_task_too():
+    from assay.compile import TASK_FOUND
+    from assay.reference import score_row
+
+    verifier = assay.load_verifier({"checks": [{"type": "json_valid"}]})
+    row = {"task_id": "a", "completion": "1", TASK_FOUND: None}
+    assert score_row(row, [verifier])["error"] == "task_id a is not in the task table"
+    assert score_row({**row, TASK_FOUND: True}, [verifier])["reward"] == 1.0

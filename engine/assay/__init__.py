@@ -28,6 +28,7 @@ from assay.errors import (
     UsageError,
 )
 from assay.export import read_provenance
+from assay.lanes.base import text
 from assay.rollouts import scan
 from assay.run import score_file
 from assay.schema import json_schema
@@ -62,4 +63,5 @@ __all__ = [
     "score",
     "score_file",
     "testing",
+    "text",
 ]

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -131,7 +132,7 @@ def score(
     max_errors: Annotated[str | None, typer.Option(help="Stop above so many rows with errors: N or P%.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     raw_csv: Annotated[
-        bool, typer.Option("--raw-csv", help="Leave CSV cells that a spreadsheet would run as they are.")
+        bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")
     ] = False,
     as_data: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
@@ -192,6 +193,8 @@ def check(
     rollouts: Annotated[
         str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
     ] = None,
+    tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
+    mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Unknown check types are errors too.")] = False,
 ) -> None:
     """Validate verifiers, list every problem, and try them on sample rows."""
@@ -199,32 +202,30 @@ def check(
     refused = False
     for path in specs:
         try:
-            verifier = load_verifier(path, strict=strict)
+            verifier = _checked(path, strict=strict)
         except SpecError as wrong:
             print_error(console, wrong)
             refused = True
             continue
-        broken = [f"{one.id}: {one.broken}" for one in verifier.checks if one.broken]
-        for said in broken:
-            console.print(f"error: {printable(path)}: {printable(said)}", markup=False, highlight=False, soft_wrap=True)
         for one in verifier.checks:
             if one.note:
-                console.print(
-                    f"warning: {printable(path)}: {printable(one.id)}: {printable(one.note)}",
-                    markup=False,
-                    highlight=False,
-                    soft_wrap=True,
-                )
-        refused = refused or bool(broken)
-        if not broken:
-            console.print(
-                f"ok: {printable(path)}: {_dry_run(verifier, rollouts)}", markup=False, highlight=False, soft_wrap=True
-            )
+                print_warning(console, f"{path}: {one.id}: {one.note}")
+        said = _dry_run(verifier, rollouts, tasks, _mapping(mapping or []))
+        console.print(f"ok: {printable(path)}: {said}", markup=False, highlight=False, soft_wrap=True)
     if refused:
         raise typer.Exit(2)
 
 
-def _dry_run(verifier: Verifier, rollouts: str | None) -> str:
+def _checked(path: str, *, strict: bool) -> Verifier:
+    """Load a verifier that can be used in full; what is wrong with it is listed once, broken checks and unknown types included."""
+    try:
+        verifier = load_verifier(path, strict=strict)
+    except SpecError:
+        return load_verifier(path, strict=True)
+    return load_verifier(path, strict=True) if any(one.broken for one in verifier.checks) else verifier
+
+
+def _dry_run(verifier: Verifier, rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
     """Score sample rows both ways."""
     nothing = {"metadata": None, "expected_output_schema": None}
     rows: list[dict[str, Any]] = [{"completion": text, **nothing} for text in hostile_texts(_SAMPLES)]
@@ -232,7 +233,7 @@ def _dry_run(verifier: Verifier, rollouts: str | None) -> str:
     said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
     if rollouts is None:
         return said
-    source, plan = prepare(Rollouts(scan(rollouts).head(_SAMPLES), ()), (verifier,))
+    source, plan = prepare(Rollouts(scan(rollouts, mapping=mapping).head(_SAMPLES), ()), (verifier,), tasks=tasks)
     rewards = plan.score(source.frame)["reward"]
     scored = len(rewards) - rewards.null_count()
     shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
@@ -289,6 +290,7 @@ def schema() -> None:
 def main() -> None:
     """Entry point of the ``assay`` command."""
     code = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that drafts are removed on the way out
     try:
         app()
     except SystemExit as done:

@@ -37,19 +37,28 @@ def check_columns(verifiers: Sequence[Verifier], schema: pl.Schema, keep: Sequen
     needed = needed_columns(verifiers)
     there = [name for name in schema if not name.startswith(HIDDEN)]
     missing = [name for name in needed if name not in schema]
+    facts, hints = [], []
     if missing:
         listed = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
-        fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{listed}"
-        raise ColumnsError(f"{fact}\nThere are: {', '.join(there) or 'none'}.", _likely(missing, there))
-    completion_text_expr(COMPLETION, schema[COMPLETION])
+        facts.append(f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{listed}")
+        facts.append(f"There are: {', '.join(there) or 'none'}.")
+        hints.append(_likely(missing, there))
+    if COMPLETION in schema:
+        try:
+            completion_text_expr(COMPLETION, schema[COMPLETION])
+        except ColumnsError as wrong:
+            facts.append(wrong.fact)
+            hints.append(wrong.hint)
     for name in STRUCTURED:
-        if name in needed and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
-            fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
-            raise ColumnsError(fact, f"Read by {', '.join(needed[name])}.")
+        if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
+            facts.append(f"`{name}` has type {schema[name]}; it must be a struct or JSON text.")
+            hints.append(f"`{name}` is read by {', '.join(needed[name])}.")
     for name in keep or ():
         if name not in there:
-            hint = did_you_mean(name, there) or f"There are: {', '.join(there)}."
-            raise ColumnsError(f"--keep names `{name}`, which the rollouts lack.", hint)
+            facts.append(f"--keep names `{name}`, which the rollouts lack.")
+            hints.append(did_you_mean(name, there) or f"There are: {', '.join(there)}.")
+    if facts:
+        raise ColumnsError("\n".join(facts), "\n".join(hints))
 
 
 def _likely(missing: Sequence[str], there: Sequence[str]) -> str:

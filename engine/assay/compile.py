@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from assay.aggregate import (
     UNSCORED,
@@ -24,14 +23,14 @@ from assay.aggregate import (
     score_column,
 )
 from assay.checks import CHECKS
-from assay.checks.base import Check
+from assay.checks.base import Check, said_by
 from assay.columns import COMPLETION, check_columns, needed_columns
 from assay.errors import ColumnsError, SpecError
 from assay.lanes.base import HIDDEN, TEXT, layers
 from assay.lanes.messages import completion_text_expr
 from assay.spec import CheckSpec, Verifier, VerifierSource, load_verifiers
 
-__all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile"]
+__all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
 TASK_FOUND = HIDDEN + "task"
@@ -39,6 +38,11 @@ TASK_FOUND = HIDDEN + "task"
 
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
+
+
+def no_task(task_id: object) -> str:
+    """Why a rollout without its task is unscored."""
+    return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
 
 
 @dataclass(frozen=True)
@@ -197,14 +201,14 @@ class Plan:
             frame = pl.LazyFrame(schema=schema).with_columns(
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
             )
-            for layer in layers(check.lanes(), schema):
-                frame = frame.with_columns(layer)
             try:
+                for layer in layers(check.lanes(), schema):
+                    frame = frame.with_columns(layer)
                 dtype = frame.select(score=check.expr()).collect_schema()["score"]
-            except PolarsError as wrong:
-                raise SpecError(
-                    f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} cannot run: {wrong}"
-                ) from None
+                check.complaint(), check.claim()
+            except Exception as wrong:  # noqa: BLE001  (a user's own class may raise anything)
+                said = f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} cannot run: {said_by(wrong)}"
+                raise SpecError(said) from None
             if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
                 wanted = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
                 raise SpecError(
@@ -216,6 +220,7 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
     verifiers: VerifierSource | Sequence[VerifierSource],
     schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
     *,
+    checks: Sequence[type[Check]] = (),
     keep: Sequence[str] | None = None,
     details: bool = True,
 ) -> Plan:
@@ -224,6 +229,7 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
     Args:
         verifiers: One verifier or several: objects, paths or mappings.
         schema: The rollouts' columns and types, or a frame that has them; by default every column the checks read, as text.
+        checks: Check types of your own.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
 
@@ -234,9 +240,14 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
         SpecError: A verifier cannot be used.
         ColumnsError: Columns are missing or have a type that cannot be read.
     """
-    loaded = load_verifiers(verifiers)
+    loaded = load_verifiers(verifiers, checks=checks)
     if schema is None:
         schema = dict.fromkeys(needed_columns(loaded), pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), details)
+    return Plan(
+        loaded,
+        tuple(pl.Schema(schema).items()),
+        None if keep is None else (keep,) if isinstance(keep, str) else tuple(keep),
+        details,
+    )

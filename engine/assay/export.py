@@ -261,7 +261,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         path: A file that Assay wrote.
 
     Returns:
-        ``assay_version``, ``polars_version``, ``command``, ``inputs`` (name, size in bytes, rows) and ``verifiers`` (id, sha256,
+        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows), ``tasks`` (name, size)
+        and ``verifiers`` (id, sha256,
         canonical spec, checks with weights).
 
     Raises:

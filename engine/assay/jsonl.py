@@ -96,8 +96,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             try:
                 value = json.loads(line, parse_constant=lambda _: None)
+            except json.JSONDecodeError as wrong:
+                raise InputError(f"{path}:{number}: not valid JSON: {wrong.msg} (column {wrong.colno}).") from None
             except (ValueError, RecursionError) as wrong:
-                raise InputError(f"{path}:{number}: not valid JSON: {wrong}") from None
+                raise InputError(f"{path}:{number}: not readable: {wrong}") from None
             if not isinstance(value, dict):
                 raise InputError(f"{path}:{number}: a line must be a JSON object, not {type(value).__name__}.")
             yield value

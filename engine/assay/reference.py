@@ -9,7 +9,7 @@ from typing import Any
 from assay.aggregate import check_column, lines, mean, passes, score_column, settle
 from assay.checks.base import Outcome, Row
 from assay.columns import COMPLETION
-from assay.compile import NULL_COMPLETION
+from assay.compile import NULL_COMPLETION, TASK_FOUND, TASK_ID, no_task
 from assay.lanes.messages import completion_text
 from assay.spec import Verifier
 
@@ -27,11 +27,14 @@ def score_row(row: Row, verifiers: Sequence[Verifier]) -> dict[str, Any]:
         The result columns of a run: reward, passed, feedback, error, scores, checks.
     """
     text = completion_text(row[COMPLETION])
+    why = NULL_COMPLETION if text is None else None
+    if TASK_FOUND in row and row[TASK_FOUND] is None:
+        why = no_task(row[TASK_ID])
     names = [score_column(verifier) for verifier in verifiers]
     names += [check_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable]
-    if text is None:
+    if why is not None:
         unscored = dict.fromkeys(("reward", "passed", "feedback", "error", *names))
-        return unscored | {"error": NULL_COMPLETION}
+        return unscored | {"error": why}
     seen = {**row, COMPLETION: text}
     outcomes = [[_outcome(spec, seen) for spec in verifier.checks] for verifier in verifiers]
     ran = [

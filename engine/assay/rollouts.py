@@ -12,7 +12,7 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import TEXT_COLUMNS, count_rows, expand, first_line, scan_file, scan_files
+from assay.files import TEXT_COLUMNS, count_rows, expand, first_line, format_of, scan_file, scan_files
 from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
@@ -113,7 +113,9 @@ def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
         if len(remote) < len(paths):
             raise InputError("URLs and local files cannot be mixed in one run.")
         return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
-    files = list(dict.fromkeys(file for path in paths for file in expand(path)))
+    files = [file for path in paths for file in expand(path)]
+    if twice := [file for at, file in enumerate(files) if file in files[:at]]:
+        raise InputError(f"{twice[0]} is named twice.", "Its rollouts would be scored twice.")
     frame = scan_files(files, texts)  # finds what cannot be read, before the footers are asked for rows
     counts = count_rows(files)
     inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
@@ -122,11 +124,17 @@ def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
 
 def _scan_url(url: str) -> pl.LazyFrame:
     try:
-        if url.endswith((".jsonl", ".ndjson")):
-            return pl.scan_ndjson(url, infer_schema_length=None)
-        return pl.scan_parquet(url)
-    except PolarsError as wrong:
+        kind = format_of(url)
+        if kind == "jsonl":
+            frame = pl.scan_ndjson(url, infer_schema_length=None)
+        elif kind == "parquet":
+            frame = pl.scan_parquet(url)
+        else:
+            raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
+        frame.collect_schema()
+    except (PolarsError, OSError) as wrong:
         raise InputError(f"{url}: {first_line(wrong)}") from None
+    return frame
 
 
 def _open_stdin() -> Rollouts:

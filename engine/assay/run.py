@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,32 +81,26 @@ def score_file(
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
     _check_path(out, overwrite=overwrite)
     source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
-    _check_apart(out, [*source.files, *_task_files(tasks)])
+    task_files = _task_files(tasks)
+    _check_apart(out, [*source.files, *task_files])
     warn(loaded)
     frame = source.frame if limit is None else source.frame.head(limit)
-    summary = _stream(plan, frame, out, _Run(source, limit, allowed, raw_csv, command, progress))
+    summary = _stream(plan, frame, out, _Run(source, task_files, limit, allowed, raw_csv, command, progress))
     summary.out = None if out is None else str(out)
     return summary
 
 
+@dataclass(frozen=True)
 class _Run:
     """What a run needs besides its plan and its rows."""
 
-    def __init__(
-        self,
-        source: Rollouts,
-        limit: int | None,
-        allowed: "_Allowed",
-        raw_csv: bool,
-        command: str,
-        progress: Progress | None,
-    ) -> None:
-        self.source = source
-        self.limit = limit
-        self.allowed = allowed
-        self.raw_csv = raw_csv
-        self.command = command
-        self.progress = progress
+    source: Rollouts
+    tasks: tuple[Path, ...]
+    limit: int | None
+    allowed: "_Allowed"
+    raw_csv: bool
+    command: str
+    progress: Progress | None
 
     @property
     def total(self) -> int | None:
@@ -134,7 +128,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
             if writer is not None:
                 writer.close(_provenance(plan, run, summary))
     except PolarsError as wrong:
-        raise engine_error(wrong, run.source) from wrong
+        raise engine_error(wrong, run.source, plan) from wrong
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -156,6 +150,7 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
         "command": run.command,
         "rows": summary.rows,
         "inputs": [asdict(one) for one in _counted(run, summary.rows)],
+        "tasks": [{"name": str(path), "size": path.stat().st_size if path.is_file() else None} for path in run.tasks],
         "verifiers": verifiers,
     }
 
@@ -221,12 +216,12 @@ def _check_path(out: str | Path | None, *, overwrite: bool) -> None:
         raise UsageError(f"{out}: already there.", "Name another file, or replace it with --overwrite.")
 
 
-def _task_files(tasks: Any) -> list[Path]:
-    return [Path(tasks)] if isinstance(tasks, str | Path) else [Path(one) for one in tasks] if _are_paths(tasks) else []
-
-
-def _are_paths(tasks: Any) -> bool:
-    return isinstance(tasks, list | tuple) and all(isinstance(one, str | Path) for one in tasks)
+def _task_files(tasks: Any) -> tuple[Path, ...]:
+    """The files of a task table that was given as paths."""
+    given = [tasks] if isinstance(tasks, str | Path) else tasks
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str | Path) for one in given):
+        return ()
+    return tuple(Path(one) for one in given)
 
 
 def _check_apart(out: str | Path | None, files: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ from assay.specread import CHECK_FIELDS, KIND, spellings
 
 __all__ = ["json_schema"]
 
-_ID = {"type": "string", "minLength": 1, "pattern": "^[^/]+$"}
+_ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7f]+$"}
 
 
 def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             "description": "The output cannot pass when this check scores below 1.",
         },
         "negate": {"type": "boolean", "default": False, "description": "Turn the score over: 1 - score."},
-        "params": {"type": "object"},
+        "params": {"type": ["object", "null"]},
     }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -84,17 +84,24 @@ def _branch(check: type[Check]) -> dict[str, Any]:
     fields = params.get("properties", {})
     by_field = {name: fields[field.alias or name] for name, field in check.Params.model_fields.items()}
     properties = {name: by_field[field] for name, field in spellings(check).items()}
-    nested: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    names = spellings(check)
+    needed = [
+        {"anyOf": [{"required": [name]} for name in names if names[name] == field]}
+        for field, info in check.Params.model_fields.items()
+        if info.is_required()
+    ]
+    rule: dict[str, Any] = {"allOf": needed} if needed else {}
+    nested = {"type": "object", "properties": properties, "additionalProperties": False, **rule}
     flat = {**dict.fromkeys(CHECK_FIELDS, True), **properties}
     return {
         "if": {"properties": {"type": {"enum": [check.type, *check.aliases]}}},
         "then": {
             "description": (check.__doc__ or "").strip().split("\n")[0],
-            "if": {"required": ["params"]},
+            "if": {"required": ["params"], "properties": {"params": {"type": "object"}}},
             "then": {
                 "properties": {**dict.fromkeys(CHECK_FIELDS, True), "params": nested},
                 "additionalProperties": False,
             },
-            "else": {"properties": flat, "additionalProperties": False},
+            "else": {"properties": flat, "additionalProperties": False, **rule},
         },
     }

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
+from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import needed_columns
 from assay.compile import Plan
@@ -66,7 +67,7 @@ def score(
     try:
         return plan.score(source.frame)
     except PolarsError as wrong:
-        raise engine_error(wrong, source) from wrong
+        raise engine_error(wrong, source, plan) from wrong
 
 
 def prepare(
@@ -79,6 +80,7 @@ def prepare(
 ) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
     frame = source.frame
+    keep = [keep] if isinstance(keep, str) else keep
     if not frame.collect_schema():  # an empty list has no columns, and no rows to score
         frame = pl.LazyFrame(schema=dict.fromkeys(needed_columns(verifiers), pl.String))
     if tasks is not None:
@@ -94,6 +96,13 @@ def warn(verifiers: Sequence[Verifier]) -> None:
             warnings.warn(said, AssayWarning, stacklevel=3)
 
 
-def engine_error(wrong: PolarsError, source: Rollouts) -> AssayError:
-    """What to tell a person when the engine stops while reading or scoring: the file that broke, where one did."""
-    return InputError(broken_file(source.files) or f"The engine stopped while reading or scoring: {first_line(wrong)}")
+def engine_error(wrong: PolarsError, source: Rollouts, plan: Plan) -> AssayError:
+    """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have."""
+    own = {f"{verifier.id}/{spec.id}" for verifier, spec, check in plan.checks if type(check) not in CHECKS}
+    hint = (
+        f"Checks of your own: {', '.join(sorted(own))}; try each with assay.testing.assert_check_conforms."
+        if own
+        else ""
+    )
+    fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
+    return InputError(broken_file(source.files) or fact, hint)

@@ -18,7 +18,7 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.errors import SpecError, printable
 from assay.specfile import Document, check_depth, read_document
-from assay.specread import KIND, SpecReader
+from assay.specread import CHECK_FIELDS, KIND, SpecReader, spellings
 
 __all__ = ["CheckSpec", "Verifier", "VerifierSource", "load_verifier", "load_verifiers"]
 
@@ -177,7 +177,9 @@ def load_verifiers(
         sources = [sources]
     loaded: list[Verifier] = []
     refused: list[SpecError] = []
-    for source in sources:
+    for source in sources or ():
+        if not isinstance(source, str | Path | Mapping | Verifier):
+            raise SpecError(f"A verifier is a path, a mapping or a loaded verifier, not {type(source).__name__}.")
         try:
             loaded.append(load_verifier(source, checks=checks, strict=strict))
         except SpecError as wrong:
@@ -202,6 +204,9 @@ def _known(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     for check in (*CHECKS, *checks):
         if not isinstance(getattr(check, "type", None), str):
             raise SpecError(f"{check.__name__} has no `type`, the name that specs would use.")
+        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
+        if clash:
+            raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
         for name in (check.type, *check.aliases):
             if known.setdefault(name, check) is not check:
                 raise SpecError(f'Two check types are called "{name}": {known[name].__name__} and {check.__name__}.')

@@ -161,7 +161,9 @@ class SpecReader:
         self.name_checks(read)
         clean = len(self.problems) == before
         runnable = [check for check in read if check["check"] is not None]
-        if clean and not runnable:
+        if clean and not listed:
+            self.problem(("checks",) if "checks" in fields else (), "a verifier needs `checks`, a list of at least one")
+        elif clean and not runnable:
             notes = "".join(f"; {check['note']}" for check in read)
             self.problem(("checks",), f"no check that can run{notes}")
         elif clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:

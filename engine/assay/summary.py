@@ -69,13 +69,15 @@ class Summary:
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran.
-        notes: What the run's owner should know: broken and skipped checks, renamed columns.
+        notes: What the run's owner should know: skipped checks, renamed columns.
+        broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
         out: Where the rewards are, or None.
     """
 
     checks: list[CheckSummary]
     notes: list[str]
+    broken: list[str] = field(default_factory=list)
     rows: int = 0
     scored: int = 0
     passed: int = 0
@@ -93,11 +95,14 @@ class Summary:
             CheckSummary(f"{v.id}/{spec.id}" if several else spec.id, spec.type, spec.weight)
             for v, spec, _ in plan.checks
         ]
-        notes = [said for verifier in plan.verifiers for said in verifier.warnings]
+        notes = [
+            f"{verifier.id}/{one.id}: {one.note}" for verifier in plan.verifiers for one in verifier.checks if one.note
+        ]
+        warned = [f"{v.id}/{one.id}: broken: {one.broken}" for v in plan.verifiers for one in v.checks if one.broken]
         for shown, name in plan.passed_through.items():
             if shown != name:
                 notes.append(f"the input's column `{name}` is kept as `{shown}`")
-        return cls(checks, notes)
+        return cls(checks, notes, warned)
 
     @property
     def mean_reward(self) -> float | None:
@@ -146,7 +151,12 @@ class Summary:
         )
         plain = {name: getattr(self, name) for name in names}
         unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, 20)]
-        return plain | {"unscored": unscored, "notes": self.notes, "checks": [check.as_json() for check in self.checks]}
+        return plain | {
+            "unscored": unscored,
+            "notes": self.notes,
+            "broken": self.broken,
+            "checks": [check.as_json() for check in self.checks],
+        }
 
 
 def _count(counts: Counter[str], said: pl.Series) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 from assay.columns import COMPLETION
 from assay.compile import TASK_FOUND, TASK_ID
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
+from assay.lanes.base import HIDDEN
 from assay.rollouts import scan
 from assay.rows import from_rows
 from assay.specfile import parse_text
@@ -17,6 +18,7 @@ from assay.specfile import parse_text
 __all__ = ["join_tasks", "load_tasks"]
 
 _HARBOR = "dataset.toml"
+_OWN = HIDDEN + "own/"
 
 
 def load_tasks(source: Any) -> pl.LazyFrame:
@@ -46,7 +48,7 @@ def load_tasks(source: Any) -> pl.LazyFrame:
             f"The task table has no `{TASK_ID}`. There are: {', '.join(there) or 'none'}.", did_you_mean(TASK_ID, there)
         )
     _check_key(frame, "task table")
-    frame = frame.with_columns(pl.col(TASK_ID).cast(pl.String))
+    frame = frame.with_columns(_id_text(frame.collect_schema()[TASK_ID]).alias(TASK_ID))
     twice = frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1).collect()
     if twice.height:
         raise InputError(
@@ -99,7 +101,7 @@ def _check_key(frame: pl.LazyFrame, whose: str) -> None:
 
 
 def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
-    """Rollouts with the wanted columns of their tasks; what a task says replaces what the rollout says.
+    """Rollouts with the wanted columns of their tasks; what a task says comes before what the rollout says.
 
     Args:
         rollouts: Rollouts with ``task_id``.
@@ -120,12 +122,24 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
         )
     _check_key(rollouts, "rollouts")
     # a task may carry a completion of its own, a reference answer: what is scored is the rollout's
-    taken = [name for name in tasks.collect_schema() if name in wanted and name not in (TASK_ID, COMPLETION)]
-    key = "__assay/task_id"
+    theirs = tasks.collect_schema()
+    taken = [name for name in theirs if name in wanted and name not in (TASK_ID, COMPLETION)]
+    key = HIDDEN + "task_id"
     table = tasks.select(pl.col(TASK_ID).alias(key), *taken, pl.lit(value=True).alias(TASK_FOUND))
     return (
-        rollouts.drop([name for name in taken if name in there])
-        .with_columns(pl.col(TASK_ID).cast(pl.String).alias(key))
+        rollouts.rename({name: _OWN + name for name in taken if name in there})
+        .with_columns(_id_text(there[TASK_ID]).alias(key))
         .join(table, on=key, how="left", maintain_order="left")
-        .drop(key)
+        # where the task says nothing, what the rollout says of itself holds
+        .with_columns(pl.coalesce(name, _OWN + name) for name in taken if there.get(name) == theirs[name])
+        .drop(key, *(_OWN + name for name in taken if name in there))
     )
+
+
+def _id_text(dtype: pl.DataType) -> pl.Expr:
+    """An id as text; the float that pandas makes of an integer beside a null is that integer."""
+    ident = pl.col(TASK_ID)
+    if not dtype.is_float():
+        return ident.cast(pl.String)
+    whole = ident.cast(pl.Int64, strict=False)
+    return pl.when(whole.cast(dtype) == ident).then(whole.cast(pl.String)).otherwise(ident.cast(pl.String))

@@ -68,7 +68,7 @@ def assert_check_conforms(
         check: The check class.
         params: Params to try, besides those of its examples.
         rows: Rows to try, besides its examples and hostile texts.
-        cases: How many hostile texts, in all.
+        cases: How many hostile texts, shared out among the params, other ones for each.
         seed: Seed of the hostile texts.
 
     Returns:
@@ -83,13 +83,14 @@ def assert_check_conforms(
         found = score_rows([_row(example)], [verifier])[0]["reward"]
         assert found == example.score, f"{check.type}: {example} scores {found}"  # noqa: S101  (an assertion is the point)
     tried = _distinct([example.params or {} for example in check.examples] + list(params)) or [{}]
-    seen = [*map(_row, check.examples), *rows]
-    seen += [
-        {**_row(Example(text, 0.0)), **_structure(seen, at)}
-        for at, text in enumerate(hostile_texts(cases // len(tried), seed))
-    ]
-    seen.append({**seen[0], COMPLETION: None})
-    return sum(assert_plan_conforms([_verifier(check, one, own)], seen) for one in tried)
+    given = [*map(_row, check.examples), *rows] or [_row(Example("", 0.0))]
+    given.append({**given[0], COMPLETION: None})
+    compared = 0
+    for nth, one in enumerate(tried):
+        texts = hostile_texts(-(-cases // len(tried)), seed + nth)
+        drawn = [{**_row(Example(text, 0.0)), **_structure(given, at)} for at, text in enumerate(texts)]
+        compared += assert_plan_conforms([_verifier(check, one, own)], [*given, *drawn])
+    return compared
 
 
 def _structure(seen: Sequence[Mapping[str, Any]], at: int) -> dict[str, Any]:

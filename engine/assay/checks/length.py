@@ -4,7 +4,7 @@ import math
 from typing import ClassVar
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.lanes.base import text
@@ -26,6 +26,12 @@ class LengthParams(Params):
         description="Code points, inclusive, at least 0.",
         json_schema_extra={"minimum": 0},
     )
+
+    @field_validator("value")
+    @classmethod
+    def _whole(cls, value: float) -> float:
+        """10.0 and 10 are one verifier."""
+        return int(value) if value == int(value) else value
 
 
 class MinLength(Check):

@@ -5,7 +5,6 @@ the answers up by row: one pass, whatever the number of distinct tasks.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -20,6 +19,7 @@ from assay.lanes.expectations import (
     NO_EXPECTATIONS,
     NO_PHRASE,
     SIDES,
+    Entry,
     read_expectations,
 )
 from assay.lanes.words import LOWER, lower_expr
@@ -27,7 +27,9 @@ from assay.lanes.words import LOWER, lower_expr
 __all__ = ["EXPECTATIONS"]
 
 _GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
+_DISTINCT = {"metadata": pl.String, "end": pl.Int64, "size": pl.Int64, "broken": pl.String}
 _ENTRY = pl.Struct({"where": pl.String, "forbid": pl.Boolean, "phrases": pl.List(pl.String), "message": pl.String})
+_ENTRY_NAMES = ("where", "forbid", "phrases", "message")
 
 
 def _expectations_expr(schema: pl.Schema) -> pl.Expr:
@@ -136,25 +138,30 @@ class _Rows:
 
 def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
     """Entries of JSON text: each distinct text is parsed once."""
-    distinct = metadata.cast(pl.String).unique(maintain_order=True)
-    parsed: list[list[dict[str, Any]]] = []
+    texts = metadata.cast(pl.String)
+    distinct = texts.unique(maintain_order=True)
+    entries: list[Entry] = []
+    sizes: list[int] = []
     broken: list[str | None] = []
     for value in distinct.to_list():
         try:
-            parsed.append([vars(entry) for entry in read_expectations(value)])
-            broken.append(None)
+            found, why = read_expectations(value), None
         except ValueError as wrong:
-            parsed.append([])
-            broken.append(str(wrong))
-    lists = pl.Series(parsed, dtype=pl.List(_ENTRY))
-    table = pl.DataFrame({"metadata": distinct, "entries": lists, "broken": pl.Series(broken, dtype=pl.String)})
-    rows = (
-        metadata.cast(pl.String)
-        .to_frame("metadata")
-        .join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
-    )
-    row, flat, _ = _flatten(rows["entries"])
-    return flat.struct.unnest().insert_column(0, row.alias("row")), rows["broken"]
+            found, why = [], str(wrong)
+        entries += found
+        sizes.append(len(found))
+        broken.append(why)
+    flat = pl.DataFrame(
+        {name: [getattr(entry, name) for entry in entries] for name in ("where", "forbid", "message")},
+        schema={"where": pl.String, "forbid": pl.Boolean, "message": pl.String},
+    ).with_columns(phrases=pl.Series([entry.phrases for entry in entries], dtype=pl.List(pl.String)))
+    ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
+    table = pl.DataFrame({"metadata": distinct, "end": ends, "size": sizes, "broken": broken}, schema=_DISTINCT)
+    rows = texts.to_frame("metadata").join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
+    taken = rows.with_row_index("row").filter(pl.col("size") > 0)
+    at = taken.select(pl.int_ranges(pl.col("end") - pl.col("size"), "end", dtype=pl.UInt32).explode()).to_series()
+    row = _repeat(taken["row"], taken["size"]).cast(pl.UInt32)
+    return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"]
 
 
 def _flatten(lists: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:

@@ -156,6 +156,5 @@ def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl
     if keys and all(_PLAIN_KEY.fullmatch(key) for key in keys):
         has_all = pl.all_horizontal(objects.str.json_path_match(f"$.{key}").is_not_null() for key in keys)
         asked = pl.when(has_all.not_()).then(objects)
-    found = rowwise(asked, lambda value: missing_keys(value, keys), pl.String)
-    said = pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(found)
-    return pl.when(said != "").then(said)
+    found = rowwise(asked, lambda value: missing_keys(value, keys) or None, pl.String)
+    return pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(found)

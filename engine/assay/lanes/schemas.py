@@ -122,19 +122,17 @@ _SCHEMA_KEYS = Lane("schema-keys", _keys_expr)
 
 
 def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
-    """What each output lacks of its own keys, ``""`` when nothing; null where there is nothing to look at."""
+    """What each output lacks of its own keys; null where nothing is missing or there is nothing to look at."""
     frame = pl.DataFrame({"object": columns[0], "keys": columns[1]}).with_row_index("at")
     asked = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
+    asked = asked.with_columns(alike=pl.len().over("keys")) if asked.height else asked.with_columns(alike=pl.lit(0))
     answers = [pl.DataFrame(schema={"at": pl.UInt32, "said": pl.String})]
-    for part in asked.partition_by("keys", maintain_order=True) if len(asked) else []:
+    rare, frequent = asked.filter(pl.col("alike") < _FEW), asked.filter(pl.col("alike") >= _FEW)
+    for part in frequent.partition_by("keys", maintain_order=True) if frequent.height else []:
         keys = part["keys"][0].to_list()
-        if len(part) >= _FEW:
-            said = part.select("at", said=missing_keys_expr(keys, pl.col("object")).fill_null(""))
-        else:
-            said = part.select("at").with_columns(
-                said=pl.Series([missing_keys(value, keys) for value in part["object"]])
-            )
-        answers.append(said)
+        answers.append(part.select("at", said=missing_keys_expr(keys, pl.col("object"))))
+    said = [missing_keys(value, keys) or None for value, keys in rare.select("object", "keys").iter_rows()]
+    answers.append(rare.select("at").with_columns(said=pl.Series(said, dtype=pl.String)))
     return frame.join(pl.concat(answers), on="at", how="left", maintain_order="left")["said"]
 
 
@@ -143,7 +141,7 @@ def _result_expr(_: pl.Schema) -> pl.Expr:
     missing = pl.map_batches([OBJECT_TEXT.col, keys], _missing_by_row, return_dtype=pl.String, is_elementwise=True)
     said = pl.when(OBJECT_TEXT.col.is_null()).then(pl.lit(NO_OBJECT)).otherwise(missing)
     error = pl.lit("ValueError: ") + problem
-    reason = pl.when(problem.is_not_null()).then(error).when(said != "").then(said)
+    reason = pl.coalesce(error, said)
     return pl.when(text().is_not_null()).then(pl.struct(reason=reason, error=error))
 
 
