@@ -264,3 +264,18 @@ def test_a_file_named_twice_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"completion": "x"}\n')
     with pytest.raises(assay.InputError, match=r"a\.jsonl is named twice"):
         assay.scan([tmp_path / "a.jsonl", tmp_path / "*.jsonl"])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"completion": "a", "info": {"b": [{"c": 1}]}}', '{"completion": "b", "info": {"b": {"c": 1}}}'],
+        ['{"completion": "a", "info": [{"a": "1"}, [], [["x"]]]}', '{"completion": "b", "info": [{"a": 2}]}'],
+        ['{"completion": "a", "info": [["x"]]}', '{"completion": "b", "info": [{"x": 1}]}'],
+        ['{"completion": "a", "info": {"k": true}}', '{"completion": "b", "info": {"k": 1}}'],
+    ],
+)
+def test_a_column_whose_values_differ_deep_inside_does_not_stop_a_run(tmp_path, lines):
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    out = assay.score(tmp_path / "a.jsonl", {"checks": [{"type": "contains", "value": "b"}]})
+    assert out["reward"].to_list() == [0.0, 1.0]

@@ -56,6 +56,8 @@ def scan_jsonl(path: Path) -> pl.LazyFrame:
         # every line is looked at for its type: a field may appear for the first time in the last one
         frame = pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
         exact = _needs_python(path, frame.collect_schema())
+        if not exact:  # a type that inference settled on may still refuse a value: every one of them is parsed once
+            frame.select(pl.all().null_count()).collect(engine="streaming")
     except PolarsError:
         exact = True
     return from_rows(_lines(path)).lazy() if exact else frame
