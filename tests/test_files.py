@@ -279,3 +279,10 @@ def test_a_column_whose_values_differ_deep_inside_does_not_stop_a_run(tmp_path, 
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     out = assay.score(tmp_path / "a.jsonl", {"checks": [{"type": "contains", "value": "b"}]})
     assert out["reward"].to_list() == [0.0, 1.0]
+
+
+def test_a_null_key_of_a_schema_counts_wherever_it_stands(tmp_path):
+    schema = '"expected_output_schema": {"d": {"t": 1}, "c": null}'
+    (tmp_path / "a.jsonl").write_text(f'{{"completion": "{{\\"d\\": 1}}", {schema}}}\n')
+    out = assay.score(tmp_path / "a.jsonl", {"checks": [{"type": "expected_output_schema"}]})
+    assert out["feedback"].to_list() == ["expected_output_schema: missing keys: c"]

@@ -34,7 +34,7 @@ _STRUCTURE = (
     rf'"(?:anyOf|any_of|required){_VALUE}\[\s*(?:{_STRING}\s*,\s*)*[^"\]\s]',
     rf'"(?:text|message|role|content){_VALUE}[^"n\s]',
     rf'"(?:expectations|properties){_VALUE}[^\[{{n\s]',
-    rf'"expected_output_schema{_VALUE}\{{[^{{}}]*:\s*null',
+    rf'"expected_output_schema{_VALUE}\{{.*:\s*null',
 )
 """Values inside messages, metadata and schemas whose type is not the one that checks read."""
 
