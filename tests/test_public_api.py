@@ -27,7 +27,7 @@ PUBLIC = (
         "Summary",
         "TooManyErrors",
         "UsageError",
-        "Verifier",
+        "VerifierSpec",
         "__version__",
         "compile",
         "json_schema",

@@ -33,7 +33,7 @@ from assay.rollouts import scan
 from assay.run import score_file
 from assay.schema import json_schema
 from assay.score import score
-from assay.spec import CheckSpec, Verifier, load_verifier
+from assay.spec import CheckSpec, VerifierSpec, load_verifier
 from assay.summary import Summary
 
 __all__ = [
@@ -53,7 +53,7 @@ __all__ = [
     "Summary",
     "TooManyErrors",
     "UsageError",
-    "Verifier",
+    "VerifierSpec",
     "__version__",
     "compile",
     "json_schema",

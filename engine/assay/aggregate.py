@@ -10,7 +10,7 @@ import polars as pl
 from assay.checks import CHECKS
 from assay.checks.base import NO_SCORE, Check, Outcome
 from assay.lanes.base import HIDDEN
-from assay.spec import CheckSpec, Verifier
+from assay.spec import CheckSpec, VerifierSpec
 
 __all__ = [
     "UNSCORED",
@@ -41,22 +41,22 @@ def hidden(name: str) -> str:
     return HIDDEN + name
 
 
-def check_column(verifier: Verifier, check: CheckSpec) -> str:
+def check_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Output column of a check's score."""
     return f"check/{verifier.id}/{check.id}"
 
 
-def score_column(verifier: Verifier) -> str:
+def score_column(verifier: VerifierSpec) -> str:
     """Output column of a verifier's score."""
     return f"score/{verifier.id}"
 
 
-def reason_column(verifier: Verifier, check: CheckSpec) -> str:
+def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Hidden column of a check's reason: null where the score is 1."""
     return hidden(f"reason/{verifier.id}/{check.id}")
 
 
-def error_column(verifier: Verifier, check: CheckSpec) -> str:
+def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Hidden column of a check's error: null where scoring went well."""
     return hidden(f"error/{verifier.id}/{check.id}")
 
@@ -87,7 +87,7 @@ def _turned(spec: CheckSpec) -> str:
     return f"must not hold: {spec.check.claim()}" if spec.check else ""
 
 
-def check_exprs(verifier: Verifier, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
+def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """``settle`` as expressions.
 
     Returns:
@@ -134,13 +134,13 @@ def mean_expr(columns: Sequence[str], weights: Sequence[float]) -> pl.Expr:
     return total / (total * 0.0 + reduce(add, weights))
 
 
-def passes(verifier: Verifier, score: float, checks: Sequence[float]) -> bool:
+def passes(verifier: VerifierSpec, score: float, checks: Sequence[float]) -> bool:
     """Whether a verifier passes, given its score and those of its runnable checks."""
     required = (s == 1.0 for s, spec in zip(checks, verifier.runnable, strict=True) if spec.required)
     return score >= verifier.pass_threshold and all(required)
 
 
-def passes_expr(verifier: Verifier) -> pl.Expr:
+def passes_expr(verifier: VerifierSpec) -> pl.Expr:
     """``passes`` as an expression."""
     required = (pl.col(hidden(check_column(verifier, spec))) == 1.0 for spec in verifier.runnable if spec.required)
     return pl.all_horizontal(pl.col(hidden(score_column(verifier))) >= verifier.pass_threshold, *required)
@@ -149,11 +149,11 @@ def passes_expr(verifier: Verifier) -> pl.Expr:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _label(verifiers: Sequence[Verifier], verifier: Verifier, spec: CheckSpec) -> str:
+def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, spec: CheckSpec) -> str:
     return f"{verifier.id}/{spec.id}: " if len(verifiers) > 1 else f"{spec.id}: "
 
 
-def lines(verifiers: Sequence[Verifier], said: Sequence[Sequence[str | None]]) -> str:
+def lines(verifiers: Sequence[VerifierSpec], said: Sequence[Sequence[str | None]]) -> str:
     """One line for each check that has something to say, in spec order.
 
     Args:
@@ -168,7 +168,7 @@ def lines(verifiers: Sequence[Verifier], said: Sequence[Sequence[str | None]]) -
     )
 
 
-def lines_expr(verifiers: Sequence[Verifier], *, errors: bool) -> pl.Expr:
+def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; ``""`` when nobody has anything to say."""
     name = error_column if errors else reason_column
     said = []

@@ -29,7 +29,7 @@ from assay.rollouts import Rollouts, scan
 from assay.run import score_file
 from assay.schema import json_schema
 from assay.score import prepare
-from assay.spec import Verifier, load_verifier, load_verifiers
+from assay.spec import VerifierSpec, load_verifier, load_verifiers
 from assay.terminal import print_error, print_explanation, print_listing, print_summary, print_warning
 from assay.testing import assert_plan_conforms, hostile_texts
 
@@ -188,7 +188,7 @@ def _mapping(given: list[str]) -> dict[str, str]:
 @app.command()
 @_command
 def check(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
     *,
     rollouts: Annotated[
         str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
@@ -216,7 +216,7 @@ def check(
         raise typer.Exit(2)
 
 
-def _checked(path: str, *, strict: bool) -> Verifier:
+def _checked(path: str, *, strict: bool) -> VerifierSpec:
     """Load a verifier that can be used in full; what is wrong with it is listed once, broken checks and unknown types included."""
     try:
         verifier = load_verifier(path, strict=strict)
@@ -225,7 +225,7 @@ def _checked(path: str, *, strict: bool) -> Verifier:
     return load_verifier(path, strict=True) if any(one.broken for one in verifier.checks) else verifier
 
 
-def _dry_run(verifier: Verifier, rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
+def _dry_run(verifier: VerifierSpec, rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
     """Score sample rows both ways."""
     nothing = {"metadata": None, "expected_output_schema": None}
     rows: list[dict[str, Any]] = [{"completion": text, **nothing} for text in hostile_texts(_SAMPLES)]
@@ -243,7 +243,7 @@ def _dry_run(verifier: Verifier, rollouts: str | None, tasks: str | None, mappin
 @app.command()
 @_command
 def explain(
-    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
+    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
 ) -> None:
@@ -256,7 +256,7 @@ def explain(
         _show(functools.partial(print_explanation, verifier=verifier))
 
 
-def _explained(verifier: Verifier) -> dict[str, Any]:
+def _explained(verifier: VerifierSpec) -> dict[str, Any]:
     checks = [
         {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
         for one in verifier.checks

@@ -8,7 +8,7 @@ from assay.errors import ColumnsError, closest, did_you_mean
 from assay.lanes.base import HIDDEN
 from assay.lanes.messages import completion_text_expr
 from assay.rows import STRUCTURED
-from assay.spec import Verifier
+from assay.spec import VerifierSpec
 
 __all__ = ["COMPLETION", "check_columns", "needed_columns"]
 
@@ -18,7 +18,7 @@ _LIKELY = ("response", "output", "generation", "completions", "responses", "mode
 """What other tools call the completion."""
 
 
-def needed_columns(verifiers: Sequence[Verifier]) -> dict[str, list[str]]:
+def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     """Columns that the checks read, each with the checks that name it; every check reads the completion."""
     needed: dict[str, list[str]] = {COMPLETION: []}
     for verifier in verifiers:
@@ -28,7 +28,7 @@ def needed_columns(verifiers: Sequence[Verifier]) -> dict[str, list[str]]:
     return needed
 
 
-def check_columns(verifiers: Sequence[Verifier], schema: pl.Schema, keep: Sequence[str] | None) -> None:
+def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Sequence[str] | None) -> None:
     """Find every problem with the columns before a row is read.
 
     Raises:

@@ -28,7 +28,7 @@ from assay.columns import COMPLETION, check_columns, needed_columns
 from assay.errors import ColumnsError, SpecError
 from assay.lanes.base import HIDDEN, TEXT, layers
 from assay.lanes.messages import completion_text_expr
-from assay.spec import CheckSpec, Verifier, VerifierSource, load_verifiers
+from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers
 
 __all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
 
@@ -56,7 +56,7 @@ class Plan:
         details: Whether the columns of verifiers and checks are part of the output.
     """
 
-    verifiers: tuple[Verifier, ...]
+    verifiers: tuple[VerifierSpec, ...]
     schema: tuple[tuple[str, Any], ...]
     keep: tuple[str, ...] | None = None
     details: bool = True
@@ -71,7 +71,7 @@ class Plan:
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def checks(self) -> list[tuple[Verifier, CheckSpec, Check]]:
+    def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """The checks that run, in order."""
         return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
 
@@ -166,7 +166,7 @@ class Plan:
         ]
 
     @staticmethod
-    def _score(verifier: Verifier) -> pl.Expr:
+    def _score(verifier: VerifierSpec) -> pl.Expr:
         checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
         return mean_expr(checks, [spec.weight for spec in verifier.runnable]).alias(hidden(score_column(verifier)))
 

@@ -11,12 +11,12 @@ from assay.checks.base import Outcome, Row
 from assay.columns import COMPLETION
 from assay.compile import NULL_COMPLETION, TASK_FOUND, TASK_ID, no_task
 from assay.lanes.messages import completion_text
-from assay.spec import Verifier
+from assay.spec import VerifierSpec
 
 __all__ = ["score_row", "score_rows"]
 
 
-def score_row(row: Row, verifiers: Sequence[Verifier]) -> dict[str, Any]:
+def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     """Score one rollout.
 
     Args:
@@ -57,6 +57,6 @@ def _outcome(spec: Any, row: Row) -> Outcome:
     return settle(spec, spec.check.outcome(row))
 
 
-def score_rows(rows: Iterable[Row], verifiers: Sequence[Verifier]) -> list[dict[str, Any]]:
+def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``."""
     return [score_row(row, verifiers) for row in rows]

@@ -14,7 +14,7 @@ from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.rollouts import Rollouts, open_rollouts
-from assay.spec import Verifier, VerifierSource, load_verifiers
+from assay.spec import VerifierSource, VerifierSpec, load_verifiers
 from assay.tasks import join_tasks, load_tasks
 
 __all__ = ["engine_error", "prepare", "score", "warn"]
@@ -72,7 +72,7 @@ def score(
 
 def prepare(
     source: Rollouts,
-    verifiers: tuple[Verifier, ...],
+    verifiers: tuple[VerifierSpec, ...],
     *,
     tasks: Any = None,
     keep: Sequence[str] | None = None,
@@ -89,7 +89,7 @@ def prepare(
     return Rollouts(frame, source.inputs, source.files), plan
 
 
-def warn(verifiers: Sequence[Verifier]) -> None:
+def warn(verifiers: Sequence[VerifierSpec]) -> None:
     """Tell the caller about broken and skipped checks before the run."""
     for verifier in verifiers:
         for said in verifier.warnings:

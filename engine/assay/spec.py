@@ -20,7 +20,7 @@ from assay.errors import SpecError, printable
 from assay.specfile import Document, check_depth, read_document
 from assay.specread import CHECK_FIELDS, KIND, SpecReader, spellings
 
-__all__ = ["CheckSpec", "Verifier", "VerifierSource", "load_verifier", "load_verifiers"]
+__all__ = ["CheckSpec", "VerifierSource", "VerifierSpec", "load_verifier", "load_verifiers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class CheckSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class Verifier:
+class VerifierSpec:
     """A weighted mean of checks. Equal verifiers have equal canonical forms.
 
     Attributes:
@@ -114,7 +114,7 @@ class Verifier:
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Verifier) and self._identity == other._identity
+        return isinstance(other, VerifierSpec) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -125,10 +125,10 @@ class Verifier:
         return self.canonical, tuple(type(check.check) for check in self.checks)
 
 
-VerifierSource = str | Path | Mapping[str, Any] | Verifier
+VerifierSource = str | Path | Mapping[str, Any] | VerifierSpec
 
 
-def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (), strict: bool = False) -> Verifier:
+def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (), strict: bool = False) -> VerifierSpec:
     """Read and validate one native verifier.
 
     Args:
@@ -142,7 +142,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     Raises:
         SpecError: The spec cannot be used; ``problems`` lists everything that is wrong, each with its place.
     """
-    if isinstance(source, Verifier):
+    if isinstance(source, VerifierSpec):
         if strict and source.warnings:
             raise _refused(source.id, source.warnings)
         return source
@@ -157,7 +157,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     if reader.problems:
         raise _refused(name, reader.problems)
     read = [CheckSpec(**check) for check in found.pop("checks")]
-    return Verifier(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
+    return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
 
 
 def _refused(name: str, problems: Sequence[str]) -> SpecError:
@@ -167,18 +167,18 @@ def _refused(name: str, problems: Sequence[str]) -> SpecError:
 
 def load_verifiers(
     sources: VerifierSource | Iterable[VerifierSource], *, checks: Sequence[type[Check]] = (), strict: bool = False
-) -> tuple[Verifier, ...]:
+) -> tuple[VerifierSpec, ...]:
     """Load one verifier or several; what is wrong with each of them is reported together.
 
     Raises:
         SpecError: A spec cannot be used, none is given, or two have the same id.
     """
-    if isinstance(sources, str | Path | Mapping | Verifier):
+    if isinstance(sources, str | Path | Mapping | VerifierSpec):
         sources = [sources]
-    loaded: list[Verifier] = []
+    loaded: list[VerifierSpec] = []
     refused: list[SpecError] = []
     for source in sources or ():
-        if not isinstance(source, str | Path | Mapping | Verifier):
+        if not isinstance(source, str | Path | Mapping | VerifierSpec):
             raise SpecError(f"A verifier is a path, a mapping or a loaded verifier, not {type(source).__name__}.")
         try:
             loaded.append(load_verifier(source, checks=checks, strict=strict))
@@ -189,7 +189,7 @@ def load_verifiers(
         raise SpecError("\n\n".join(wrong.fact for wrong in refused), refused[0].hint, problems)
     if not loaded:
         raise SpecError("No verifier is given.", "Name at least one, with --spec or as the second argument of score().")
-    by_id: dict[str, Verifier] = {}
+    by_id: dict[str, VerifierSpec] = {}
     for verifier in loaded:
         if (twin := by_id.get(verifier.id)) is not None:
             places = " and ".join(one.source or "a mapping" for one in (twin, verifier))

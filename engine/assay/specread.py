@@ -66,7 +66,7 @@ class SpecReader:
         self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {said}"))
 
     def read(self, default_id: str) -> dict[str, Any]:
-        """The fields of a ``Verifier``; look at ``problems`` before using them."""
+        """The fields of a ``VerifierSpec``; look at ``problems`` before using them."""
         fields = self.fields(self.document.data, (), VERIFIER_FIELDS, ignored=("$schema",))
         if fields is None:
             return {"checks": []}

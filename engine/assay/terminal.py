@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.errors import AssayError, printable
-from assay.spec import Verifier
+from assay.spec import VerifierSpec
 from assay.summary import CheckSummary, Summary, top
 
 __all__ = ["print_error", "print_explanation", "print_listing", "print_summary", "print_warning"]
@@ -86,7 +86,7 @@ def _print_troubles(console: Console, summary: Summary) -> None:
         console.print(Text(f"  unscored, {printable(reason)}: {rows:,}"), soft_wrap=True)
 
 
-def print_explanation(console: Console, verifier: Verifier) -> None:
+def print_explanation(console: Console, verifier: VerifierSpec) -> None:
     """What each check of a verifier compiles to."""
     console.print(
         Text.assemble(

@@ -15,7 +15,7 @@ from assay.checks.base import Check, Example
 from assay.columns import COMPLETION
 from assay.compile import Plan
 from assay.reference import score_rows
-from assay.spec import Verifier, load_verifier
+from assay.spec import VerifierSpec, load_verifier
 
 __all__ = ["assert_check_conforms", "assert_plan_conforms", "hostile_texts"]
 
@@ -110,12 +110,12 @@ def _row(example: Example) -> dict[str, Any]:
     }
 
 
-def _verifier(check: type[Check], params: Mapping[str, Any], own: Sequence[type[Check]]) -> Verifier:
+def _verifier(check: type[Check], params: Mapping[str, Any], own: Sequence[type[Check]]) -> VerifierSpec:
     plain = {"type": check.type, "weight": 0.7, "params": dict(params)}
     return load_verifier({"checks": [plain, {**plain, "id": "negated", "negate": True, "weight": 0}]}, checks=own)
 
 
-def assert_plan_conforms(verifiers: Sequence[Verifier], rows: Sequence[Mapping[str, Any]]) -> int:
+def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mapping[str, Any]]) -> int:
     """Prove that a plan gives what the row loop gives: whole, row by row, in pairs, in many chunks, and streaming.
 
     Args:
