@@ -69,7 +69,7 @@ def start(*args, **options):
         ("score in.jsonl --spec bad.json", "Did you mean `weight`"),
         ("score in.jsonl --spec unknown.json --strict", "vibes"),
         ("score in.jsonl --spec broken.json --strict", "PatternError"),
-        ("score in.jsonl", "Missing option '--spec'"),
+        ("score in.jsonl", "Name a spec (--spec FILE)"),
         ("score in.jsonl --spce v.json", "No such option: --spce"),
         ("score in.jsonl --spec v.json --map completion", "expected NAME=COLUMN"),
         ("score in.jsonl --spec v.json --map completion=", "expected NAME=COLUMN"),

@@ -33,6 +33,7 @@ PUBLIC = (
         "json_schema",
         "load_verifier",
     ),
+    *("fns", "VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
     *("read_provenance", "scan", "score", "score_file", "testing", "text"),
 )
 

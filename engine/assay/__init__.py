@@ -5,6 +5,7 @@
     verifier = assay.load_verifier("refund-quality.json")      # JSON, YAML, TOML or a dict
     rewards = assay.score("rollouts.parquet", verifier)        # a Polars frame, one row a rollout
     rewards = assay.score(rows, verifier, tasks="tasks.jsonl") # any table, tasks joined on task_id
+    rewards = assay.score(rows)                                # every row names its function and brings its gold
     plan = assay.compile(verifier, rows.schema)                # compile once, score many batches
     rewards = plan.score(rows)
     assay.score_file("in.parquet", verifier, "out.parquet")    # file to file, whatever its size
@@ -13,7 +14,7 @@
 A check is a function from a frame of rollouts to one column of scores; a verifier is a weighted mean of checks.
 """
 
-from assay import testing
+from assay import fns, testing
 from assay._version import __version__
 from assay.checks import CHECKS, Check, Example, Params, Row
 from assay.compile import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
@@ -35,6 +36,7 @@ from assay.schema import json_schema
 from assay.score import score
 from assay.spec import CheckSpec, VerifierSpec, load_verifier
 from assay.summary import Summary
+from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
 
 __all__ = [
     "CHECKS",
@@ -53,12 +55,18 @@ __all__ = [
     "Summary",
     "TooManyErrors",
     "UsageError",
+    "VerificationResult",
+    "Verifier",
     "VerifierSpec",
     "__version__",
     "compile",
+    "fns",
+    "get_verifier",
     "json_schema",
+    "list_verifiers",
     "load_verifier",
     "read_provenance",
+    "register_verifier",
     "scan",
     "score",
     "score_file",

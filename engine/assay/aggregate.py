@@ -8,21 +8,26 @@ from operator import add
 import polars as pl
 
 from assay.checks import CHECKS
-from assay.checks.base import NO_SCORE, Check, Outcome
+from assay.checks.base import Check, Outcome
 from assay.lanes.base import HIDDEN
-from assay.spec import CheckSpec, VerifierSpec
+from assay.lanes.onrow import IN_PROCESS
+from assay.spec import NATIVE, CheckSpec, VerifierSpec
 
 __all__ = [
     "UNSCORED",
     "check_column",
     "check_exprs",
+    "detail_columns",
     "error_column",
+    "extra_column",
+    "extra_columns",
     "hidden",
     "lines",
     "lines_expr",
     "mean",
     "mean_expr",
     "one_line",
+    "one_line_expr",
     "passes",
     "passes_expr",
     "reason_column",
@@ -51,6 +56,24 @@ def score_column(verifier: VerifierSpec) -> str:
     return f"score/{verifier.id}"
 
 
+def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Output column that a check adds beside its score; ``""`` when it adds none."""
+    return check.check.extra.format(verifier=verifier.id) if check.check is not None else ""
+
+
+def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """The columns that checks add beside their scores."""
+    named = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable)
+    return [name for name in named if name]
+
+
+def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """The columns of verifiers, then those of checks; a verifier that is one function or class has no checks to show."""
+    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
+    native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
+    return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.runnable]
+
+
 def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Hidden column of a check's reason: null where the score is 1."""
     return hidden(f"reason/{verifier.id}/{check.id}")
@@ -74,7 +97,7 @@ def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
 
     An error is an error whichever way the check is turned; a negated check scores ``1 - score``.
     """
-    said = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error))
+    said = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error), outcome.extra)
     if not spec.negate:
         return said
     if said.error is not None:
@@ -95,27 +118,30 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     """
     scored = pl.col(UNSCORED).is_null()
     raw = check.expr().cast(pl.Float64)
-    error = _one_line_expr(check.error_expr())
+    error = one_line_expr(check.error_expr())
     if check.graded or type(check) not in CHECKS:  # the built-in Boolean checks cannot give anything but 0 and 1
-        fits = raw.is_between(0.0, 1.0).fill_null(value=False)
-        error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(NO_SCORE))).otherwise(error)
+        fits = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
+        error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
         raw = pl.when(fits).then(raw).otherwise(0.0)
     score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
     if spec.negate:
         raw = pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
     first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
+    if check.extra:
+        first.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
     if spec.negate:
         reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
     elif check.one_complaint:
         reason = pl.lit(one_line(check.complaint()))
     else:
-        reason = _one_line_expr(check.reason_expr())
+        reason = one_line_expr(check.reason_expr())
     if check.graded or type(check) not in CHECKS:
-        reason = pl.when(pl.col(error_name) == NO_SCORE).then(pl.lit(NO_SCORE)).otherwise(reason)
+        reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
     return first, [pl.when(pl.col(score_name) < 1.0).then(reason).alias(reason_column(verifier, spec))]
 
 
-def _one_line_expr(said: pl.Expr | None) -> pl.Expr:
+def one_line_expr(said: pl.Expr | None) -> pl.Expr:
+    """``one_line`` as an expression; null for what nobody says."""
     return pl.lit(None, dtype=pl.String) if said is None else said.str.replace_all(_BREAKS.pattern, " ")
 
 
@@ -149,23 +175,24 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, spec: CheckSpec) -> str:
-    return f"{verifier.id}/{spec.id}: " if len(verifiers) > 1 else f"{spec.id}: "
+def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str) -> str:
+    return f"{verifier.id}/{ident}: " if len(verifiers) > 1 else f"{ident}: "
 
 
-def lines(verifiers: Sequence[VerifierSpec], said: Sequence[Sequence[str | None]]) -> str:
+def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome]], *, errors: bool) -> str:
     """One line for each check that has something to say, in spec order.
 
     Args:
         verifiers: All verifiers of the run.
-        said: For each verifier, for each of its checks, a reason or an error; empty when none.
+        outcomes: For each verifier, for each of its checks, what it says; a check without an id is named by its extra column.
+        errors: Whether errors are told, or reasons.
     """
-    return "\n".join(
-        _label(verifiers, verifier, spec) + words
-        for verifier, row in zip(verifiers, said, strict=True)
-        for spec, words in zip(verifier.checks, row, strict=True)
-        if words
-    )
+    said = [
+        (_label(verifiers, verifier, spec.id or str(outcome.extra)), outcome.error if errors else outcome.reason)
+        for verifier, row in zip(verifiers, outcomes, strict=True)
+        for spec, outcome in zip(verifier.checks, row, strict=True)
+    ]
+    return "\n".join(label + words for label, words in said if words)
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
@@ -174,8 +201,11 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     said = []
     for verifier in verifiers:
         for spec in verifier.checks:
+            label = pl.lit(_label(verifiers, verifier, spec.id))
+            if not spec.id:
+                label = pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
             if spec.check is not None:
-                said.append(pl.lit(_label(verifiers, verifier, spec)) + pl.col(name(verifier, spec)))
+                said.append(label + pl.col(name(verifier, spec)))
             elif not errors:
-                said.append(pl.lit(_label(verifiers, verifier, spec) + spec.note))
+                said.append(label + pl.lit(spec.note))
     return pl.concat_str(said, separator="\n", ignore_nulls=True)

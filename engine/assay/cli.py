@@ -6,6 +6,7 @@ the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
 
 import contextlib
 import functools
+import importlib
 import io
 import json
 import os
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from assay._version import __version__
-from assay.errors import AssayError, AssayWarning, SpecError, UsageError, printable
+from assay.errors import AssayError, AssayWarning, SpecError, UsageError, printable, said_by
 from assay.listing import as_json, as_markdown
 from assay.rollouts import Rollouts, scan
 from assay.run import score_file
@@ -117,7 +118,22 @@ def score(
         list[str], typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder; - for JSONL on stdin.")
     ],
     *,
-    spec: Annotated[list[str], typer.Option("--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated.")],
+    spec: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated. None: the rows carry their own."
+        ),
+    ] = None,
+    verifier_name: Annotated[
+        str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")
+    ] = None,
+    pass_threshold: Annotated[
+        float | None, typer.Option(help="Reward from which on a row with its own verifier passes. [default: 1.0]")
+    ] = None,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
+    ] = None,
     tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; - for JSONL on stdout.")
@@ -138,13 +154,16 @@ def score(
         bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
     ] = False,
 ) -> None:
-    """Score rollouts with one or more verifiers."""
+    """Score rollouts with one or more verifiers, or with the functions that their rows name."""
+    _import(modules or [])
     with _progress() as progress:
         summary = score_file(
             rollouts,
-            spec,
+            spec or None,
             out,
             tasks=tasks,
+            verifier_name=verifier_name,
+            pass_threshold=pass_threshold,
             mapping=_mapping(mapping or []),
             keep=None if keep is None else [name for group in keep for name in group.split(",") if name],
             details=details,
@@ -173,6 +192,17 @@ def _progress() -> Iterator[Callable[[int, int | None], None] | None]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("scoring", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _import(modules: list[str]) -> None:
+    """Import what the caller names on the command line, and nothing that a spec or a row names."""
+    if modules:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as wrong:  # noqa: BLE001  (a module may raise anything)
+            raise UsageError(f"--import {name}: {said_by(wrong)}") from None
 
 
 def _mapping(given: list[str]) -> dict[str, str]:

@@ -1,19 +1,21 @@
 """Which columns a run needs, and what to say when the rollouts do not have them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from assay.errors import ColumnsError, closest, did_you_mean
+from assay.errors import ColumnsError, InputError, closest, did_you_mean
+from assay.fns import list_fns
 from assay.lanes.base import HIDDEN
 from assay.lanes.messages import completion_text_expr
 from assay.rows import STRUCTURED
 from assay.spec import VerifierSpec
 
-__all__ = ["COMPLETION", "check_columns", "needed_columns"]
+__all__ = ["COMPLETION", "check_columns", "needed_columns", "read_columns", "refused_rows"]
 
 COMPLETION = "completion"
 
+_SHOWN = 5
 _LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
 """What other tools call the completion."""
 
@@ -28,6 +30,12 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     return needed
 
 
+def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Columns that the checks read, and those they read where the rollouts have them."""
+    may = (name for v in verifiers for spec in v.runnable if spec.check for name in spec.check.may_read)
+    return list(dict.fromkeys([*needed_columns(verifiers), *may]))
+
+
 def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Sequence[str] | None) -> None:
     """Find every problem with the columns before a row is read.
 
@@ -36,29 +44,54 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     """
     needed = needed_columns(verifiers)
     there = [name for name in schema if not name.startswith(HIDDEN)]
-    missing = [name for name in needed if name not in schema]
-    facts, hints = [], []
-    if missing:
-        listed = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
-        facts.append(f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{listed}")
-        facts.append(f"There are: {', '.join(there) or 'none'}.")
-        hints.append(_likely(missing, there))
+    problems = _missing([name for name in needed if name not in schema], needed, there)
     if COMPLETION in schema:
         try:
             completion_text_expr(COMPLETION, schema[COMPLETION])
         except ColumnsError as wrong:
-            facts.append(wrong.fact)
-            hints.append(wrong.hint)
+            problems.append((wrong.fact, wrong.hint))
     for name in STRUCTURED:
         if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
-            facts.append(f"`{name}` has type {schema[name]}; it must be a struct or JSON text.")
-            hints.append(f"`{name}` is read by {', '.join(needed[name])}.")
+            fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
+            problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
+    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
+    problems += [problem for check in checks for problem in check.column_problems(schema)]
     for name in keep or ():
         if name not in there:
-            facts.append(f"--keep names `{name}`, which the rollouts lack.")
-            hints.append(did_you_mean(name, there) or f"There are: {', '.join(there)}.")
-    if facts:
-        raise ColumnsError("\n".join(facts), "\n".join(hints))
+            hint = did_you_mean(name, there) or f"There are: {', '.join(there)}."
+            problems.append((f"--keep names `{name}`, which the rollouts lack.", hint))
+    if problems:
+        raise ColumnsError("\n".join(fact for fact, _ in problems), "\n".join(hint for _, hint in problems if hint))
+
+
+def _missing(
+    missing: Sequence[str], needed: Mapping[str, Sequence[str]], there: Sequence[str]
+) -> list[tuple[str, str]]:
+    if not missing:
+        return []
+    listed = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
+    fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{listed}"
+    return [(f"{fact}\nThere are: {', '.join(there) or 'none'}.", _likely(missing, there))]
+
+
+def refused_rows(found: Sequence[tuple[str, int, int]]) -> InputError:
+    """What to say of rows whose verifier cannot be used.
+
+    Args:
+        found: Why, the first such row (from 0), and how many there are.
+    """
+    shown = found[:_SHOWN]
+    lines = [f"  row {row}{f' and {rows - 1:,} more' if rows > 1 else ''}: {why}" for why, row, rows in shown]
+    lines += [f"  … and {len(found) - _SHOWN:,} other problems"] if len(found) > _SHOWN else []
+    rows = sum(rows for _, _, rows in found)
+    fact = (
+        f"{rows:,} row{'s carry verifiers' if rows > 1 else ' carries a verifier'} that cannot be used:\n"
+        + "\n".join(lines)
+    )
+    known = list_fns()
+    guesses = (did_you_mean(why.split('"')[1], known) if '"' in why else "" for why, _, _ in shown)
+    hints = [*dict.fromkeys(filter(None, guesses)), f"Registered functions: {', '.join(known)}."]
+    return InputError(fact, "\n".join([*hints, "Register yours first: --import MODULE, or assay.fns.register_fn."]))
 
 
 def _likely(missing: Sequence[str], there: Sequence[str]) -> str:

@@ -14,21 +14,24 @@ from assay.aggregate import (
     UNSCORED,
     check_column,
     check_exprs,
+    detail_columns,
     error_column,
+    extra_columns,
     hidden,
     lines_expr,
     mean_expr,
+    one_line_expr,
     passes_expr,
     reason_column,
     score_column,
 )
 from assay.checks import CHECKS
-from assay.checks.base import Check, said_by
-from assay.columns import COMPLETION, check_columns, needed_columns
-from assay.errors import ColumnsError, SpecError
+from assay.checks.base import Check
+from assay.columns import COMPLETION, check_columns, needed_columns, read_columns, refused_rows
+from assay.errors import ColumnsError, SpecError, said_by
 from assay.lanes.base import HIDDEN, TEXT, layers
 from assay.lanes.messages import completion_text_expr
-from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers
+from assay.spec import CheckSpec, VerifierSource, VerifierSpec, verifiers_of_run
 
 __all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
 
@@ -36,6 +39,7 @@ TASK_ID = "task_id"
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
+_ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
 
@@ -82,7 +86,7 @@ class Plan:
         A column that has the name of one of the results keeps its values as ``prior_<name>``.
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
-        kept = [n for n in names if n not in needed_columns(self.verifiers)] if self.keep is None else list(self.keep)
+        kept = [n for n in names if n not in read_columns(self.verifiers)] if self.keep is None else list(self.keep)
         taken = {*self.results, *kept}
         out: dict[str, str] = {}
         for name in kept:
@@ -96,9 +100,9 @@ class Plan:
     @cached_property
     def results(self) -> tuple[str, ...]:
         """Columns that the plan adds."""
-        scores = [score_column(verifier) for verifier in self.verifiers] if self.details else []
-        checks = [check_column(verifier, spec) for verifier, spec, _ in self.checks] if self.details else []
-        return ("reward", "passed", "feedback", "error", *scores, *checks)
+        extras = [name for name in extra_columns(self.verifiers) if self.details or "/" not in name]
+        details = detail_columns(self.verifiers) if self.details else []
+        return ("reward", "passed", "feedback", "error", *extras, *details)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,7 +116,7 @@ class Plan:
         for verifier, spec, _ in self.checks:
             score = hidden(check_column(verifier, spec))
             names += (score, reason_column(verifier, spec), error_column(verifier, spec))
-        return (*names, UNSCORED)
+        return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -129,6 +133,27 @@ class Plan:
         kept = [pl.col(name).alias(shown) for shown, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
+
+    def refuse(self, rollouts: pl.LazyFrame) -> None:
+        """Look for rows that a run refuses before it scores anything; only the columns that tell are read.
+
+        Raises:
+            InputError: There are some: a verifier of another kind, or a function that nobody has registered.
+        """
+        schema = pl.Schema(self.schema)
+        for _, _, check in self.checks:
+            why = check.refused_expr()
+            if why is None:
+                continue
+            frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
+            frame = frame.with_row_index(_ROW)
+            for layer in layers(check.refusal_lanes(), schema):
+                frame = frame.with_columns(layer)
+            told = frame.select(one_line_expr(why).alias("why"), pl.col(_ROW)).filter(pl.col("why").is_not_null())
+            by_why = told.group_by("why").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows")).sort("row")
+            found = by_why.collect(engine="streaming")
+            if found.height:
+                raise refused_rows(found.rows())
 
     def score(self, rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         """Score a frame that has this plan's schema.
@@ -157,8 +182,8 @@ class Plan:
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
         return [
             [text.alias(TEXT)],
-            [self._unscored(schema).alias(UNSCORED)],
             *layers(lanes, schema),
+            [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in pairs for expr in first],
             [expr for _, second in pairs for expr in second],
             [self._score(verifier) for verifier in self.verifiers],
@@ -188,7 +213,8 @@ class Plan:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             said = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             why = pl.when(pl.col(TASK_FOUND).is_null()).then(said).otherwise(why)
-        return why
+        own = (check.unscored_expr() for _, _, check in self.checks)
+        return pl.coalesce(why, *(one_line_expr(said) for said in own if said is not None))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 
@@ -217,9 +243,11 @@ class Plan:
 
 
 def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)
-    verifiers: VerifierSource | Sequence[VerifierSource],
+    verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
     *,
+    verifier_name: str | None = None,
+    pass_threshold: float | None = None,
     checks: Sequence[type[Check]] = (),
     keep: Sequence[str] | None = None,
     details: bool = True,
@@ -227,8 +255,10 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
     """Compile verifiers into a plan for rollouts of one schema.
 
     Args:
-        verifiers: One verifier or several: objects, paths or mappings.
+        verifiers: One verifier or several: objects, paths or mappings. None: the rows carry their own.
         schema: The rollouts' columns and types, or a frame that has them; by default every column the checks read, as text.
+        verifier_name: The function of rows that name none.
+        pass_threshold: The reward from which on such a row passes, by default 1.0.
         checks: Check types of your own.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
@@ -240,7 +270,7 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
         SpecError: A verifier cannot be used.
         ColumnsError: Columns are missing or have a type that cannot be read.
     """
-    loaded = load_verifiers(verifiers, checks=checks)
+    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks)
     if schema is None:
         schema = dict.fromkeys(needed_columns(loaded), pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):

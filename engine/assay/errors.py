@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
+    "SHOWN",
     "AssayError",
     "AssayWarning",
     "ColumnsError",
@@ -25,8 +26,14 @@ __all__ = [
     "UsageError",
     "closest",
     "did_you_mean",
+    "encodable",
     "printable",
+    "quoted",
+    "said_by",
 ]
+
+SHOWN = 60
+"""Characters of a value from data that reasons show."""
 
 
 class AssayWarning(UserWarning):
@@ -102,6 +109,24 @@ def printable(value: str, *, lines: bool = False) -> str:
         code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
         for code in value
     )
+
+
+def quoted(value: str) -> str:
+    """A value as reasons show it: in quotes, escaped onto one line, cut to 60 characters."""
+    short = value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"
+    escaped = printable(short)
+    return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
+
+
+def encodable(said: str) -> str:
+    """Words that UTF-8 can hold: a lone surrogate becomes its escape."""
+    return said.encode("utf-8", "backslashreplace").decode()
+
+
+def said_by(exception: BaseException) -> str:
+    """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``."""
+    name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
+    return encodable(f"{name}: {exception}")
 
 
 def closest(word: str, choices: Iterable[str]) -> str:

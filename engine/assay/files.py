@@ -35,7 +35,18 @@ FORMATS = {
     ".feather": "ipc",
     ".csv": "csv",
 }
-TEXT_COLUMNS = ("completion", "prompt", "metadata", "expected_output_schema", "task_id", "answer")
+TEXT_COLUMNS = (
+    "completion",
+    "prompt",
+    "metadata",
+    "expected_output_schema",
+    "task_id",
+    "answer",
+    "verifier",
+    "fn_name",
+    "expected",
+    "params",
+)
 """Columns of a CSV that stay text whatever they look like: a completion ``007`` is not the number 7."""
 
 _SKIPPED = ("_", ".")

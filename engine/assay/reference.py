@@ -6,7 +6,18 @@ Nothing here knows Polars. It is what ``score`` means, one row at a time.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from assay.aggregate import check_column, lines, mean, passes, score_column, settle
+from assay.aggregate import (
+    check_column,
+    detail_columns,
+    extra_column,
+    extra_columns,
+    lines,
+    mean,
+    one_line,
+    passes,
+    score_column,
+    settle,
+)
 from assay.checks.base import Outcome, Row
 from assay.columns import COMPLETION
 from assay.compile import NULL_COMPLETION, TASK_FOUND, TASK_ID, no_task
@@ -30,24 +41,29 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     why = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         why = no_task(row[TASK_ID])
-    names = [score_column(verifier) for verifier in verifiers]
-    names += [check_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable]
-    if why is not None:
-        unscored = dict.fromkeys(("reward", "passed", "feedback", "error", *names))
-        return unscored | {"error": why}
     seen = {**row, COMPLETION: text}
+    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
+    if why is None:
+        why = next((said for check in checks if (said := check.unscored(seen)) is not None), None)
+    details = (*extra_columns(verifiers), *detail_columns(verifiers))
+    if why is not None:
+        return dict.fromkeys(("reward", "passed", "feedback", "error", *details)) | {"error": one_line(why)}
     outcomes = [[_outcome(spec, seen) for spec in verifier.checks] for verifier in verifiers]
     ran = [
         [one.score for one, spec in zip(found, v.checks, strict=True) if spec.check]
         for v, found in zip(verifiers, outcomes, strict=True)
     ]
     scores = [mean(values, [spec.weight for spec in v.runnable]) for v, values in zip(verifiers, ran, strict=True)]
+    found: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
+    for verifier, values, told in zip(verifiers, ran, outcomes, strict=True):
+        found |= zip((check_column(verifier, spec) for spec in verifier.runnable), values, strict=True)
+        found |= {extra_column(verifier, spec): one.extra for spec, one in zip(verifier.checks, told, strict=True)}
     return {
         "reward": mean(scores, [1.0] * len(scores)),
         "passed": all(passes(v, score, values) for v, score, values in zip(verifiers, scores, ran, strict=True)),
-        "feedback": lines(verifiers, [[one.reason for one in found] for found in outcomes]),
-        "error": lines(verifiers, [[one.error for one in found] for found in outcomes]) or None,
-        **dict(zip(names, [*scores, *(score for values in ran for score in values)], strict=True)),
+        "feedback": lines(verifiers, outcomes, errors=False),
+        "error": lines(verifiers, outcomes, errors=True) or None,
+        **{name: found[name] for name in details},
     }
 
 

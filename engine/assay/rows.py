@@ -13,7 +13,7 @@ from assay.lanes.messages import completion_text
 
 __all__ = ["STRUCTURED", "from_columns", "from_rows"]
 
-STRUCTURED = ("metadata", "expected_output_schema")
+STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Columns with structure; they travel as JSON text, for rows may differ in every field."""
 
 

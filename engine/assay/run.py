@@ -19,7 +19,7 @@ from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import scan_file
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, warn
-from assay.spec import VerifierSource, load_verifiers
+from assay.spec import VerifierSource, verifiers_of_run
 from assay.summary import Summary
 
 __all__ = ["score_file"]
@@ -30,10 +30,12 @@ Progress = Callable[[int, int | None], None]
 
 def score_file(
     rollouts: Any,
-    verifiers: VerifierSource | Sequence[VerifierSource],
+    verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     out: str | Path | None = None,
     *,
     tasks: Any = None,
+    verifier_name: str | None = None,
+    pass_threshold: float | None = None,
     mapping: Mapping[str, str] | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
@@ -50,9 +52,11 @@ def score_file(
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
-        verifiers: One verifier or several.
+        verifiers: One verifier or several; None: the rows carry their own.
         out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, ``-`` for JSON lines on standard output, or None for a summary only.
         tasks: A task table joined on ``task_id``.
+        verifier_name: The function of rows that name none.
+        pass_threshold: The reward from which on such a row passes, by default 1.0.
         mapping: Columns to rename first, ``{"completion": "response"}``.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has ``score/…`` and ``check/…`` columns.
@@ -75,7 +79,7 @@ def score_file(
         OutputError: The result could not be written.
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
     """
-    loaded = load_verifiers(verifiers, checks=checks, strict=strict)
+    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict)
     allowed = _Allowed(max_errors)
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
@@ -115,6 +119,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
     scored = plan.lazy(frame, watched=True)
     started = time.perf_counter()
     try:
+        plan.refuse(frame)
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
         with open_writer(out, schema, raw_csv=run.raw_csv) as writer:
             for batch in scored.collect_batches(engine="streaming"):

@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.specread import CHECK_FIELDS, KIND, spellings
+from assay.specread import CHECK_FIELDS, NATIVE, spellings
 
 __all__ = ["json_schema"]
 
@@ -27,7 +27,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         "$schema": {"type": "string"},
         "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
         "name": {"type": "string", "description": "For people; by default the id."},
-        "kind": {"const": KIND, "default": KIND},
+        "kind": {"const": NATIVE, "default": NATIVE},
         "passThreshold": {
             **number,
             "maximum": 1,

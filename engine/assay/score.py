@@ -9,12 +9,12 @@ from polars.exceptions import PolarsError
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.columns import needed_columns
+from assay.columns import read_columns
 from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.rollouts import Rollouts, open_rollouts
-from assay.spec import VerifierSource, VerifierSpec, load_verifiers
+from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
 from assay.tasks import join_tasks, load_tasks
 
 __all__ = ["engine_error", "prepare", "score", "warn"]
@@ -22,9 +22,11 @@ __all__ = ["engine_error", "prepare", "score", "warn"]
 
 def score(
     rollouts: Any,
-    verifiers: VerifierSource | Sequence[VerifierSource],
+    verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     *,
     tasks: Any = None,
+    verifier_name: str | None = None,
+    pass_threshold: float | None = None,
     mapping: Mapping[str, str] | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
@@ -35,8 +37,11 @@ def score(
 
     Args:
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
-        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings.
+        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings. None: every row carries its own,
+            in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
+        verifier_name: The function of rows that name none.
+        pass_threshold: The reward from which on such a row passes, by default 1.0.
         mapping: Columns to rename first, ``{"completion": "response"}``.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has ``score/…`` and ``check/…`` columns.
@@ -44,12 +49,13 @@ def score(
         checks: Check types of your own.
 
     Returns:
-        One row for each rollout, in order: the columns passed through, then ``reward`` (Float64 in [0, 1], null = unscored),
-        ``passed``, ``feedback``, ``error``, ``score/<verifier>`` and ``check/<verifier>/<check>``.
+        One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
+        native verifiers), ``passed``, ``feedback``, ``error``, ``score/<verifier>`` and ``check/<verifier>/<check>``;
+        ``verifier_fn`` where the rows name functions, ``info/<verifier>`` (JSON text) for verifier classes.
 
     Raises:
         SpecError: A verifier cannot be used.
-        InputError: Rollouts or tasks cannot be read.
+        InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
         ColumnsError: Columns that the checks read are missing or of the wrong type.
 
     Warns:
@@ -61,10 +67,11 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
-    loaded = load_verifiers(verifiers, checks=checks, strict=strict)
+    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict)
     source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
     warn(loaded)
     try:
+        plan.refuse(source.frame)
         return plan.score(source.frame)
     except PolarsError as wrong:
         raise engine_error(wrong, source, plan) from wrong
@@ -82,9 +89,9 @@ def prepare(
     frame = source.frame
     keep = [keep] if isinstance(keep, str) else keep
     if not frame.collect_schema():  # an empty list has no columns, and no rows to score
-        frame = pl.LazyFrame(schema=dict.fromkeys(needed_columns(verifiers), pl.String))
+        frame = pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String))
     if tasks is not None:
-        frame = join_tasks(frame, load_tasks(tasks), [*needed_columns(verifiers), *(keep or ())])
+        frame = join_tasks(frame, load_tasks(tasks), [*read_columns(verifiers), *(keep or ())])
     plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
     return Rollouts(frame, source.inputs, source.files), plan
 

@@ -16,11 +16,23 @@ from typing import Any
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.errors import SpecError, printable
+from assay.checks.onrow import OnRow
+from assay.errors import SpecError, UsageError, printable
+from assay.fns import function, get
+from assay.lanes.onrow import IN_PROCESS
 from assay.specfile import Document, check_depth, read_document
-from assay.specread import CHECK_FIELDS, KIND, SpecReader, spellings
+from assay.specread import CHECK_FIELDS, NATIVE, SpecReader, spellings
 
-__all__ = ["CheckSpec", "VerifierSource", "VerifierSpec", "load_verifier", "load_verifiers"]
+__all__ = [
+    "NATIVE",
+    "CheckSpec",
+    "VerifierSource",
+    "VerifierSpec",
+    "load_verifier",
+    "load_verifiers",
+    "on_row",
+    "verifiers_of_run",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +67,17 @@ class CheckSpec:
 
 @dataclass(frozen=True, eq=False)
 class VerifierSpec:
-    """A weighted mean of checks. Equal verifiers have equal canonical forms.
+    """What a spec says: a weighted mean of checks; of one check where it names a verifier class, or the rows name functions.
+
+    Equal verifiers have equal canonical forms.
 
     Attributes:
         id: Unique in a run.
         name: For people.
-        pass_threshold: The score in [0, 1] from which on an output passes.
+        pass_threshold: The score from which on an output passes.
         checks: All checks in spec order, skipped ones included.
         source: The file it came from, or ``""``.
+        kind: ``native``, the name of a verifier class, or ``in_process`` for functions named by the rows.
     """
 
     id: str
@@ -70,6 +85,7 @@ class VerifierSpec:
     pass_threshold: float
     checks: tuple[CheckSpec, ...]
     source: str = ""
+    kind: str = NATIVE
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -88,7 +104,12 @@ class VerifierSpec:
     @cached_property
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
-        checks = [
+        form = {"id": self.id, "name": self.name, "kind": self.kind, "passThreshold": self.pass_threshold}
+        form |= {"checks": self._canonical_checks()} if self.kind == NATIVE else {"params": self.checks[0].params}
+        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_typed)
+
+    def _canonical_checks(self) -> list[dict[str, Any]]:
+        return [
             {
                 "id": check.id,
                 "type": check.check.type if check.check is not None and not check.broken else check.type,
@@ -99,14 +120,6 @@ class VerifierSpec:
             }
             for check in self.checks
         ]
-        form = {
-            "id": self.id,
-            "name": self.name,
-            "kind": KIND,
-            "passThreshold": self.pass_threshold,
-            "checks": checks,
-        }
-        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_typed)
 
     @cached_property
     def sha256(self) -> str:
@@ -122,7 +135,7 @@ class VerifierSpec:
     @property
     def _identity(self) -> tuple[object, ...]:
         # two users' check classes may share a type name; the canonical form alone would not tell them apart
-        return self.canonical, tuple(type(check.check) for check in self.checks)
+        return self.canonical, tuple(check.check and check.check.made_by for check in self.checks)
 
 
 VerifierSource = str | Path | Mapping[str, Any] | VerifierSpec
@@ -158,6 +171,55 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         raise _refused(name, reader.problems)
     read = [CheckSpec(**check) for check in found.pop("checks")]
     return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
+
+
+def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> VerifierSpec:
+    """The verifier of rows that carry their own: the function that each row names.
+
+    Args:
+        verifier_name: The function of rows that name none.
+        pass_threshold: The reward from which on an output passes.
+
+    Raises:
+        SpecError: No function is registered under that name.
+    """
+    default = verifier_name or ""
+    if default and function(default) is None:
+        try:
+            get(default)
+        except ValueError as wrong:
+            raise SpecError(str(wrong)) from None
+    params = {"verifier_name": default}
+    check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
+    return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
+
+
+def verifiers_of_run(
+    sources: VerifierSource | Iterable[VerifierSource] | None,
+    verifier_name: str | None = None,
+    pass_threshold: float | None = None,
+    *,
+    checks: Sequence[type[Check]] = (),
+    strict: bool = False,
+) -> tuple[VerifierSpec, ...]:
+    """The verifiers of a run: those given, or, where none is, the functions that the rows name.
+
+    Raises:
+        SpecError: A spec cannot be used, or the default function is not registered.
+        UsageError: Specs are given together with options for rows that carry their own verifier.
+    """
+    if sources is None:
+        threshold = 1.0 if pass_threshold is None else pass_threshold
+        if not math.isfinite(threshold):
+            raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
+        return (on_row(verifier_name, pass_threshold=threshold),)
+    if verifier_name is not None or pass_threshold is not None:
+        option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
+        raise UsageError(
+            f"{option} is for rows that carry their own verifier; here the specs decide.",
+            "Leave out the specs, or the option. A spec has its own `passThreshold`.",
+        )
+    return load_verifiers(sources, checks=checks, strict=strict)
 
 
 def _refused(name: str, problems: Sequence[str]) -> SpecError:

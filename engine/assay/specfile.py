@@ -16,7 +16,7 @@ import yaml
 
 from assay.errors import SpecError, printable
 
-__all__ = ["FORMATS", "Document", "Path_", "check_depth", "parse_text", "read_document"]
+__all__ = ["FORMATS", "Document", "Path_", "check_depth", "named", "parse_text", "read_document"]
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
 MAX_BYTES = 4 * 2**20
@@ -125,6 +125,16 @@ def check_depth(data: Any, name: str) -> None:
             queue += [(inner, depth + 1) for inner in value.values()]
         elif isinstance(value, list | tuple):
             queue += [(inner, depth + 1) for inner in value]
+
+
+def named(value: object) -> str:
+    """A value's type in the words of a spec, with the value where it is short."""
+    kinds = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    if value is None:
+        return "null"
+    shown = repr(value)
+    kind = kinds.get(type(value), type(value).__name__)
+    return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
 
 
 class _TwiceError(ValueError):

@@ -7,15 +7,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from assay.checks.base import Check, quoted, said_by
+from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.errors import closest, did_you_mean, printable
-from assay.specfile import Document, Path_
+from assay.errors import closest, did_you_mean, printable, quoted, said_by
+from assay.lanes.onrow import VERIFIER
+from assay.specclass import by_class
+from assay.specfile import Document, Path_, named
 
-__all__ = ["CHECK_FIELDS", "KIND", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "NATIVE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
-KIND = "native"
+NATIVE = "native"
 VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "checks")
+CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
 CHECK_FIELDS = ("id", "type", "weight", "required", "negate", "params")
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
@@ -58,29 +61,35 @@ class SpecReader:
         self.strict = strict
         self.problems: list[str] = []
         self.spelled: dict[Path_, Path_] = {}
+        self.root: Path_ = ()
 
     def problem(self, path: Path_, said: str) -> None:
         """Note what is wrong at a place, as the document spells it."""
-        path = self.spelled.get(path, path)
+        path = (*self.root, *self.spelled.get(path, path))
         line = self.document.lines.get(path)
         self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {said}"))
 
     def read(self, default_id: str) -> dict[str, Any]:
         """The fields of a ``VerifierSpec``; look at ``problems`` before using them."""
-        fields = self.fields(self.document.data, (), VERIFIER_FIELDS, ignored=("$schema",))
+        data = self.document.data
+        if isinstance(data, dict) and [*data] == [VERIFIER]:  # as task rows and configurations write it
+            self.root, data = (VERIFIER,), data[VERIFIER]
+        kind = data.get("kind", NATIVE) if isinstance(data, dict) else NATIVE
+        native = kind in (None, NATIVE)
+        fields = self.fields(data, (), VERIFIER_FIELDS if native else CLASS_FIELDS, ignored=("$schema",))
         if fields is None:
             return {"checks": []}
         ident = self.ident(fields, (), default_id)
-        if (kind := self.value(fields, (), "kind", str, KIND)) != KIND:
-            self.problem(("kind",), f'unknown kind "{kind}"; known: {KIND}')
         threshold = self.number(fields, ("passThreshold",), 1.0)
-        if threshold > 1:
+        if native and threshold > 1:
             self.problem(("passThreshold",), f"{threshold} is above 1, the highest score: nothing could pass")
+        kind = self.value(fields, (), "kind", str, NATIVE)
         return {
             "id": ident,
             "name": self.value(fields, (), "name", str, ident),
+            "kind": kind,
             "pass_threshold": threshold,
-            "checks": self.checks(fields),
+            "checks": self.checks(fields) if native else by_class(self, kind, fields),
         }
 
     # ── fields ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +103,7 @@ class SpecReader:
     ) -> dict[str, Any] | None:
         """A mapping with known fields in canonical spelling; unknown ones are problems."""
         if not isinstance(data, dict):
-            self.problem(path, f"expected an object, got {_named(data)}")
+            self.problem(path, f"expected an object, got {named(data)}")
             return None
         by_snake = {_snake(name): name for name in allowed}
         found: dict[str, Any] = {}
@@ -121,9 +130,9 @@ class SpecReader:
         if value is None:
             return default
         if not isinstance(value, kind):
-            wanted = {str: "a string", bool: "true or false", list: "a list"}[kind]
+            wanted = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}[kind]
             hint = " Write it in quotes: a bare value is read as a number or true/false." if kind is str else ""
-            self.problem((*path, name), f"expected {wanted}, got {_named(value)}.{hint}")
+            self.problem((*path, name), f"expected {wanted}, got {named(value)}.{hint}")
             return default
         return value
 
@@ -133,7 +142,7 @@ class SpecReader:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, int | float):
-            self.problem(path, f"expected a number, got {_named(value)}")
+            self.problem(path, f"expected a number, got {named(value)}")
             return default
         try:
             value = float(value)
@@ -192,12 +201,12 @@ class SpecReader:
     def check(self, data: Any, path: Path_) -> dict[str, Any] | None:
         """The fields of one ``CheckSpec``, or None when there is nothing to make it of."""
         if not isinstance(data, dict):
-            self.problem(path, f"expected an object, got {_named(data)}")
+            self.problem(path, f"expected an object, got {named(data)}")
             return None
         name = data.get("type")
         if not isinstance(name, str):
             if name is not None:
-                self.problem((*path, "type"), f"expected a string, got {_named(name)}")
+                self.problem((*path, "type"), f"expected a string, got {named(name)}")
                 return None
             meant = closest("type", [key for key in data if key not in CHECK_FIELDS])
             guess = f": `{meant}` is unknown. Did you mean `type`?" if meant else ""
@@ -244,7 +253,7 @@ class SpecReader:
     def params(self, known: type[Check], given: Any, path: Path_) -> dict[str, Any]:
         """The check with its params, or a broken one; unknown params are problems."""
         if not isinstance(given, dict):
-            return self.broken(f"TypeError: params is {_named(given)}, not an object", given, path)
+            return self.broken(f"TypeError: params is {named(given)}, not an object", given, path)
         names = spellings(known)
         canonical: dict[str, Any] = {}
         for key, value in given.items():
@@ -269,16 +278,6 @@ class SpecReader:
         return {"params": given, "check": Broken(problem)}
 
 
-def _named(value: object) -> str:
-    """A value's type in the words of a spec, with the value where it is short."""
-    kinds = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    if value is None:
-        return "null"
-    shown = repr(value)
-    kind = kinds.get(type(value), type(value).__name__)
-    return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
-
-
 def _said(error: Any, check: type[Check]) -> str:
     """One of pydantic's errors as ``<ExceptionType>: <message>``, params in camelCase."""
     fields = check.Params.model_fields
@@ -299,5 +298,5 @@ def _said(error: Any, check: type[Check]) -> str:
             "int": "a number",
             "float": "a number",
         }
-        return f"TypeError: {where} is {_named(value)}, not {wanted.get(kind.removesuffix('_type'), kind)}"
-    return f"ValueError: {where} is {_named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"
+        return f"TypeError: {where} is {named(value)}, not {wanted.get(kind.removesuffix('_type'), kind)}"
+    return f"ValueError: {where} is {named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

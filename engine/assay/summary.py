@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregate import UNSCORED, check_column, error_column, hidden, reason_column
+from assay.aggregate import UNSCORED, check_column, error_column, extra_column, hidden, reason_column
 from assay.compile import Plan
+from assay.spec import CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary"]
 
@@ -68,7 +69,7 @@ class Summary:
         passed: Rows that passed.
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
-        checks: One entry for each check that ran.
+        checks: One entry for each check that ran, or for each function that rows named.
         notes: What the run's owner should know: skipped checks, renamed columns.
         broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
@@ -90,10 +91,10 @@ class Summary:
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
         """An empty summary of a plan."""
-        several = len(plan.verifiers) > 1
         checks = [
-            CheckSummary(f"{v.id}/{spec.id}" if several else spec.id, spec.type, spec.weight)
-            for v, spec, _ in plan.checks
+            CheckSummary(_ident(plan, verifier, spec), spec.type, spec.weight)
+            for verifier, spec, _ in plan.checks
+            if spec.id
         ]
         notes = [
             f"{verifier.id}/{one.id}: {one.note}" for verifier in plan.verifiers for one in verifier.checks if one.note
@@ -128,14 +129,24 @@ class Summary:
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
-        for summary, (verifier, spec, check) in zip(self.checks, plan.checks, strict=True):
-            score, error = batch[hidden(check_column(verifier, spec))], batch[error_column(verifier, spec)]
-            summary.rows += score.len() - score.null_count()
-            summary.total = math.fsum((summary.total, float(score.sum())))
-            summary.failures += int((score < 1.0).sum())
-            summary.errors += error.len() - error.null_count()
-            said = batch[reason_column(verifier, spec)].drop_nulls()
-            _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
+        for verifier, spec, check in plan.checks:
+            for ident, part in _named_parts(batch, _ident(plan, verifier, spec), extra_column(verifier, spec)):
+                summary = self._of(ident, spec)
+                score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
+                summary.rows += score.len() - score.null_count()
+                summary.total = math.fsum((summary.total, float(score.sum())))
+                summary.failures += int((score < 1.0).sum())
+                summary.errors += error.len() - error.null_count()
+                said = part[reason_column(verifier, spec)].drop_nulls()
+                _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
+
+    def _of(self, ident: str, spec: CheckSpec) -> CheckSummary:
+        """The entry of a check; functions that rows name get theirs when they are met."""
+        for one in self.checks:
+            if one.id == ident:
+                return one
+        self.checks.append(CheckSummary(ident, spec.type, spec.weight))
+        return self.checks[-1]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for machines."""
@@ -157,6 +168,20 @@ class Summary:
             "broken": self.broken,
             "checks": [check.as_json() for check in self.checks],
         }
+
+
+def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
+    """A check's name in the summary; ``""`` for one that each row names."""
+    return f"{verifier.id}/{spec.id}" if spec.id and len(plan.verifiers) > 1 else spec.id
+
+
+def _named_parts(batch: pl.DataFrame, ident: str, extra: str) -> list[tuple[str, pl.DataFrame]]:
+    """A batch under a check's name, or in parts under the names that its rows give."""
+    if ident:
+        return [(ident, batch)]
+    named = batch.filter(pl.col(hidden(extra)).is_not_null())
+    parts = named.partition_by(hidden(extra), maintain_order=True) if named.height else []
+    return sorted(((part[hidden(extra)][0], part) for part in parts), key=lambda part: part[0])
 
 
 def _count(counts: Counter[str], said: pl.Series) -> None:

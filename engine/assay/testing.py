@@ -14,10 +14,17 @@ from assay.checks import CHECKS
 from assay.checks.base import Check, Example
 from assay.columns import COMPLETION
 from assay.compile import Plan
+from assay.fns import get
 from assay.reference import score_rows
-from assay.spec import VerifierSpec, load_verifier
+from assay.spec import VerifierSpec, load_verifier, on_row
 
-__all__ = ["assert_check_conforms", "assert_plan_conforms", "hostile_texts"]
+__all__ = [
+    "assert_check_conforms",
+    "assert_fn_conforms",
+    "assert_plan_conforms",
+    "assert_verifier_conforms",
+    "hostile_texts",
+]
 
 _LETTERS = "aAbBkKsSiIßſKİıΣσςΟéÉǅﬁÅÅ٣１²Ⅷ_"
 _SPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u2028\u2029\u3000\u200b\ufeff\x00"
@@ -90,6 +97,96 @@ def assert_check_conforms(
         texts = hostile_texts(-(-cases // len(tried)), seed + nth)
         drawn = [{**_row(Example(text, 0.0)), **_structure(given, at)} for at, text in enumerate(texts)]
         compared += assert_plan_conforms([_verifier(check, one, own)], [*given, *drawn])
+    return compared
+
+
+_GOLDS = ("42", "", " a", "ΟΔΟΣ", "İ", "\u212a", "a\n", None, 0, 42, 1.5, True, {"a": None}, ["a"], float("nan"))
+
+
+def assert_fn_conforms(
+    fn_name: str,
+    *,
+    golds: Sequence[Any] = _GOLDS,
+    params: Sequence[Mapping[str, Any]] = ({}, {"ignore_case": True}),
+    texts: Iterable[str] = (),
+    cases: int = 2000,
+    seed: int = 0,
+) -> int:
+    """Prove that a verifier function and its columnar twin give the same, bit for bit, with reasons and errors.
+
+    Args:
+        fn_name: A registered function.
+        golds: Values of ``expected`` to try, besides hostile strings.
+        params: Params to try.
+        texts: Outputs to try, besides hostile ones, each with every gold.
+        cases: How many hostile outputs, each with a gold and params drawn by the seed.
+        seed: Seed of the draw.
+
+    Returns:
+        How many verdicts were compared.
+
+    Raises:
+        AssertionError: The two differ; the message shows the row.
+        ValueError: No function has that name.
+    """
+    get(fn_name)
+    rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
+    others = list(hostile_texts(max(cases // 8, 1), seed + 1))
+    drawn: list[tuple[str, Any]] = [(text, gold) for text in texts for gold in golds]
+    drawn += [
+        (text, rng.choice((rng.choice(golds), rng.choice(others), _piece(text, rng))))
+        for text in hostile_texts(cases, seed)
+    ]
+    rows = [
+        {COMPLETION: text, "verifier": {"fn_name": fn_name, "expected": gold, "params": rng.choice(params)}}
+        for text, gold in drawn
+    ]
+    rows.append({**rows[0], COMPLETION: None})
+    assert_plan_conforms([on_row()], rows)
+    return len(rows)
+
+
+def _piece(text: str, rng: random.Random) -> str:
+    """A part of a text, for a gold that is found in it."""
+    start = rng.randrange(len(text) + 1)
+    return text[start : start + rng.choice((1, 3, 10, len(text)))]
+
+
+def assert_verifier_conforms(
+    kind: str,
+    *,
+    params: Sequence[Mapping[str, Any]] = ({},),
+    rows: Iterable[Mapping[str, Any]] = (),
+    cases: int = 2000,
+    seed: int = 0,
+) -> int:
+    """Prove that a verifier class and its columnar twin give the same, bit for bit, with info, reasons and errors.
+
+    Args:
+        kind: Name of a registered class.
+        params: Configurations to try.
+        rows: Rows to try, besides hostile completions.
+        cases: How many hostile completions for each configuration.
+        seed: Seed of the hostile texts.
+
+    Returns:
+        How many verdicts were compared.
+
+    Raises:
+        AssertionError: The two differ; the message shows the row.
+        SpecError: There is no such class, or a configuration is not one of its own.
+    """
+    compared = 0
+    given = [{COMPLETION: None}, *rows]
+    for nth, one in enumerate(params):
+        verifier = load_verifier({"kind": kind, "params": dict(one)})
+        prompts = hostile_texts(cases, seed + nth + 1)
+        drawn = [
+            {COMPLETION: text, "prompt": prompt}
+            for text, prompt in zip(hostile_texts(cases, seed + nth), prompts, strict=True)
+        ]
+        assert_plan_conforms([verifier], [*given, *drawn])
+        compared += len(given) + len(drawn)
     return compared
 
 

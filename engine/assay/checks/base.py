@@ -2,6 +2,7 @@
 
 import builtins
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,10 +11,10 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from assay.errors import printable
+from assay.errors import encodable, said_by
 from assay.lanes.base import Lane, rowwise, text
 
-__all__ = ["NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "encodable", "is_score", "quoted", "said_by"]
+__all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score"]
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` sees it: ``completion`` is its text (str), other columns are as loaded."""
@@ -21,30 +22,21 @@ Row = Mapping[str, Any]
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 """Error and reason of a row on which a check gives NaN, null or a score out of range."""
 
-_SHOWN = 60
+NO_REWARD = "ValueError: the reward is not a finite number"
+"""The same where any finite number will do."""
 
 
-def quoted(value: str) -> str:
-    """A value as reasons show it: in quotes, escaped onto one line, cut to 60 characters."""
-    short = value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
-    escaped = printable(short)
-    return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
-
-
-def encodable(said: str) -> str:
-    """Words that UTF-8 can hold: a lone surrogate becomes its escape."""
-    return said.encode("utf-8", "backslashreplace").decode()
-
-
-def said_by(exception: BaseException) -> str:
-    """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``."""
-    name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
-    return encodable(f"{name}: {exception}")
+def is_reward(value: object) -> bool:
+    """Whether a value is a finite number (booleans count)."""
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def is_score(value: object) -> bool:
     """Whether a value is a finite number in [0, 1] (booleans count)."""
-    return isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1
+    return is_reward(value) and 0 <= value <= 1  # type: ignore[operator]
 
 
 class Params(BaseModel):
@@ -77,11 +69,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check says of one row: score in [0, 1], reason where it is below 1, error where scoring went wrong."""
+    """What a check says of one row: score, reason where it is below 1, error where scoring went wrong, and its extra column."""
 
     score: float
     reason: str
     error: str | None = None
+    extra: str | None = None
 
 
 class Check:
@@ -95,7 +88,10 @@ class Check:
         type: The name that specs use.
         aliases: Other names that specs may use.
         graded: True when scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
+        bounded: True when scores lie in [0, 1]; False when any finite number is one.
         reads: Columns that the check reads besides ``completion``.
+        may_read: Columns that it reads where the rollouts have them.
+        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
         examples: Cases that document the check and test it.
         joint: What separates the reasons of one row where a check has several; ``""`` where it has one.
         params: This check's params.
@@ -104,7 +100,10 @@ class Check:
     type: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     graded: ClassVar[bool] = False
+    bounded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ()
+    may_read: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
     Params: ClassVar[builtins.type[Params]] = Params
@@ -157,6 +156,34 @@ class Check:
         """What could not be scored, raised or not, as a String expression; None when nothing ever is."""
         return None if self.has_expr else self._row_lane().col.struct.field("error")
 
+    # ── rows that cannot be scored, and what is told beside the score ───────────────────────────────────────────────────
+
+    def unscored(self, row: Row) -> str | None:
+        """Why a row with a completion cannot be scored at all; None when it can."""
+        del row
+        return None
+
+    def unscored_expr(self) -> pl.Expr | None:
+        """The same as a String expression; None when every row can."""
+        return None
+
+    def extra_expr(self) -> pl.Expr:
+        """The value of the column ``extra``."""
+        return self._row_lane().col.struct.field("extra")
+
+    def refused_expr(self) -> pl.Expr | None:
+        """Why a run refuses the row before it scores anything, as a String expression; None when it never does."""
+        return None
+
+    def refusal_lanes(self) -> tuple[Lane, ...]:
+        """Lanes that ``refused_expr`` reads."""
+        return ()
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        """What is wrong with the rollouts' columns besides a missing one of ``reads``: facts, each with a hint."""
+        del schema
+        return []
+
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lanes(self) -> tuple[Lane, ...]:
@@ -171,11 +198,21 @@ class Check:
         """Score, reason and error of one row: ``row()`` with the rules about exceptions and impossible scores."""
         try:
             score = self.row(row)
-            if not is_score(score):
-                return Outcome(0.0, NO_SCORE, NO_SCORE)
+            if not (is_score(score) if self.bounded else is_reward(score)):
+                return Outcome(0.0, self.misfit, self.misfit)
         except Exception as wrong:  # noqa: BLE001  (one broken check never ends a run)
             return Outcome(0.0, said_by(wrong), said_by(wrong))
         return Outcome(float(score), encodable(self.reason(row)) if score < 1 else "", self.error(row))
+
+    @property
+    def made_by(self) -> builtins.type:
+        """The class whose code gives the verdicts."""
+        return type(self)
+
+    @property
+    def misfit(self) -> str:
+        """Error and reason of a row whose score is none."""
+        return NO_SCORE if self.bounded else NO_REWARD
 
     @property
     def has_expr(self) -> bool:
@@ -184,13 +221,14 @@ class Check:
 
     def _row_lane(self) -> Lane:
         names = ("completion", *self.reads)
-        dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
+        dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
         def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
             return None if row["completion"] is None else vars(self.outcome(row))
 
         def build(schema: pl.Schema) -> pl.Expr:
             columns = [pl.col(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
+            columns += [pl.col(name) for name in self.may_read if name in schema]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
         return Lane(f"rows:{type(self).__qualname__}:{self.params.model_dump_json()}", build)

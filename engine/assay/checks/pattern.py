@@ -3,7 +3,8 @@
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row, quoted
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import quoted
 from assay.lanes.base import Lane
 from assay.lanes.pattern import compile_pattern, python_lane, route, search, search_expr
 

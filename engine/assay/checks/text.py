@@ -5,7 +5,8 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field
 
-from assay.checks.base import Check, Example, Params, Row, quoted
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import quoted
 from assay.lanes.base import Lane, text
 from assay.lanes.words import LOWER, lower, strip_expr
 

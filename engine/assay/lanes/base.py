@@ -99,6 +99,8 @@ def rowwise(
         asked = series.drop_nulls()
         if distinct:
             asked = asked.unique(maintain_order=True)
+            if len(asked) == 1 and not series.null_count():
+                return pl.Series(series.name, [function(asked[0])], dtype=dtype).new_from_index(0, len(series))
         found = pl.Series([function(value) for value in asked.to_list()], dtype=dtype)
         return found.gather(_positions(series, asked if distinct else None)).alias(series.name)
 

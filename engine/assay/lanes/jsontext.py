@@ -24,6 +24,7 @@ __all__ = [
     "NO_OBJECT",
     "OBJECT_TEXT",
     "is_json",
+    "loads",
     "mended",
     "missing_keys",
     "missing_keys_expr",
@@ -56,7 +57,13 @@ def _whole(digits: str) -> int:
     return 0
 
 
+def _number(digits: str) -> int:
+    _whole(digits)
+    return int(digits)
+
+
 _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_constant=lambda _: 0.0)
+_full_decoder = json.JSONDecoder(parse_int=_number)
 
 
 def _depth(value: str) -> int:
@@ -73,24 +80,33 @@ def _depth(value: str) -> int:
 
 
 def parse(value: str) -> Any:
-    """The JSON value, its numbers reduced to 0 (no verdict reads them), or ``NOT_JSON``."""
+    """The JSON value, its numbers reduced to 0 (for verdicts that do not read them), or ``NOT_JSON``."""
+    return _decoded(value, _decoder)
+
+
+def loads(value: str) -> Any:
+    """The JSON value, or ``NOT_JSON``; as ``json.loads``, with the limits of ``parse``."""
+    return _decoded(value, _full_decoder)
+
+
+def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
     if value.count("[") + value.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         return NOT_JSON
     try:
-        return _decoder.decode(value)
+        return decoder.decode(value)
     except ValueError:
         return NOT_JSON
     except RecursionError:
-        return _parse_on_fresh_stack(value)
+        return _decoded_on_fresh_stack(value, decoder)
 
 
-def _parse_on_fresh_stack(value: str) -> Any:
+def _decoded_on_fresh_stack(value: str, decoder: json.JSONDecoder) -> Any:
     """A caller deep in its own stack must get the same verdict: parse where the stack is empty."""
     found: list[Any] = [NOT_JSON]
 
     def decode() -> None:
         try:
-            found[0] = _decoder.decode(value)
+            found[0] = decoder.decode(value)
         except (ValueError, RecursionError):
             return
 

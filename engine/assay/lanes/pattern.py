@@ -25,7 +25,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.lanes.base import Lane, rowwise, text
-from assay.lanes.words import SCALARS, as_class
+from assay.lanes.words import SCALARS, as_class, beyond_ascii
 
 __all__ = ["Route", "compile_pattern", "python_lane", "route", "search", "search_expr"]
 
@@ -52,11 +52,11 @@ class _NotLinearError(Exception):
     """A construct that the linear engine cannot express exactly; the message names it."""
 
 
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Python's compiled pattern; its FutureWarnings about set syntax are for authors of Python code, not of specs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return re.compile(pattern)
+        return re.compile(pattern, flags)
 
 
 def search(pattern: str, value: str) -> bool:
@@ -84,8 +84,7 @@ def python_lane(pattern: str) -> Lane | None:
     def build(_: pl.Schema) -> pl.Expr:
         asked = text()
         if way.boundary:
-            wide = pl.when(text().str.len_bytes() != text().str.len_chars()).then(text())
-            asked = pl.when(wide.str.contains(_disputed_words())).then(text())
+            asked = pl.when(beyond_ascii(text()).str.contains(_disputed_words())).then(text())
         return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
 
     return Lane(f"regex:{pattern}", build)
@@ -100,7 +99,7 @@ def search_expr(pattern: str) -> pl.Expr:
 
 
 @lru_cache(maxsize=4096)
-def route(pattern: str) -> Route:
+def route(pattern: str, flags: int = 0) -> Route:
     """Decide, once a pattern, which engine answers for it.
 
     Raises:
@@ -108,7 +107,7 @@ def route(pattern: str) -> Route:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tree = sre_parser.parse(pattern)
+        tree = sre_parser.parse(pattern, flags)
     writer = _Writer()
     try:
         linear = writer.sequence(list(tree), tree.state.flags, tail=True)
@@ -252,11 +251,4 @@ def _disputed_words() -> str:
     scalars = SCALARS()
     theirs = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
     ours = "".join(re.findall(r"\w+", scalars))
-    disputed = sorted(set(theirs) ^ set(ours))
-    ranges: list[list[str]] = []
-    for code in disputed:
-        if ranges and ord(code) == ord(ranges[-1][1]) + 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "[" + "".join(f"\\x{{{ord(a):X}}}-\\x{{{ord(b):X}}}" for a, b in ranges) + "]"
+    return as_class("".join(set(theirs) ^ set(ours)))

@@ -1,18 +1,30 @@
 """Python's ``str.lower``, ``str.strip`` and ``len`` as expressions.
 
-*Lower*: the engine follows a newer Unicode than CPython, and both lower a final capital sigma by its neighbours. Rows with
-neither a code point on which the two differ nor a ``Σ`` go to the engine; for them both are the same code-point map. The
-differing code points are found by asking both engines about every one of them, once a process.
+*Lower*: in a text whose only letters with a lower case are ASCII ones, lowering is a change of bytes, and Arrow does it. A text
+with any other such letter goes to Python, whose Unicode is not the engine's, and which lowers a final ``Σ`` by its neighbours.
+Which letters those are is asked of Python itself, once a process.
 *Strip*: CPython strips 29 code points; the engine strips exactly the set it is given.
 """
 
 from functools import lru_cache
 
 import polars as pl
+import pyarrow.compute as pc
 
 from assay.lanes.base import Lane, rowwise, text
 
-__all__ = ["LOWER", "SCALARS", "WHITESPACE", "as_class", "lower", "lower_expr", "strip_expr"]
+__all__ = [
+    "ASCII_ALIKE",
+    "LOWER",
+    "SCALARS",
+    "WHITESPACE",
+    "as_class",
+    "ascii_lower_expr",
+    "beyond_ascii",
+    "lower",
+    "lower_expr",
+    "strip_expr",
+]
 
 WHITESPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -20,7 +32,8 @@ WHITESPACE = (
 )
 """What ``str.strip()`` removes: ``c.isspace()`` on every supported CPython."""
 
-_BLOCK = 256
+ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
+"""The code points beyond ASCII that lower case or IGNORECASE takes for an ASCII letter: İ, ı, ſ and the Kelvin sign."""
 
 
 @lru_cache(maxsize=1)
@@ -31,21 +44,28 @@ def SCALARS() -> str:  # noqa: N802  (a constant too large to build before someo
 
 def as_class(codes: str) -> str:
     """A character class for the linear engine that matches exactly these code points."""
-    return "[" + "".join(f"\\x{{{ord(code):X}}}" for code in codes) + "]"
+    ranges: list[list[int]] = []
+    for code in sorted(map(ord, codes)):
+        if ranges and code == ranges[-1][1] + 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ranges) + "]"
 
 
 @lru_cache(maxsize=1)
-def _lower_hazards() -> str:
-    """Code points whose lower case depends on who is asked or on their neighbours."""
-    scalars = SCALARS()
-    blocks = ["\n".join(scalars[at : at + _BLOCK]) for at in range(0, len(scalars), _BLOCK)]
-    engine = pl.Series(blocks, dtype=pl.String).str.to_lowercase().to_list()
-    suspects = [
-        code for block, theirs in zip(blocks, engine, strict=True) if block.lower() != theirs for code in block[::2]
-    ]
-    theirs = pl.Series(suspects, dtype=pl.String).str.to_lowercase().to_list()
-    differing = {code for code, other in zip(suspects, theirs, strict=True) if code.lower() != other}
-    return "".join(sorted(differing | {"Σ"}))
+def _other_capitals() -> str:
+    """A class of the code points beyond ASCII that have a lower case."""
+    scalars = SCALARS()[128:]
+    blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
+    return as_class(
+        "".join(code for block in blocks if block.lower() != block for code in block if code.lower() != code)
+    )
+
+
+def _ascii_lower(series: pl.Series) -> pl.Series:
+    lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return pl.Series(series.name, lowered, dtype=pl.String)
 
 
 def lower(value: str) -> str:
@@ -53,11 +73,23 @@ def lower(value: str) -> str:
     return value.lower()
 
 
+def beyond_ascii(values: pl.Expr) -> pl.Expr:
+    """The texts that hold a code point beyond ASCII, ``""`` for the others.
+
+    NOTE: not null, for the engine searches what stands behind a null too.
+    """
+    return pl.when(values.str.len_bytes() != values.str.len_chars()).then(values).otherwise(pl.lit(""))
+
+
 def lower_expr(values: pl.Expr) -> pl.Expr:
     """``str.lower`` as an elementwise expression over a String column."""
-    wide = pl.when(values.str.len_bytes() != values.str.len_chars()).then(values)
-    exact = pl.when(wide.str.contains(as_class(_lower_hazards()))).then(values)
-    return pl.coalesce(rowwise(exact, lower, pl.String), values.str.to_lowercase())
+    exact = pl.when(beyond_ascii(values).str.contains(_other_capitals())).then(values)
+    return pl.coalesce(rowwise(exact, lower, pl.String), ascii_lower_expr(values))
+
+
+def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
+    """The ASCII letters of a String column in lower case, all else as it is; elementwise."""
+    return values.map_batches(_ascii_lower, return_dtype=pl.String, is_elementwise=True)
 
 
 def strip_expr(values: pl.Expr) -> pl.Expr:

@@ -1,0 +1,139 @@
+"""The check that a verifier class makes: its reward, its diagnostics, its errors."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
+from assay.errors import said_by
+from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.jsontext import NOT_JSON, loads, mended
+from assay.verifiers import Verifier
+
+__all__ = ["ByClass", "prompt_text", "target_of"]
+
+_GOLDS = ("answer", "expected", "metadata", "expected_output_schema")
+_TARGET = "target"
+_PROMPT = "prompt"
+_BELOW = "the reward is below 1"
+
+
+def prompt_text(prompt: Any) -> str:
+    """The text the model saw: a string, or the contents of chat messages, one after another with a blank line between."""
+    if not isinstance(prompt, list | tuple):
+        return prompt if isinstance(prompt, str) else ""
+    return "\n\n".join(_content(message) for message in prompt)
+
+
+def _content(message: Any) -> str:
+    content = message.get("content") if isinstance(message, Mapping) else message
+    if isinstance(content, list | tuple):
+        content = "".join(
+            part["text"] for part in content if isinstance(part, Mapping) and isinstance(part.get("text"), str)
+        )
+    return content if isinstance(content, str) else ""
+
+
+def target_of(row: Row) -> dict[str, Any]:
+    """The reference data of a row: its ``target``, else its gold columns by name; JSON text of objects is read."""
+    if row.get(_TARGET) is not None:
+        target = _read(row[_TARGET])
+        return dict(target) if isinstance(target, Mapping) else {_TARGET: target}
+    return {name: _read(row[name]) for name in _GOLDS if row.get(name) is not None}
+
+
+def _read(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    found = loads(value) if value.lstrip().startswith("{") else NOT_JSON
+    return found if isinstance(found, dict) else value
+
+
+class ByClass(Check):
+    """The reward of a verifier class.
+
+    Args:
+        kind: Its name in the registry.
+        verifier: The instance.
+    """
+
+    graded = True
+    bounded = False
+    extra = "info/{verifier}"
+
+    def __init__(self, kind: str, verifier: Verifier) -> None:
+        super().__init__()
+        # NOTE: one class stands for every kind, so what other checks say of their class this one says of itself
+        self.type = kind  # type: ignore[misc]
+        self.verifier = verifier
+        self.may_read = () if self.has_expr else (_PROMPT, _TARGET, *_GOLDS)  # type: ignore[misc]
+
+    def outcome(self, row: Row) -> Outcome:
+        try:
+            prompt = prompt_text(row.get(_PROMPT))
+            result = self.verifier.verify(prompt=prompt, completion=row["completion"], target=target_of(row))
+            info = _json(getattr(result, "info", None))
+            reward: Any = result.reward
+            if not is_reward(reward):
+                return Outcome(0.0, NO_REWARD, NO_REWARD, info)
+            reward = float(reward)
+        except Exception as wrong:  # noqa: BLE001  (one broken verifier never ends a run)
+            return Outcome(0.0, said_by(wrong), said_by(wrong))
+        return Outcome(reward, (_BELOW if info == "{}" else info) if reward < 1 else "", None, info)
+
+    @property
+    def made_by(self) -> type:
+        return type(self.verifier)
+
+    @property
+    def has_expr(self) -> bool:
+        return callable(getattr(self.verifier, "verify_expr", None))
+
+    def expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("reward" if self.has_expr else "score")
+
+    def reason_expr(self) -> pl.Expr:
+        if not self.has_expr:
+            return self._lane().col.struct.field("reason")
+        info = self.extra_expr()
+        return pl.when(info == "{}").then(pl.lit(_BELOW)).otherwise(info)
+
+    def error_expr(self) -> pl.Expr | None:
+        return None if self.has_expr else self._lane().col.struct.field("error")
+
+    def extra_expr(self) -> pl.Expr:
+        column = self._lane().col
+        return column.struct.field("info").struct.json_encode() if self.has_expr else column.struct.field("extra")
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def explain(self) -> str:
+        return (
+            "columns: the class has a twin" if self.has_expr else "Python, row by row: the class has no verify_expr()"
+        )
+
+    def _lane(self) -> Lane:
+        if not self.has_expr:
+            return self._row_lane()
+        return Lane(f"class:{self.type}:{id(self.verifier)}", self._twin)
+
+    def _twin(self, schema: pl.Schema) -> pl.Expr:
+        prompt: pl.Expr = pl.lit("")
+        if _PROMPT in schema:
+            values = pl.col(_PROMPT)
+            prompt = values if schema[_PROMPT] == pl.String else rowwise(values, prompt_text, pl.String)
+        twin: pl.Expr = self.verifier.verify_expr(prompt=prompt.fill_null(""), completion=text())  # type: ignore[attr-defined]
+        return twin
+
+
+def _json(info: Any) -> str:
+    """Diagnostics as compact JSON text."""
+    if info is None:
+        return "{}"
+    if not isinstance(info, Mapping):
+        raise TypeError(f"info is {type(info).__name__}, not a dict")
+    keyed = {str(key): value for key, value in info.items()}
+    return mended(json.dumps(keyed, separators=(",", ":"), ensure_ascii=False, default=str))

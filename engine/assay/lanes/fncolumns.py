@@ -1,0 +1,79 @@
+"""The built-in verifier functions that compare text, as expressions: the completion against a column of golds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.errors import SHOWN, quoted
+from assay.lanes.base import rowwise
+from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, lower_expr, strip_expr
+
+__all__ = ["contains_expr", "exact_match_expr", "quoted_expr"]
+
+_FOLDS = "ignore_case"
+_GROWS = 3
+"""No text grows by more when it is lowered, in code points."""
+_NOT_PLAIN = r"[^ !#-~]"
+"""What is not shown as it is between double quotes."""
+
+
+def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
+    """``fns.exact_match`` as an elementwise expression."""
+    output, expected = strip_expr(output), strip_expr(expected)
+    return (
+        pl.map_batches([output, expected], _equal_folded, pl.Boolean, is_elementwise=True)
+        if params.get(_FOLDS)
+        else output == expected
+    )
+
+
+def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
+    """``fns.contains`` as an elementwise expression."""
+    found = output.str.contains(expected, literal=True)
+    if params.get(_FOLDS):
+        found = pl.map_batches([output, expected], _contains_folded, pl.Boolean, is_elementwise=True)
+    return found & (expected != "")
+
+
+def _equal_folded(columns: Sequence[pl.Series]) -> pl.Series:
+    same = columns[0] == columns[1]
+    sizes = [series.str.len_chars().cast(pl.Int64) for series in columns]
+    near = (sizes[0] <= _GROWS * sizes[1]) & (sizes[1] <= _GROWS * sizes[0])
+    return _settled(columns, same, near & ~same, lambda output, gold: output == gold)
+
+
+def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
+    # as written is as lowered between ASCII; beyond it a final sigma may change
+    there = columns[0].str.contains(columns[1], literal=True) & _is_ascii(columns[1])
+    return _settled(columns, there, ~there, lambda output, gold: output.str.contains(gold, literal=True))
+
+
+_Compare = Callable[[pl.Expr, pl.Expr], pl.Expr]
+
+
+def _settled(columns: Sequence[pl.Series], known: pl.Series, open_: pl.Series, compare: _Compare) -> pl.Series:
+    """What is known, and for the open rows what both sides in lower case say.
+
+    An ASCII gold meets only ASCII letters, so for it lowering bytes will do, where the output has none of the few code points
+    that are ASCII in lower case. NOTE: rows are filtered, not masked, for the engine works on what stands behind a null too.
+    """
+    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(open_)
+    simple = _is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
+    for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
+        found = rows.select(compare(lowered(pl.col("output")), lowered(pl.col("gold")))).to_series()
+        known = known.scatter(rows["at"], found)
+    return known
+
+
+def _is_ascii(values: pl.Series) -> pl.Series:
+    return values.str.len_bytes() == values.str.len_chars()
+
+
+def quoted_expr(values: pl.Expr) -> pl.Expr:
+    """``quoted`` as an elementwise expression over a String column."""
+    head = values.str.head(SHOWN + 1)  # nothing after it is shown
+    plain = head.str.contains(_NOT_PLAIN).not_()
+    other = rowwise(pl.when(plain.not_()).then(head), quoted, pl.String, distinct=True)
+    cut = pl.when(head.str.len_bytes() > SHOWN).then(head.str.head(SHOWN - 1) + pl.lit("…")).otherwise(head)
+    return pl.coalesce(other, pl.lit('"') + cut + pl.lit('"'))

@@ -1,0 +1,69 @@
+"""From the fields of a spec to a verifier class: its config validated, its problems at their places."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from assay.checks.byclass import ByClass
+from assay.errors import said_by
+from assay.lanes.onrow import IN_PROCESS
+from assay.specfile import Path_, named
+from assay.verifiers import get_verifier
+
+__all__ = ["by_class"]
+
+
+class Reader(Protocol):
+    """What is needed of a ``SpecReader``."""
+
+    problems: list[str]
+
+    def problem(self, path: Path_, said: str) -> None: ...
+    def unknown(self, path: Path_, allowed: tuple[str, ...]) -> None: ...
+    def value(self, fields: Mapping[str, Any], path: Path_, name: str, kind: type, default: Any) -> Any: ...
+
+
+def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The fields of the one ``CheckSpec`` that a verifier class makes; none when there are problems.
+
+    Args:
+        reader: Takes note of the problems.
+        kind: Name of the class.
+        fields: The spec's fields.
+    """
+    given = reader.value(fields, (), "params", dict, {})
+    if kind == IN_PROCESS:
+        said = f"a verifier of kind {IN_PROCESS} rides on the rows: score them without a spec, or with --verifier-name"
+        reader.problem(("kind",), said)
+    if reader.problems:  # a plug-in is loaded only for a spec that can be used
+        return []
+    try:
+        cls: Any = get_verifier(kind)
+    except ValueError as wrong:
+        reader.problem(("kind",), str(wrong))
+        return []
+    try:
+        config = cls.Config.model_validate(given)
+    except ValidationError as wrong:
+        for error in wrong.errors():
+            _config_problem(reader, cls.Config, error)
+        return []
+    try:
+        check = ByClass(kind, cls(**dict(config)))
+    except Exception as wrong:  # noqa: BLE001  (a user's own class may raise anything)
+        reader.problem(("params",), f"{cls.__qualname__} cannot be made: {said_by(wrong)}")
+        return []
+    plain = {"weight": 1.0, "required": False, "negate": False}
+    return [{"id": kind, "type": kind, "params": config.model_dump(mode="json"), "check": check, **plain}]
+
+
+def _config_problem(reader: Reader, config: Any, error: Any) -> None:
+    """One of pydantic's errors, at its place in the spec."""
+    path = ("params", *error["loc"])
+    if error["type"] == "extra_forbidden":
+        reader.unknown(path, tuple(config.model_fields) if len(error["loc"]) == 1 else ())
+    elif error["type"] == "missing":
+        reader.problem(path, "is missing")
+    else:
+        reader.problem(path, f"{named(error['input'])}: {error['msg'][0].lower()}{error['msg'][1:]}")
