@@ -139,6 +139,26 @@ def test_an_expression_that_cannot_run_is_refused_before_a_row_is_read(expressio
         assay.score([{"completion": "a"}], {"checks": [{"type": "odd", "most": 1}]}, checks=[Odd])
 
 
+def _row_only(letter):
+    class Has(Check):
+        """The output has a letter."""
+
+        type = f"has_{letter}"
+
+        def row(self, row):
+            return float(letter in row["completion"])
+
+    return Has
+
+
+def test_classes_made_by_one_factory_keep_their_own_verdicts():
+    made = [_row_only("a"), _row_only("b")]
+    spec = assay.load_verifier({"checks": [{"type": one.type} for one in made]}, checks=made)
+    found = assay.score([{"completion": "a"}, {"completion": "b"}], spec)
+    assert found["check/verifier/has_a"].to_list() == [1.0, 0.0]
+    assert found["check/verifier/has_b"].to_list() == [0.0, 1.0]
+
+
 def test_hostile_texts_come_by_their_seed():
     assert list(hostile_texts(50, seed=1)) == list(hostile_texts(50, seed=1))
     assert list(hostile_texts(50, seed=1)) != list(hostile_texts(50, seed=2))

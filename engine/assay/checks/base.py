@@ -193,4 +193,5 @@ class Check:
             columns = [pl.col(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
-        return Lane(f"rows:{type(self).__qualname__}:{self.params.model_dump_json()}", build)
+        # two classes may share a name (a factory makes them), and then not their verdicts
+        return Lane(f"rows:{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}", build)
