@@ -134,6 +134,30 @@ def test_struct_columns(metadata):
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
 
 
+WORD = pl.Categorical()
+SOME = pl.Struct({"anyOf": pl.Array(WORD, 2), "text": pl.Enum(["ß", "x"]), "message": WORD})
+SIDES = pl.Struct({"mustMention": pl.List(SOME), "mustNotMention": pl.Array(SOME, 1)})
+
+
+@pytest.mark.parametrize(
+    "expectations", [SIDES, pl.Array(SOME, 1), pl.Array(pl.Array(WORD, 1), 1), pl.List(WORD), WORD]
+)
+def test_dictionary_encoded_text_and_lists_of_a_fixed_length_are_text_and_lists(expectations):
+    entry = {"anyOf": ["Refund", "İ"], "text": None, "message": "say it"}
+    other = {"anyOf": [None, None], "text": "ß", "message": None}
+    values = {
+        SIDES: {"mustMention": [entry, other], "mustNotMention": [other]},
+        pl.Array(SOME, 1): [entry],
+        pl.Array(pl.Array(WORD, 1), 1): [["a"]],
+        pl.List(WORD): ["a", None],
+        WORD: "a",
+    }
+    metadata = [{"expectations": values[expectations]}, {"expectations": None}, None]
+    rows = [{"t": text, "metadata": one} for text in TEXTS for one in metadata]
+    schema = {"t": pl.String, "metadata": pl.Struct({"expectations": expectations})}
+    assert_columns_grade_as_rows(pl.DataFrame(rows, schema=schema))
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_hostile_phrases_in_hostile_texts(as_text):
     phrases = list(hostile_texts(900, seed=11))

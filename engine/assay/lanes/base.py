@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "rowwise", "text"]
+__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "plain_type", "rowwise", "text"]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
@@ -17,6 +17,17 @@ TEXT = HIDDEN + "text"
 def text() -> pl.Expr:
     """The completion's text: String, null where the completion is null."""
     return pl.col(TEXT)
+
+
+def plain_type(dtype: Any) -> Any:
+    """The type that a column of structure is read as: text is String and lists are List, however a file stores them."""
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return pl.String()
+    if isinstance(dtype, pl.List | pl.Array):
+        return pl.List(plain_type(dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: plain_type(field.dtype) for field in dtype.fields})
+    return dtype
 
 
 @dataclass(frozen=True)

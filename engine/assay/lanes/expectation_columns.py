@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, text
+from assay.lanes.base import Lane, plain_type, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -34,7 +34,9 @@ _ENTRY_NAMES = ("where", "forbid", "phrases", "message")
 
 def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     # a metadata column that is not there is refused before this, unless the rows are there to be explained only
-    metadata = pl.col(METADATA) if METADATA in schema else pl.lit(None, dtype=pl.String)
+    metadata = pl.lit(None, dtype=pl.String)
+    if METADATA in schema:
+        metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
     graded = pl.map_batches([LOWER.col, metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 
