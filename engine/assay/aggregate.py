@@ -175,7 +175,8 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     for verifier in verifiers:
         for spec in verifier.checks:
             if spec.check is not None:
-                said.append(pl.lit(_label(verifiers, verifier, spec)) + pl.col(name(verifier, spec)))
+                words = pl.col(name(verifier, spec))
+                said.append(pl.lit(_label(verifiers, verifier, spec)) + pl.when(words != "").then(words))
             elif not errors:
                 said.append(pl.lit(_label(verifiers, verifier, spec) + spec.note))
     return pl.concat_str(said, separator="\n", ignore_nulls=True)

@@ -1,9 +1,9 @@
 """A check: a function from a frame of rollouts to one column of scores, written twice in one class."""
 
 import builtins
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import polars as pl
@@ -43,8 +43,8 @@ def said_by(exception: BaseException) -> str:
 
 
 def is_score(value: object) -> bool:
-    """Whether a value is a finite number in [0, 1] (booleans count)."""
-    return isinstance(value, int | float) and math.isfinite(value) and 0 <= value <= 1
+    """Whether a value is a number in [0, 1]; booleans count, and so does a number of another library."""
+    return isinstance(value, Real) and 0.0 <= float(value) <= 1.0
 
 
 class Params(BaseModel):
@@ -115,7 +115,7 @@ class Check:
     # ── the two faces ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def row(self, row: Row) -> float:
-        """The definition: the score of one row, in [0, 1]. An exception scores 0.0 and fills ``error``."""
+        """The definition: the score of one row, in [0, 1]. An exception, here or in ``reason``, scores 0.0 and fills ``error``."""
         del row
         raise TypeError(f"{type(self).__name__} has no row(): every check needs its row-wise definition")
 
@@ -168,14 +168,15 @@ class Check:
         return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
 
     def outcome(self, row: Row) -> Outcome:
-        """Score, reason and error of one row: ``row()`` with the rules about exceptions and impossible scores."""
+        """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""
         try:
-            score = self.row(row)
-            if not is_score(score):
+            given = self.row(row)
+            if not is_score(given):
                 return Outcome(0.0, NO_SCORE, NO_SCORE)
+            score, error = float(given), self.error(row)
+            return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
         except Exception as wrong:  # noqa: BLE001  (one broken check never ends a run)
             return Outcome(0.0, said_by(wrong), said_by(wrong))
-        return Outcome(float(score), encodable(self.reason(row)) if score < 1 else "", self.error(row))
 
     @property
     def has_expr(self) -> bool:
