@@ -9,6 +9,7 @@ import polars as pl
 
 from assay.checks import CHECKS
 from assay.checks.base import NO_SCORE, Check, Outcome
+from assay.errors import encodable
 from assay.lanes.base import HIDDEN
 from assay.spec import CheckSpec, VerifierSpec
 
@@ -84,7 +85,7 @@ def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
 
 
 def _turned(spec: CheckSpec) -> str:
-    return f"must not hold: {spec.check.claim()}" if spec.check else ""
+    return encodable(f"must not hold: {spec.check.claim()}") if spec.check else ""
 
 
 def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
@@ -107,7 +108,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     if spec.negate:
         reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
     elif check.one_complaint:
-        reason = pl.lit(one_line(check.complaint()))
+        reason = pl.lit(one_line(encodable(check.complaint())))
     else:
         reason = _one_line_expr(check.reason_expr())
     if check.graded or type(check) not in CHECKS:

@@ -25,6 +25,7 @@ __all__ = [
     "UsageError",
     "closest",
     "did_you_mean",
+    "encodable",
     "printable",
 ]
 
@@ -102,6 +103,11 @@ def printable(value: str, *, lines: bool = False) -> str:
         code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
         for code in value
     )
+
+
+def encodable(said: str) -> str:
+    """Words that UTF-8 can hold: a lone surrogate becomes its escape."""
+    return said.encode("utf-8", "backslashreplace").decode()
 
 
 def closest(word: str, choices: Iterable[str]) -> str:

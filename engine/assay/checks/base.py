@@ -10,10 +10,10 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from assay.errors import printable
+from assay.errors import encodable, printable
 from assay.lanes.base import Lane, rowwise, text
 
-__all__ = ["NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "encodable", "is_score", "quoted", "said_by"]
+__all__ = ["NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_score", "quoted", "said_by"]
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` sees it: ``completion`` is its text (str), other columns are as loaded."""
@@ -29,11 +29,6 @@ def quoted(value: str) -> str:
     short = value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"
     escaped = printable(short)
     return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
-
-
-def encodable(said: str) -> str:
-    """Words that UTF-8 can hold: a lone surrogate becomes its escape."""
-    return said.encode("utf-8", "backslashreplace").decode()
 
 
 def said_by(exception: BaseException) -> str:
@@ -140,7 +135,7 @@ class Check:
 
     def reason_expr(self) -> pl.Expr:
         """The same as an expression; only read where the score is below 1."""
-        return pl.lit(self.complaint()) if self.has_expr else self._row_lane().col.struct.field("reason")
+        return pl.lit(encodable(self.complaint())) if self.has_expr else self._row_lane().col.struct.field("reason")
 
     @property
     def one_complaint(self) -> bool:

@@ -2,7 +2,8 @@
 
 import polars as pl
 
-from assay.checks.base import Check, Outcome, Row, encodable
+from assay.checks.base import Check, Outcome, Row
+from assay.errors import encodable
 
 __all__ = ["Broken"]
 

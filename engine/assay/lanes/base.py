@@ -37,7 +37,7 @@ class Lane:
     Two lanes of one name are the same lane.
 
     Attributes:
-        name: Unique name; the column is ``HIDDEN + name``.
+        name: Unique name; it names the column.
         build: Makes the expression, given the dtypes of the input columns.
         after: Lanes whose columns the expression reads.
     """
@@ -48,8 +48,8 @@ class Lane:
 
     @property
     def column(self) -> str:
-        """Name of the hidden column."""
-        return HIDDEN + self.name
+        """Name of the hidden column, escaped: a pattern may hold a lone surrogate, which no column name can."""
+        return HIDDEN + self.name.encode("unicode_escape").decode()
 
     @property
     def col(self) -> pl.Expr:

@@ -22,7 +22,7 @@ from assay.lanes.expectations import (
     Entry,
     read_expectations,
 )
-from assay.lanes.words import LOWER, lower_expr
+from assay.lanes.words import LOWER, contains_expr, lower_expr
 
 __all__ = ["EXPECTATIONS"]
 
@@ -84,7 +84,10 @@ def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.
         pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
         lower_expr(pl.col("phrase")).alias("phrase"),
     )
-    hit = flat.select(pl.col("text").str.contains(pl.col("phrase"), literal=True).fill_null(value=False)).to_series()
+    found = pl.col("text").str.contains(pl.col("phrase"), literal=True)
+    if flat.height == 1:  # the engine takes a single phrase for a literal, which has a limit
+        found = contains_expr(pl.col("text"), flat["phrase"].item())
+    hit = flat.select(found.fill_null(value=False)).to_series()
     hits = _segment_sums(hit, sizes) > 0
     problem = pl.col("where") + NO_PHRASE
     default = pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", ")

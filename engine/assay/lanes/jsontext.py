@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
 
 __all__ = [
@@ -120,7 +121,7 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
     if not isinstance(found, dict):
         return NO_OBJECT
     missing = [key for key in keys if key not in found]
-    return f"missing keys: {', '.join(missing)}" if missing else ""
+    return encodable(f"missing keys: {', '.join(missing)}") if missing else ""
 
 
 CANDIDATE = Lane("json-candidate", lambda _: pl.when(text().str.contains(_ANY)).then(text()))
