@@ -41,7 +41,8 @@ _SPACE = r"[ \t\n\r]*"
 _SHAPES = r'\{.*\}|\[.*\]|".*"|-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity'
 _ANY = rf"(?s)\A{_SPACE}(?:{_SHAPES}){_SPACE}\z"
 _OBJECT = rf"(?s)\A{_SPACE}\{{.*\}}{_SPACE}\z"
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# possessive, and to the end of the text where a string is not closed: no character is looked at twice
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NOT_JSON = object()
@@ -60,22 +61,23 @@ def _whole(digits: str) -> int:
 _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_constant=lambda _: 0.0)
 
 
-def _depth(value: str) -> int:
-    """Deepest nesting of brackets outside strings; only ever asked about text with more brackets than the limit."""
-    depth = deepest = 0
+def _too_deep(value: str) -> bool:
+    """Whether brackets outside strings nest past the limit; only ever asked about text with more brackets than that."""
+    depth = 0
     for match in _STRING_OR_BRACKET.finditer(value):
         bracket = match.group()
         if bracket in "[{":
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > MAX_DEPTH:
+                return True
         elif bracket in "]}":
             depth -= 1
-    return deepest
+    return False
 
 
 def parse(value: str) -> Any:
     """The JSON value, its numbers reduced to 0 (no verdict reads them), or ``NOT_JSON``."""
-    if value.count("[") + value.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if value.count("[") + value.count("{") > MAX_DEPTH and _too_deep(value):
         return NOT_JSON
     try:
         return _decoder.decode(value)
