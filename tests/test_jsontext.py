@@ -8,11 +8,12 @@ import time
 import polars as pl
 import pytest
 
+from assay.lanes import jsontext
 from assay.lanes.base import TEXT, layers
 from assay.lanes.jsontext import JSON_VALID, MAX_DEPTH, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
 from assay.testing import hostile_texts
 
-KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"])
+KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"], list("abcde"))
 
 ACCEPTED = (
     *(
@@ -238,3 +239,14 @@ def test_a_looping_model_costs_linear_time(piece):
         assert not is_json(text)
         taken.append(time.perf_counter() - started)
     assert taken[1] < 40 * taken[0] + 0.05  # quadratic time would be a hundredfold
+
+
+def test_many_keys_cost_one_reading_of_the_text(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jsontext, "missing_keys", lambda value, keys: asked.append(value) or "")
+    for keys, rows in ((list("abcd"), 0), (list("abcde"), 3)):
+        asked.clear()
+        objects = pl.DataFrame({"object": [json.dumps(dict.fromkeys(keys, 1))] * 3 + [None]})
+        found = objects.select(missing_keys_expr(keys, pl.col("object"))).to_series().to_list()
+        assert found == [None, None, None, "the output is not a JSON object"]
+        assert len(asked) == rows

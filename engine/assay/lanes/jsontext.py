@@ -45,6 +45,8 @@ _OBJECT = rf"(?s)\A{_SPACE}\{{.*\}}{_SPACE}\z"
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FEW_KEYS = 4
+"""The engine reads the text once for each key; past so many, reading it once in Python is faster."""
 NOT_JSON = object()
 """What ``parse`` returns for text that is not JSON."""
 
@@ -146,8 +148,8 @@ JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE,))
 def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl.Expr:
     """``missing_keys`` as an expression: String, null where nothing is missing.
 
-    A key that is a plain word is looked for by the engine; where all are found with a value other than null the row is
-    done. Rows that could be an object and are not done go to Python.
+    A few keys that are plain words are looked for by the engine; where all are found with a value other than null the row
+    is done. Rows that could be an object and are not done go to Python.
 
     Args:
         keys: The keys to look for.
@@ -156,7 +158,7 @@ def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl
     keys = tuple(keys)
     objects = OBJECT_TEXT.col if objects is None else objects
     asked = objects
-    if keys and all(_PLAIN_KEY.fullmatch(key) for key in keys):
+    if 0 < len(keys) <= _FEW_KEYS and all(_PLAIN_KEY.fullmatch(key) for key in keys):
         has_all = pl.all_horizontal(objects.str.json_path_match(f"$.{key}").is_not_null() for key in keys)
         asked = pl.when(has_all.not_()).then(objects)
     found = rowwise(asked, lambda value: missing_keys(value, keys) or None, pl.String)
