@@ -31,6 +31,10 @@ AS_TEXT = (
         '{"expectations":"x"}',
         '{"expectations":{"mustMention":3}}',
         '{"expectations":{"mustNotMention":{}}}',
+        '{"expectation":[{"text":"x"}]}',
+        '{"expectation":1,"expectations":null,"x":1}',
+        '{"expectations":{"mustMentions":[],"must_not_mention":[{"text":"x"}],"\\ud800":1}}',
+        '"{}"',
     ),
     '{"expectations":[{"anyOf":["Refund","x"]},{"text":"ß"},{}]}',
     '{"expectations":{"must_mention":[{"any_of":["a"]}],"mustMention":null}}',
@@ -86,6 +90,14 @@ AS_STRUCT = (
     [{"expectations": [{"anyOf": "x"}, {"anyOf": None, "text": "x"}]}],
     [{"expectations": ["a", "b"]}, None],
     [{"expectations": 5}, None],
+    [{"expectations": None, "expectation": [{"text": "x"}], "expectation_s": None}, {"expectations": [{"text": "x"}]}],
+    [
+        {
+            "expectations": {"mustMentions": [{"text": "x"}], "mustMention": [{"text": "x"}], "why": None},
+            "Expectations": 1,
+        }
+    ],
+    [{"expectations": 5, "expectation": 6}, {"expectations": None, "expectation": 6}],
     [{"x": 5}, None],
     [{"expectations": {}}],
     [{"expectations": {"mustMention": [{"text": 5, "message": 7}]}}],
@@ -198,7 +210,34 @@ def test_one_row_with_many_entries_does_not_slow_the_others_down():
     ],
 )
 def test_what_a_grade_says(metadata, score, reason, error):
-    assert vars(grade(metadata, "Here is your refund.")) == {"score": score, "reason": reason, "error": error}
+    found = grade(metadata, "Here is your refund.")
+    assert (found.score, found.reason, found.error) == (score, reason, error)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "remark"),
+    [
+        ({"expectations": [{"text": "x"}], "expectation": []}, None),
+        (None, "have no expectations and score 1.0"),
+        ('{"expectations": {}, "expectation": 1}', "have no expectations and score 1.0"),
+        (
+            {"expectation": []},
+            "have no expectations and score 1.0; have an unknown key: `metadata.expectation`. Did you mean `expectations`?",
+        ),
+        (
+            '{"expectations": {"x": [{"text": "x"}], "must_mention": null}}',
+            "have no expectations and score 1.0; have an unknown key: `metadata.expectations.x`.",
+        ),
+        (
+            {"expectations": {"mustMention": [{"text": "x"}], "mustMentions": [{"text": "y"}]}},
+            "have an unknown key: `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
+        ),
+        ({"expectations": 5}, None),
+        ("nope", None),
+    ],
+)
+def test_what_the_author_of_a_task_should_know(metadata, remark):
+    assert grade(metadata, "x").remark == remark
 
 
 def test_missing_one_of_four_scores_three_quarters():

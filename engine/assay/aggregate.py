@@ -27,6 +27,7 @@ __all__ = [
     "passes",
     "passes_expr",
     "reason_column",
+    "remark_column",
     "score_column",
     "settle",
 ]
@@ -62,6 +63,11 @@ def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     return hidden(f"error/{verifier.id}/{check.id}")
 
 
+def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Hidden column of what the summary tells of a row; there only for checks that remark."""
+    return hidden(f"remark/{verifier.id}/{check.id}")
+
+
 # ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -92,7 +98,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     """``settle`` as expressions.
 
     Returns:
-        Two layers of named columns: score and error, then reason, which reads them.
+        Two layers of named columns: score, error and remark, then reason, which reads them.
     """
     scored = pl.col(UNSCORED).is_null()
     raw = check.expr().cast(pl.Float64)
@@ -105,6 +111,8 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     if spec.negate:
         raw = pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
     first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
+    if (remark := check.remark_expr()) is not None:
+        first.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
     if spec.negate:
         reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
     elif check.one_complaint:

@@ -20,6 +20,7 @@ from assay.aggregate import (
     mean_expr,
     passes_expr,
     reason_column,
+    remark_column,
     score_column,
 )
 from assay.checks import CHECKS
@@ -109,9 +110,10 @@ class Plan:
     def watched(self) -> tuple[str, ...]:
         """Hidden columns that a summary reads."""
         names = [hidden(name) for name in ("reward", "passed", "error")]
-        for verifier, spec, _ in self.checks:
+        for verifier, spec, check in self.checks:
             score = hidden(check_column(verifier, spec))
             names += (score, reason_column(verifier, spec), error_column(verifier, spec))
+            names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, UNSCORED)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -152,6 +152,13 @@ class Check:
         """What could not be scored, raised or not, as a String expression; None when nothing ever is."""
         return None if self.has_expr else self._row_lane().col.struct.field("error")
 
+    def remark_expr(self) -> pl.Expr | None:
+        """What the run's owner should know of a row, though no score suffers: a String expression, null on most rows.
+
+        It completes "12 of 99 rows …"; the summary counts it.
+        """
+        return None
+
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lanes(self) -> tuple[Lane, ...]:
