@@ -76,7 +76,7 @@ class Summary:
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran.
-        told: What the plan already tells: skipped checks, renamed columns.
+        told: What is known before a row is read: skipped checks, renamed columns, columns taken from the tasks.
         broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
         out: Where the rewards are, or None.
@@ -113,7 +113,7 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What the run's owner should know: what the plan tells, then what the checks remark of rows."""
+        """What the run's owner should know: what is known before, then what the checks remark of rows."""
         return [*self.told, *(note for check in self.checks for note in check.notes)]
 
     @property
