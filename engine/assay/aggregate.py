@@ -22,7 +22,7 @@ __all__ = [
     "lines",
     "lines_expr",
     "mean",
-    "mean_expr",
+    "mean_steps",
     "one_line",
     "passes",
     "passes_expr",
@@ -34,6 +34,9 @@ __all__ = [
 
 UNSCORED = HIDDEN + "unscored"
 """Why a row cannot be scored at all; null for a row that can."""
+
+_STEP = 64
+"""Terms added in one expression: the engine's time to plan one grows with the square of its depth."""
 
 _BREAKS = re.compile(r"[\r\n]+")
 
@@ -136,11 +139,17 @@ def mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return reduce(add, (w * v for w, v in zip(weights, values, strict=True))) / reduce(add, weights)
 
 
-def mean_expr(columns: Sequence[str], weights: Sequence[float]) -> pl.Expr:
-    """``mean`` as an expression over Float64 columns."""
-    total = reduce(add, (pl.lit(w) * pl.col(name) for w, name in zip(weights, columns, strict=True)))
+def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
+    """``mean`` over Float64 columns as a sequence of named columns, each of which reads the one before; the last is the mean."""
+    terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
+    steps = []
+    while len(terms) > _STEP:
+        so_far = f"{name}/{len(terms)}"
+        steps.append(reduce(add, terms[:_STEP]).alias(so_far))
+        terms = [pl.col(so_far), *terms[_STEP:]]
+    total = reduce(add, terms)
     # NOTE: dividing by a literal multiplies by its reciprocal, with another last bit; a column is truly divided by.
-    return total / (total * 0.0 + reduce(add, weights))
+    return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
 
 def passes(verifier: VerifierSpec, score: float, checks: Sequence[float]) -> bool:
