@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.aggregate import mean, mean_expr, one_line
+from assay.aggregate import mean, mean_steps, one_line
 
 
 def score(completion, *checks, **verifier):
@@ -26,14 +26,16 @@ def test_the_weighted_mean_is_the_left_fold_bit_for_bit(height, engine):
     for _ in range(60):
         weights = [
             rng.choice((rng.random(), 10 ** rng.uniform(-300, 300), 0.1, 0.7, 1.1, 3, 0))
-            for _ in range(rng.randrange(1, 9))
+            for _ in range(rng.choice((*range(1, 9), 64, 65, 200)))
         ]
         if not sum(weights):
             continue
         rows = [[rng.choice((0.0, 1.0, 1.0, rng.random(), 1 / 3)) for _ in weights] for _ in range(height)]
         names = [f"c{at}" for at in range(len(weights))]
         frame = pl.LazyFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
-        found = frame.select(mean_expr(names, weights)).collect(engine=engine).to_series().to_list()
+        for step in mean_steps(names, weights, "mean"):
+            frame = frame.with_columns(step)
+        found = frame.select("mean").collect(engine=engine).to_series().to_list()
         assert found == [mean(row, weights) for row in rows]
         assert found == [
             reduce(add, (w * s for w, s in zip(weights, row, strict=True))) / reduce(add, weights) for row in rows
@@ -49,6 +51,18 @@ def test_all_perfect_is_exactly_one_for_any_weights():
     out = assay.score([{"completion": "yes"}] * 3, {"checks": checks})
     assert out["reward"].to_list() == [1.0] * 3
     assert score("yes", *checks)["reward"] == 1.0
+
+
+def test_the_plan_of_many_checks_is_never_deep():
+    checks = [{"type": "contains", "value": f"w{at}", "id": f"c{at}"} for at in range(1500)]
+    plan = assay.compile([{"id": f"v{n}", "checks": checks[n:]} for n in (0, 1400)])
+    summed = [expr for layer in plan._layers for expr in layer if "score/v" in expr.meta.output_name()]
+    assert len(summed) == 24 + 2
+    assert max(str(expr).count(" + ") for expr in summed) < 200
+    text = "w3 w33 w1400"
+    out = plan.score(pl.DataFrame({"completion": [text]}))
+    assert out["score/v0"].item() == sum(f"w{at}" in text for at in range(1500)) / 1500
+    assert out["score/v1400"].item() == 1 / 100
 
 
 def test_weights_zero_and_unequal():

@@ -166,3 +166,53 @@ def test_an_exception_inside_re_is_an_error_not_a_crash():
     verifier = load_verifier({"checks": [{"type": "regex", "pattern": pattern}]})
     rows = [{"completion": text[:11]} for text in hostile_texts(300, seed=5)]
     assert_plan_conforms([verifier], rows)
+
+
+SURROGATE = "\ud800"
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "regex", "pattern": SURROGATE},
+        {"type": "regex", "pattern": f"(?=a){SURROGATE}|a"},
+        {"type": "contains", "value": SURROGATE, "caseSensitive": True},
+        {"type": "not_contains", "value": SURROGATE},
+        {"type": "equals", "value": SURROGATE},
+        {"type": "json_keys", "requiredKeys": [SURROGATE, "a"]},
+    ],
+    ids=lambda check: check["type"],
+)
+def test_a_lone_surrogate_in_a_spec_is_in_no_text(check, negate):
+    rows = [{"completion": text} for text in ("\ufffd" * 3, "\\ud800", "a", "", "{}", '{"\\ud800": 1, "a": 1}', None)]
+    assert_plan_conforms([load_verifier({"checks": [check | {"negate": negate}]})], rows)
+
+
+def test_patterns_that_read_alike_when_escaped_are_two_patterns():
+    checks = [{"type": "regex", "pattern": f"(?=a|){one}"} for one in (SURROGATE, "\\\\ud800")]
+    assert_plan_conforms([load_verifier({"checks": checks})], [{"completion": one} for one in ("\\ud800", "x")])
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "contains"},
+        {"type": "contains", "caseSensitive": True},
+        {"type": "not_contains"},
+        {"type": "equals"},
+        {"type": "regex"},
+        {"type": "json_keys"},
+        {"type": "task_expectations"},
+    ],
+    ids=lambda check: check["type"],
+)
+def test_a_huge_value_is_a_value(check):
+    long = "Aé" * 200_000
+    name = {"regex": "pattern", "json_keys": "requiredKeys"}.get(check["type"], "value")
+    given = {} if check["type"] == "task_expectations" else {name: [long] if name == "requiredKeys" else long}
+    verifier = load_verifier({"checks": [check | given]})
+    metadata = json.dumps({"expectations": [{"text": long}]})
+    texts = (long, long.lower(), long[1:], "x", None, json.dumps({long: 1}, ensure_ascii=False))
+    rows = [{"completion": text, "metadata": metadata} for text in texts]
+    assert_plan_conforms([verifier], rows)

@@ -31,6 +31,10 @@ AS_TEXT = (
         '{"expectations":"x"}',
         '{"expectations":{"mustMention":3}}',
         '{"expectations":{"mustNotMention":{}}}',
+        '{"expectation":[{"text":"x"}]}',
+        '{"expectation":1,"expectations":null,"x":1}',
+        '{"expectations":{"mustMentions":[],"must_not_mention":[{"text":"x"}],"\\ud800":1}}',
+        '"{}"',
     ),
     '{"expectations":[{"anyOf":["Refund","x"]},{"text":"ß"},{}]}',
     '{"expectations":{"must_mention":[{"any_of":["a"]}],"mustMention":null}}',
@@ -86,6 +90,14 @@ AS_STRUCT = (
     [{"expectations": [{"anyOf": "x"}, {"anyOf": None, "text": "x"}]}],
     [{"expectations": ["a", "b"]}, None],
     [{"expectations": 5}, None],
+    [{"expectations": None, "expectation": [{"text": "x"}], "expectation_s": None}, {"expectations": [{"text": "x"}]}],
+    [
+        {
+            "expectations": {"mustMentions": [{"text": "x"}], "mustMention": [{"text": "x"}], "why": None},
+            "Expectations": 1,
+        }
+    ],
+    [{"expectations": 5, "expectation": 6}, {"expectations": None, "expectation": 6}],
     [{"x": 5}, None],
     [{"expectations": {}}],
     [{"expectations": {"mustMention": [{"text": 5, "message": 7}]}}],
@@ -134,6 +146,30 @@ def test_struct_columns(metadata):
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
 
 
+WORD = pl.Categorical()
+SOME = pl.Struct({"anyOf": pl.Array(WORD, 2), "text": pl.Enum(["ß", "x"]), "message": WORD})
+SIDES = pl.Struct({"mustMention": pl.List(SOME), "mustNotMention": pl.Array(SOME, 1)})
+
+
+@pytest.mark.parametrize(
+    "expectations", [SIDES, pl.Array(SOME, 1), pl.Array(pl.Array(WORD, 1), 1), pl.List(WORD), WORD]
+)
+def test_dictionary_encoded_text_and_lists_of_a_fixed_length_are_text_and_lists(expectations):
+    entry = {"anyOf": ["Refund", "İ"], "text": None, "message": "say it"}
+    other = {"anyOf": [None, None], "text": "ß", "message": None}
+    values = {
+        SIDES: {"mustMention": [entry, other], "mustNotMention": [other]},
+        pl.Array(SOME, 1): [entry],
+        pl.Array(pl.Array(WORD, 1), 1): [["a"]],
+        pl.List(WORD): ["a", None],
+        WORD: "a",
+    }
+    metadata = [{"expectations": values[expectations]}, {"expectations": None}, None]
+    rows = [{"t": text, "metadata": one} for text in TEXTS for one in metadata]
+    schema = {"t": pl.String, "metadata": pl.Struct({"expectations": expectations})}
+    assert_columns_grade_as_rows(pl.DataFrame(rows, schema=schema))
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_hostile_phrases_in_hostile_texts(as_text):
     phrases = list(hostile_texts(900, seed=11))
@@ -174,7 +210,34 @@ def test_one_row_with_many_entries_does_not_slow_the_others_down():
     ],
 )
 def test_what_a_grade_says(metadata, score, reason, error):
-    assert vars(grade(metadata, "Here is your refund.")) == {"score": score, "reason": reason, "error": error}
+    found = grade(metadata, "Here is your refund.")
+    assert (found.score, found.reason, found.error) == (score, reason, error)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "remark"),
+    [
+        ({"expectations": [{"text": "x"}], "expectation": []}, None),
+        (None, "have no expectations and score 1.0"),
+        ('{"expectations": {}, "expectation": 1}', "have no expectations and score 1.0"),
+        (
+            {"expectation": []},
+            "have no expectations and score 1.0; have an unknown key: `metadata.expectation`. Did you mean `expectations`?",
+        ),
+        (
+            '{"expectations": {"x": [{"text": "x"}], "must_mention": null}}',
+            "have no expectations and score 1.0; have an unknown key: `metadata.expectations.x`.",
+        ),
+        (
+            {"expectations": {"mustMention": [{"text": "x"}], "mustMentions": [{"text": "y"}]}},
+            "have an unknown key: `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
+        ),
+        ({"expectations": 5}, None),
+        ("nope", None),
+    ],
+)
+def test_what_the_author_of_a_task_should_know(metadata, remark):
+    assert grade(metadata, "x").remark == remark
 
 
 def test_missing_one_of_four_scores_three_quarters():

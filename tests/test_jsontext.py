@@ -3,15 +3,17 @@
 import json
 import random
 import sys
+import time
 
 import polars as pl
 import pytest
 
+from assay.lanes import jsontext
 from assay.lanes.base import TEXT, layers
-from assay.lanes.jsontext import JSON_VALID, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
+from assay.lanes.jsontext import JSON_VALID, MAX_DEPTH, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
 from assay.testing import hostile_texts
 
-KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"])
+KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"], list("abcde"))
 
 ACCEPTED = (
     *(
@@ -225,3 +227,26 @@ def test_the_digit_limit_of_this_process_does_not_matter():
 )
 def test_missing_keys_says_what_is_missing(text, keys, said):
     assert missing_keys(text, keys) == said
+
+
+@pytest.mark.parametrize("piece", ['\\"', '"', "\\", "[", '["', "[\\", '{"a":', '[]"\\', '{"\\"', '[\\"'])
+def test_a_looping_model_costs_linear_time(piece):
+    brackets = "[" + "[]," * MAX_DEPTH  # so many that their depth is asked about
+    texts = [brackets + '"' + piece * (size // len(piece)) for size in (10_000, 100_000)]
+    taken = []
+    for text in texts:
+        started = time.perf_counter()
+        assert not is_json(text)
+        taken.append(time.perf_counter() - started)
+    assert taken[1] < 40 * taken[0] + 0.05  # quadratic time would be a hundredfold
+
+
+def test_many_keys_cost_one_reading_of_the_text(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jsontext, "missing_keys", lambda value, keys: asked.append(value) or "")
+    for keys, rows in ((list("abcd"), 0), (list("abcde"), 3)):
+        asked.clear()
+        objects = pl.DataFrame({"object": [json.dumps(dict.fromkeys(keys, 1))] * 3 + [None]})
+        found = objects.select(missing_keys_expr(keys, pl.col("object"))).to_series().to_list()
+        assert found == [None, None, None, "the output is not a JSON object"]
+        assert len(asked) == rows

@@ -79,6 +79,14 @@ def test_struct_columns(schemas):
     assert_columns_agree(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
 
 
+@pytest.mark.parametrize("required", [pl.List(pl.Categorical), pl.Array(pl.Enum(["a", "b"]), 2), pl.Array(pl.Int8, 2)])
+def test_dictionary_encoded_text_and_lists_of_a_fixed_length_are_text_and_lists(required):
+    named = [1, 2] if required.inner == pl.Int8 else ["a", "b"]
+    schemas = [{"required": named}, {"required": None}, None]
+    rows = [{"t": text, OUTPUT_SCHEMA: schema} for text in TEXTS for schema in schemas]
+    assert_columns_agree(pl.DataFrame(rows, schema={"t": pl.String, OUTPUT_SCHEMA: pl.Struct({"required": required})}))
+
+
 @pytest.mark.parametrize(
     ("schema", "keys"),
     [

@@ -88,6 +88,22 @@ def test_reasons_of_one_row_are_counted_one_by_one():
     }
 
 
+@pytest.mark.parametrize("as_text", [True, False])
+def test_rows_without_expectations_are_counted_and_a_misspelt_key_is_named(as_text):
+    asked = {"expectations": {"mustMention": [{"text": "refund"}]}}
+    slip = {"expectations": {"mustMentions": [{"text": "refund"}]}}
+    metadata = [asked, None, {"expectations": {}}, slip, slip, asked]
+    rows = [{"completion": "x", "metadata": one} for one in metadata] + [{"completion": None, "metadata": None}]
+    frame = rows if as_text else pl.DataFrame(rows, infer_schema_length=None)
+    found = assay.score_file(frame, {"checks": [{"type": "task_expectations"}, {"type": "max_length", "value": 9}]})
+    silent = "task_expectations: 2 of 6 rows have no expectations and score 1.0"
+    assert found.as_json()["notes"] == [
+        silent,
+        f"{silent}; have an unknown key: `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
+    ]
+    assert assay.score_file([rows[0]], {"checks": [{"type": "task_expectations"}]}).notes == []
+
+
 def test_several_verifiers_prefix_their_checks_and_notes_name_what_the_owner_should_know():
     broken = {"id": "b", "checks": [{"type": "regex", "pattern": "("}, {"type": "vibes"}]}
     with pytest.warns(assay.AssayWarning):

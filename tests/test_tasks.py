@@ -256,6 +256,26 @@ def test_where_the_task_says_nothing_the_rollout_s_own_words_hold():
     assert out["reward"].to_list() == [0.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (None, []),
+        ("{}", ["the task table's `metadata` is used; the rollouts' own holds only where the task says null"]),
+        (
+            pl.Series([{"a": 1}]),
+            ["the task table's `metadata` is used; the rollouts' own is not read, for it has another type"],
+        ),
+    ],
+)
+def test_a_run_says_when_tasks_and_rollouts_both_have_a_column(own, said):
+    rollouts = pl.DataFrame({"task_id": ["a"], "completion": ["y"], "model": ["m"]})
+    if own is not None:
+        rollouts = rollouts.with_columns(metadata=own if isinstance(own, pl.Series) else pl.lit(own))
+    tasks = [{"task_id": "a", "model": "n", "completion": "z", "metadata": '{"expectations": [{"text": "y"}]}'}]
+    found = assay.score_file(rollouts, {"checks": [{"type": "task_expectations"}]}, tasks=tasks)
+    assert (found.notes, found.mean_reward) == (said, 1.0)
+
+
 def test_the_float_that_pandas_makes_of_an_integer_finds_its_task():
     rollouts = pl.DataFrame({"task_id": [1.0, 2.5, None], "completion": ["x"] * 3})
     out = assay.score(rollouts, {"checks": [{"type": "json_valid"}]}, tasks=[{"task_id": 1}])

@@ -1,5 +1,7 @@
 """The conformance helper finds checks whose faces differ; a user's own check is one class."""
 
+from fractions import Fraction
+
 import polars as pl
 import pytest
 from pydantic import Field
@@ -137,6 +139,118 @@ def test_an_expression_that_cannot_run_is_refused_before_a_row_is_read(expressio
 
     with pytest.raises(assay.SpecError, match=said):
         assay.score([{"completion": "a"}], {"checks": [{"type": "odd", "most": 1}]}, checks=[Odd])
+
+
+def _row_only(letter):
+    class Has(Check):
+        """The output has a letter."""
+
+        type = f"has_{letter}"
+
+        def row(self, row):
+            return float(letter in row["completion"])
+
+    return Has
+
+
+def test_classes_made_by_one_factory_keep_their_own_verdicts():
+    made = [_row_only("a"), _row_only("b")]
+    spec = assay.load_verifier({"checks": [{"type": one.type} for one in made]}, checks=made)
+    found = assay.score([{"completion": "a"}, {"completion": "b"}], spec)
+    assert found["check/verifier/has_a"].to_list() == [1.0, 0.0]
+    assert found["check/verifier/has_b"].to_list() == [0.0, 1.0]
+
+
+class Raises(Check):
+    """Scores a half; each of its faces has a letter it cannot stand."""
+
+    type = "raises"
+    graded = True
+    examples = (Example("x", 0.5),)
+
+    def _stand(self, row, letter):
+        if letter in row["completion"]:
+            raise RuntimeError(f"no {letter}, please")
+
+    def row(self, row):
+        self._stand(row, "r")
+        return 0.5
+
+    def reason(self, row):
+        self._stand(row, "s")
+        return 5 if "5" in row["completion"] else "half"
+
+    def error(self, row):
+        self._stand(row, "e")
+        return "odd" if "o" in row["completion"] else None
+
+
+def test_whatever_face_raises_the_row_scores_zero_and_says_so():
+    rows = [{"completion": one} for one in "xrseo5"]
+    verifier = assay.load_verifier(
+        {"checks": [{"type": "raises"}, {"type": "max_length", "value": 9}]}, checks=[Raises]
+    )
+    assert assert_check_conforms(Raises, rows=rows, cases=200) > 400
+    out = assay.score(rows, verifier)
+    assert out["check/verifier/raises"].to_list() == [0.5, 0.0, 0.0, 0.0, 0.5, 0.0]
+    assert out["error"].to_list()[:5] == [
+        None,
+        *(f"raises: RuntimeError: no {letter}, please" for letter in "rse"),
+        "raises: odd",
+    ]
+    assert out["error"][5].startswith("raises: AttributeError")
+    assert out["feedback"].to_list()[:3] == [
+        "raises: half",
+        *(f"raises: RuntimeError: no {one}, please" for one in "rs"),
+    ]
+
+
+class Curt(MaxWords):
+    """It has nothing to say."""
+
+    type = "curt"
+
+    def complaint(self):
+        return ""
+
+
+class CurtRow(RowOnly):
+    """It has nothing to say, row by row."""
+
+    type = "curt_row"
+
+    def reason(self, row):
+        return ""
+
+
+@pytest.mark.parametrize("check", [Curt, CurtRow])
+def test_a_check_without_words_leaves_no_line(check):
+    assert_check_conforms(check, cases=200)
+
+
+class OwnNumber(float):
+    """Stands for the number types of other libraries."""
+
+
+class Numbers(Check):
+    """Scores of other types than float."""
+
+    type = "numbers"
+    graded = True
+
+    def row(self, row):
+        large = 10**400
+        made = (Fraction(1, 3), OwnNumber(0.1), True, large, Fraction(large - 1, large), 0.5j, "1", Fraction(-1, 3))
+        return made[int(row["completion"])]
+
+
+def test_a_score_may_be_any_real_number():
+    verifier = assay.load_verifier({"checks": [{"type": "numbers"}]}, checks=[Numbers])
+    rows = [{"completion": str(one)} for one in range(8)]
+    assay.testing.assert_plan_conforms([verifier], rows)
+    out = assay.score(rows, verifier)
+    assert out["reward"].to_list() == [1 / 3, 0.1, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert out["feedback"][4] == ""
 
 
 def test_hostile_texts_come_by_their_seed():

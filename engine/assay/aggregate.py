@@ -9,6 +9,7 @@ import polars as pl
 
 from assay.checks import CHECKS
 from assay.checks.base import Check, Outcome
+from assay.errors import encodable
 from assay.lanes.base import HIDDEN
 from assay.lanes.onrow import IN_PROCESS
 from assay.spec import NATIVE, CheckSpec, VerifierSpec
@@ -25,18 +26,22 @@ __all__ = [
     "lines",
     "lines_expr",
     "mean",
-    "mean_expr",
+    "mean_steps",
     "one_line",
     "one_line_expr",
     "passes",
     "passes_expr",
     "reason_column",
+    "remark_column",
     "score_column",
     "settle",
 ]
 
 UNSCORED = HIDDEN + "unscored"
 """Why a row cannot be scored at all; null for a row that can."""
+
+_STEP = 64
+"""Terms added in one expression: the engine's time to plan one grows with the square of its depth."""
 
 _BREAKS = re.compile(r"[\r\n]+")
 
@@ -84,6 +89,11 @@ def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     return hidden(f"error/{verifier.id}/{check.id}")
 
 
+def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Hidden column of what the summary tells of a row; there only for checks that remark."""
+    return hidden(f"remark/{verifier.id}/{check.id}")
+
+
 # ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -107,14 +117,14 @@ def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
 
 
 def _turned(spec: CheckSpec) -> str:
-    return f"must not hold: {spec.check.claim()}" if spec.check else ""
+    return encodable(f"must not hold: {spec.check.claim()}") if spec.check else ""
 
 
 def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
     """``settle`` as expressions.
 
     Returns:
-        Two layers of named columns: score and error, then reason, which reads them.
+        Two layers of named columns: score, error and remark, then reason, which reads them.
     """
     scored = pl.col(UNSCORED).is_null()
     raw = check.expr().cast(pl.Float64)
@@ -129,10 +139,12 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
     if check.extra:
         first.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
+    if (remark := check.remark_expr()) is not None:
+        first.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
     if spec.negate:
         reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
     elif check.one_complaint:
-        reason = pl.lit(one_line(check.complaint()))
+        reason = pl.lit(one_line(encodable(check.complaint())))
     else:
         reason = one_line_expr(check.reason_expr())
     if check.graded or type(check) not in CHECKS:
@@ -153,11 +165,17 @@ def mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return reduce(add, (w * v for w, v in zip(weights, values, strict=True))) / reduce(add, weights)
 
 
-def mean_expr(columns: Sequence[str], weights: Sequence[float]) -> pl.Expr:
-    """``mean`` as an expression over Float64 columns."""
-    total = reduce(add, (pl.lit(w) * pl.col(name) for w, name in zip(weights, columns, strict=True)))
+def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
+    """``mean`` over Float64 columns as a sequence of named columns, each of which reads the one before; the last is the mean."""
+    terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
+    steps = []
+    while len(terms) > _STEP:
+        so_far = f"{name}/{len(terms)}"
+        steps.append(reduce(add, terms[:_STEP]).alias(so_far))
+        terms = [pl.col(so_far), *terms[_STEP:]]
+    total = reduce(add, terms)
     # NOTE: dividing by a literal multiplies by its reciprocal, with another last bit; a column is truly divided by.
-    return total / (total * 0.0 + reduce(add, weights))
+    return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
 
 def passes(verifier: VerifierSpec, score: float, checks: Sequence[float]) -> bool:
@@ -205,7 +223,8 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
             if not spec.id:
                 label = pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
             if spec.check is not None:
-                said.append(label + pl.col(name(verifier, spec)))
+                words = pl.col(name(verifier, spec))
+                said.append(label + pl.when(words != "").then(words))
             elif not errors:
                 said.append(label + pl.lit(spec.note))
     return pl.concat_str(said, separator="\n", ignore_nulls=True)

@@ -6,6 +6,7 @@ All problems with the columns are found here, before a row is read.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import polars as pl
@@ -19,10 +20,11 @@ from assay.aggregate import (
     extra_columns,
     hidden,
     lines_expr,
-    mean_expr,
+    mean_steps,
     one_line_expr,
     passes_expr,
     reason_column,
+    remark_column,
     score_column,
 )
 from assay.checks import CHECKS
@@ -113,9 +115,10 @@ class Plan:
     def watched(self) -> tuple[str, ...]:
         """Hidden columns that a summary reads."""
         names = [hidden(name) for name in ("reward", "passed", "error")]
-        for verifier, spec, _ in self.checks:
+        for verifier, spec, check in self.checks:
             score = hidden(check_column(verifier, spec))
             names += (score, reason_column(verifier, spec), error_column(verifier, spec))
+            names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,22 +189,25 @@ class Plan:
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in pairs for expr in first],
             [expr for _, second in pairs for expr in second],
-            [self._score(verifier) for verifier in self.verifiers],
+            *_side_by_side([self._score(verifier) for verifier in self.verifiers]),
+            *_side_by_side([self._reward()]),
             self._verdict(),
         ]
 
     @staticmethod
-    def _score(verifier: VerifierSpec) -> pl.Expr:
+    def _score(verifier: VerifierSpec) -> list[pl.Expr]:
         checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
-        return mean_expr(checks, [spec.weight for spec in verifier.runnable]).alias(hidden(score_column(verifier)))
+        return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
+
+    def _reward(self) -> list[pl.Expr]:
+        scores = [hidden(score_column(verifier)) for verifier in self.verifiers]
+        return mean_steps(scores, [1.0] * len(scores), hidden("reward"))
 
     def _verdict(self) -> list[pl.Expr]:
         scored = pl.col(UNSCORED).is_null()
-        scores = [hidden(score_column(verifier)) for verifier in self.verifiers]
         passed = pl.all_horizontal(passes_expr(verifier) for verifier in self.verifiers)
         errors = lines_expr(self.verifiers, errors=True)
         return [
-            mean_expr(scores, [1.0] * len(scores)).alias(hidden("reward")),
             pl.when(scored).then(passed).alias(hidden("passed")),
             pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias(hidden("feedback")),
             pl.coalesce(UNSCORED, pl.when(errors != "").then(errors)).alias(hidden("error")),
@@ -240,6 +246,11 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
                 )
+
+
+def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
+    """Independent sequences of columns as layers: all first steps, then all second ones."""
+    return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
 def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)

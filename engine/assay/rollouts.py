@@ -35,11 +35,12 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Rollouts:
-    """A lazy frame and what it was made of."""
+    """A lazy frame, what it was made of, and what the run's owner should know of that."""
 
     frame: pl.LazyFrame
     inputs: tuple[InputFile, ...]
     files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:

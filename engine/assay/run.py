@@ -116,6 +116,7 @@ class _Run:
 
 def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) -> Summary:
     summary = Summary.of(plan)
+    summary.told += run.source.notes
     scored = plan.lazy(frame, watched=True)
     started = time.perf_counter()
     try:

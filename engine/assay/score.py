@@ -15,7 +15,7 @@ from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
-from assay.tasks import join_tasks, load_tasks
+from assay.tasks import join_tasks, load_tasks, outspoken
 
 __all__ = ["engine_error", "prepare", "score", "warn"]
 
@@ -90,10 +90,13 @@ def prepare(
     keep = [keep] if isinstance(keep, str) else keep
     if not frame.collect_schema():  # an empty list has no columns, and no rows to score
         frame = pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String))
+    notes = source.notes
     if tasks is not None:
-        frame = join_tasks(frame, load_tasks(tasks), [*read_columns(verifiers), *(keep or ())])
+        table, wanted = load_tasks(tasks), [*read_columns(verifiers), *(keep or ())]
+        notes += outspoken(frame, table, wanted)
+        frame = join_tasks(frame, table, wanted)
     plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
-    return Rollouts(frame, source.inputs, source.files), plan
+    return Rollouts(frame, source.inputs, source.files, notes), plan
 
 
 def warn(verifiers: Sequence[VerifierSpec]) -> None:

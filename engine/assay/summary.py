@@ -8,7 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregate import UNSCORED, check_column, error_column, extra_column, hidden, reason_column
+from assay.aggregate import (
+    UNSCORED,
+    check_column,
+    error_column,
+    extra_column,
+    hidden,
+    reason_column,
+    remark_column,
+)
 from assay.compile import Plan
 from assay.spec import CheckSpec, VerifierSpec
 
@@ -31,6 +39,7 @@ class CheckSummary:
         errors: Rows on which scoring went wrong.
         mean: Mean score; None when no row was scored.
         reasons: Counts of the reasons.
+        remarks: Counts of what its owner should know of rows that are not wrong.
     """
 
     id: str
@@ -41,6 +50,12 @@ class CheckSummary:
     errors: int = 0
     total: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
+    remarks: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def notes(self) -> list[str]:
+        """The most frequent remarks, each with its rows."""
+        return [f"{self.id}: {rows:,} of {self.rows:,} rows {said}" for said, rows in top(self.remarks, 3)]
 
     @property
     def mean(self) -> float | None:
@@ -70,14 +85,14 @@ class Summary:
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran, or for each function that rows named.
-        notes: What the run's owner should know: skipped checks, renamed columns.
+        told: What is known before a row is read: skipped checks, renamed columns, columns taken from the tasks.
         broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
         out: Where the rewards are, or None.
     """
 
     checks: list[CheckSummary]
-    notes: list[str]
+    told: list[str]
     broken: list[str] = field(default_factory=list)
     rows: int = 0
     scored: int = 0
@@ -104,6 +119,11 @@ class Summary:
             if shown != name:
                 notes.append(f"the input's column `{name}` is kept as `{shown}`")
         return cls(checks, notes, warned)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the run's owner should know: what is known before, then what the checks remark of rows."""
+        return [*self.told, *(note for check in self.checks for note in check.notes)]
 
     @property
     def mean_reward(self) -> float | None:
@@ -138,6 +158,8 @@ class Summary:
                 summary.failures += int((score < 1.0).sum())
                 summary.errors += error.len() - error.null_count()
                 said = part[reason_column(verifier, spec)].drop_nulls()
+                if (remark := remark_column(verifier, spec)) in part.columns:
+                    _count(summary.remarks, part[remark])
                 _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
 
     def _of(self, ident: str, spec: CheckSpec) -> CheckSummary:

@@ -15,7 +15,7 @@ from assay.rollouts import scan
 from assay.rows import from_rows
 from assay.specfile import parse_text
 
-__all__ = ["join_tasks", "load_tasks"]
+__all__ = ["join_tasks", "load_tasks", "outspoken"]
 
 _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
@@ -121,9 +121,8 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
             f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(there)}.", hint
         )
     _check_key(rollouts, "rollouts")
-    # a task may carry a completion of its own, a reference answer: what is scored is the rollout's
     theirs = tasks.collect_schema()
-    taken = [name for name in theirs if name in wanted and name not in (TASK_ID, COMPLETION)]
+    taken = _taken(theirs, wanted)
     key = HIDDEN + "task_id"
     table = tasks.select(pl.col(TASK_ID).alias(key), *taken, pl.lit(value=True).alias(TASK_FOUND))
     return (
@@ -133,6 +132,22 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
         # where the task says nothing, what the rollout says of itself holds
         .with_columns(pl.coalesce(name, _OWN + name) for name in taken if there.get(name) == theirs[name])
         .drop(key, *(_OWN + name for name in taken if name in there))
+    )
+
+
+def _taken(theirs: pl.Schema, wanted: Sequence[str]) -> list[str]:
+    # a task may carry a completion of its own, a reference answer: what is scored is the rollout's
+    return [name for name in theirs if name in wanted and name not in (TASK_ID, COMPLETION)]
+
+
+def outspoken(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> tuple[str, ...]:
+    """What to tell of the columns that rollouts have of their own and ``join_tasks`` takes from their tasks."""
+    there, theirs = rollouts.collect_schema(), tasks.collect_schema()
+    own = {True: "holds only where the task says null", False: "is not read, for it has another type"}
+    return tuple(
+        f"the task table's `{name}` is used; the rollouts' own {own[there[name] == theirs[name]]}"
+        for name in _taken(theirs, wanted)
+        if name in there
     )
 
 

@@ -177,7 +177,7 @@ def assert_verifier_conforms(
         SpecError: There is no such class, or a configuration is not one of its own.
     """
     compared = 0
-    given = [{COMPLETION: None}, *rows]
+    given: list[Mapping[str, Any]] = [{COMPLETION: None}, *rows]
     for nth, one in enumerate(params):
         verifier = load_verifier({"kind": kind, "params": dict(one)})
         prompts = hostile_texts(cases, seed + nth + 1)

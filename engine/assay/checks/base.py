@@ -2,9 +2,9 @@
 
 import builtins
 import math
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import polars as pl
@@ -29,7 +29,7 @@ NO_REWARD = "ValueError: the reward is not a finite number"
 def is_reward(value: object) -> bool:
     """Whether a value is a finite number (booleans count)."""
     try:
-        return isinstance(value, numbers.Real) and math.isfinite(value)
+        return isinstance(value, Real) and math.isfinite(value)
     except OverflowError:  # an integer that no float holds
         return False
 
@@ -114,7 +114,7 @@ class Check:
     # ── the two faces ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def row(self, row: Row) -> float:
-        """The definition: the score of one row, in [0, 1]. An exception scores 0.0 and fills ``error``."""
+        """The definition: the score of one row, in [0, 1]. An exception, here or in ``reason``, scores 0.0 and fills ``error``."""
         del row
         raise TypeError(f"{type(self).__name__} has no row(): every check needs its row-wise definition")
 
@@ -139,7 +139,7 @@ class Check:
 
     def reason_expr(self) -> pl.Expr:
         """The same as an expression; only read where the score is below 1."""
-        return pl.lit(self.complaint()) if self.has_expr else self._row_lane().col.struct.field("reason")
+        return pl.lit(encodable(self.complaint())) if self.has_expr else self._row_lane().col.struct.field("reason")
 
     @property
     def one_complaint(self) -> bool:
@@ -184,6 +184,13 @@ class Check:
         del schema
         return []
 
+    def remark_expr(self) -> pl.Expr | None:
+        """What the run's owner should know of a row, though no score suffers: a String expression, null on most rows.
+
+        It completes "12 of 99 rows …"; the summary counts it.
+        """
+        return None
+
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lanes(self) -> tuple[Lane, ...]:
@@ -195,14 +202,15 @@ class Check:
         return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
 
     def outcome(self, row: Row) -> Outcome:
-        """Score, reason and error of one row: ``row()`` with the rules about exceptions and impossible scores."""
+        """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""
         try:
-            score = self.row(row)
-            if not (is_score(score) if self.bounded else is_reward(score)):
+            given = self.row(row)
+            if not (is_score(given) if self.bounded else is_reward(given)):
                 return Outcome(0.0, self.misfit, self.misfit)
+            score, error = float(given), self.error(row)
+            return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
         except Exception as wrong:  # noqa: BLE001  (one broken check never ends a run)
             return Outcome(0.0, said_by(wrong), said_by(wrong))
-        return Outcome(float(score), encodable(self.reason(row)) if score < 1 else "", self.error(row))
 
     @property
     def made_by(self) -> builtins.type:
@@ -231,4 +239,5 @@ class Check:
             columns += [pl.col(name) for name in self.may_read if name in schema]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
-        return Lane(f"rows:{type(self).__qualname__}:{self.params.model_dump_json()}", build)
+        # two classes may share a name (a factory makes them), and then not their verdicts
+        return Lane(f"rows:{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}", build)

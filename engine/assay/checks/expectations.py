@@ -60,5 +60,8 @@ class TaskExpectations(Check):
     def error_expr(self) -> pl.Expr:
         return EXPECTATIONS.col.struct.field("error")
 
+    def remark_expr(self) -> pl.Expr:
+        return EXPECTATIONS.col.struct.field("remark")
+
     def explain(self) -> str:
         return "columns: one column-to-column search over all phrases of a batch; JSON text is parsed once a distinct value"

@@ -8,7 +8,7 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.lanes.base import Lane, text
-from assay.lanes.words import LOWER, lower, strip_expr
+from assay.lanes.words import LOWER, contains_expr, equals_expr, lower, strip_expr
 
 __all__ = ["Contains", "Equals", "NotContains"]
 
@@ -64,7 +64,7 @@ class Contains(_PhraseCheck):
         return float(self.phrase in self.seen(row))
 
     def expr(self) -> pl.Expr:
-        return self.seen_expr().str.contains(pl.lit(self.phrase), literal=True)
+        return contains_expr(self.seen_expr(), self.phrase)
 
     def claim(self) -> str:
         return f"contains {quoted(self.params.value)}"
@@ -87,7 +87,7 @@ class NotContains(_PhraseCheck):
         return float(self.phrase not in self.seen(row))
 
     def expr(self) -> pl.Expr:
-        return self.seen_expr().str.contains(pl.lit(self.phrase), literal=True).not_()
+        return contains_expr(self.seen_expr(), self.phrase).not_()
 
     def claim(self) -> str:
         return f"does not contain {quoted(self.params.value)}"
@@ -112,7 +112,7 @@ class Equals(_PhraseCheck):
         return float(self.seen(row).strip() == self.phrase.strip())
 
     def expr(self) -> pl.Expr:
-        return strip_expr(self.seen_expr()) == pl.lit(self.phrase.strip())
+        return equals_expr(strip_expr(self.seen_expr()), self.phrase.strip())
 
     def claim(self) -> str:
         return f"equals {quoted(self.params.value)}"

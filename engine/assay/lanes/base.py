@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "rowwise", "text"]
+__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "plain_type", "rowwise", "text"]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
@@ -19,6 +19,17 @@ def text() -> pl.Expr:
     return pl.col(TEXT)
 
 
+def plain_type(dtype: Any) -> Any:
+    """The type that a column of structure is read as: text is String and lists are List, however a file stores them."""
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return pl.String()
+    if isinstance(dtype, pl.List | pl.Array):
+        return pl.List(plain_type(dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: plain_type(field.dtype) for field in dtype.fields})
+    return dtype
+
+
 @dataclass(frozen=True)
 class Lane:
     """One shared intermediate column: whatever several checks need is computed once a row.
@@ -26,7 +37,7 @@ class Lane:
     Two lanes of one name are the same lane.
 
     Attributes:
-        name: Unique name; the column is ``HIDDEN + name``.
+        name: Unique name; it names the column.
         build: Makes the expression, given the dtypes of the input columns.
         after: Lanes whose columns the expression reads.
     """
@@ -37,8 +48,8 @@ class Lane:
 
     @property
     def column(self) -> str:
-        """Name of the hidden column."""
-        return HIDDEN + self.name
+        """Name of the hidden column, escaped: a pattern may hold a lone surrogate, which no column name can."""
+        return HIDDEN + self.name.encode("unicode_escape").decode()
 
     @property
     def col(self) -> pl.Expr:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, text
+from assay.lanes.base import Lane, plain_type, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -19,28 +19,36 @@ from assay.lanes.expectations import (
     NO_EXPECTATIONS,
     NO_PHRASE,
     SIDES,
+    SILENT,
+    UNREAD,
     Entry,
-    read_expectations,
+    entries_of,
+    slip_of,
+    unread_field,
+    unread_side,
 )
-from assay.lanes.words import LOWER, lower_expr
+from assay.lanes.jsontext import parse
+from assay.lanes.words import LOWER, contains_expr, lower_expr
 
 __all__ = ["EXPECTATIONS"]
 
-_GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
-_DISTINCT = {"metadata": pl.String, "end": pl.Int64, "size": pl.Int64, "broken": pl.String}
+_GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "remark": pl.String})
+_DISTINCT = {"metadata": pl.String, "end": pl.Int64, "size": pl.Int64, "broken": pl.String, "slip": pl.String}
 _ENTRY = pl.Struct({"where": pl.String, "forbid": pl.Boolean, "phrases": pl.List(pl.String), "message": pl.String})
 _ENTRY_NAMES = ("where", "forbid", "phrases", "message")
 
 
 def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     # a metadata column that is not there is refused before this, unless the rows are there to be explained only
-    metadata = pl.col(METADATA) if METADATA in schema else pl.lit(None, dtype=pl.String)
+    metadata = pl.lit(None, dtype=pl.String)
+    if METADATA in schema:
+        metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
     graded = pl.map_batches([LOWER.col, metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 
 
 EXPECTATIONS = Lane("expectations", _expectations_expr, after=(LOWER,))
-"""The grade of every row, a struct of score, reason and error."""
+"""The grade of every row, a struct with the fields of ``Grade``."""
 
 
 def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
@@ -48,15 +56,19 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
     height = len(lowered)
     if len(metadata) != height:  # a literal arrives with one value
         metadata = metadata.new_from_index(0, height)
-    entries, broken = _entries_of_text(metadata) if metadata.dtype != pl.Struct else _entries_of_struct(metadata)
+    read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
+    entries, broken, slip = read(metadata)
     entries = entries.with_columns(_failures(entries, lowered))
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(entries["failed"])
     reason = by_row.join(entries.filter("failed").select("row", said="reason"))
     problem = by_row.join(entries.filter(pl.col("phrases").list.len() == 0).select("row", said="problem"))
     whole = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
+    unread = pl.lit(UNREAD) + pl.col("slip")
+    silent = pl.concat_str(pl.lit(SILENT), unread, separator="; ", ignore_nulls=True)
+    found = {"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken, "slip": slip}
     return (
-        pl.DataFrame({"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken})
+        pl.DataFrame(found)
         .with_columns(broken=pl.col("why").is_not_null())
         .select(
             pl.struct(
@@ -64,6 +76,7 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
                 score=pl.when("broken").then(0.0).when(total == 0).then(1.0).otherwise((total - failed) / total),
                 reason=pl.coalesce(whole, "reason").fill_null(""),
                 error=pl.coalesce(whole, "problem"),
+                remark=pl.when(pl.col("broken").not_()).then(pl.when(total == 0).then(silent).otherwise(unread)),
             ).cast(_GRADE)
         )
         .to_series()
@@ -82,7 +95,10 @@ def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.
         pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
         lower_expr(pl.col("phrase")).alias("phrase"),
     )
-    hit = flat.select(pl.col("text").str.contains(pl.col("phrase"), literal=True).fill_null(value=False)).to_series()
+    found = pl.col("text").str.contains(pl.col("phrase"), literal=True)
+    if flat.height == 1:  # the engine takes a single phrase for a literal, which has a limit
+        found = contains_expr(pl.col("text"), flat["phrase"].item())
+    hit = flat.select(found.fill_null(value=False)).to_series()
     hits = _segment_sums(hit, sizes) > 0
     problem = pl.col("where") + NO_PHRASE
     default = pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", ")
@@ -136,16 +152,19 @@ class _Rows:
         return pl.select(pl.when(sizes > 0).then(pl.lit(lists).list.join(JOINT))).to_series()
 
 
-def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
-    """Entries of JSON text: each distinct text is parsed once."""
+def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
+    """Entries of JSON text, what is wrong with each row, and its slip: each distinct text is parsed once."""
     texts = metadata.cast(pl.String)
     distinct = texts.unique(maintain_order=True)
     entries: list[Entry] = []
     sizes: list[int] = []
     broken: list[str | None] = []
-    for value in distinct.to_list():
+    slips: list[str | None] = []
+    for one in distinct.to_list():
+        value = None if one is None else parse(one)
+        slips.append(slip_of(value))
         try:
-            found, why = read_expectations(value), None
+            found, why = entries_of(value), None
         except ValueError as wrong:
             found, why = [], str(wrong)
         entries += found
@@ -156,12 +175,13 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
         schema={"where": pl.String, "forbid": pl.Boolean, "message": pl.String},
     ).with_columns(phrases=pl.Series([entry.phrases for entry in entries], dtype=pl.List(pl.String)))
     ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
-    table = pl.DataFrame({"metadata": distinct, "end": ends, "size": sizes, "broken": broken}, schema=_DISTINCT)
+    known = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
+    table = pl.DataFrame(known, schema=_DISTINCT)
     rows = texts.to_frame("metadata").join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
     taken = rows.with_row_index("row").filter(pl.col("size") > 0)
     at = taken.select(pl.int_ranges(pl.col("end") - pl.col("size"), "end", dtype=pl.UInt32).explode()).to_series()
     row = _repeat(taken["row"], taken["size"]).cast(pl.UInt32)
-    return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"]
+    return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"], rows["slip"]
 
 
 def _flatten(lists: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
@@ -176,14 +196,14 @@ def _flatten(lists: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
 
 
 def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
-    """The non-empty fields of a struct column that have one of these names."""
-    known = {field.name for field in series.dtype.fields} if isinstance(series.dtype, pl.Struct) else set()
-    found = [series.struct.field(name) for name in names if name in known]
+    """The non-empty fields of a struct column that have one of these names, all of them where no name is given."""
+    known = [field.name for field in series.dtype.fields] if isinstance(series.dtype, pl.Struct) else []
+    found = [series.struct.field(name) for name in names or known if name in known]
     return [field for field in found if field.dtype != pl.Null]
 
 
-def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
-    """Entries of a struct column, by its type alone; no value is looked at in Python."""
+def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
+    """The same of a struct column, by its type alone; no value is looked at in Python."""
     height = len(metadata)
     frames = [pl.DataFrame(schema={"row": pl.UInt32, **_ENTRY.to_schema()})]
     broken = pl.repeat(None, height, dtype=pl.String, eager=True)
@@ -193,7 +213,7 @@ def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
         elif isinstance(expectations.dtype, pl.Struct):
             sides = [(name, forbid, _fields(expectations, name, snake)) for name, snake, forbid in SIDES]
         else:
-            return frames[0], _say_where(expectations, NO_EXPECTATIONS)
+            return frames[0], _say_where(expectations, NO_EXPECTATIONS), _slips(metadata)
         for name, forbid, found in sides:
             listed = [lists for lists in found if isinstance(lists.dtype, pl.List)]
             for other in found:
@@ -205,7 +225,18 @@ def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
                 frames.append(_side(lists if taken is None else lists.set(taken, None), name, forbid=forbid))
                 taken = lists.is_not_null() if taken is None else taken | lists.is_not_null()
     entries = pl.concat(frames).sort("row", maintain_order=True)
-    return entries.filter(broken.gather(entries["row"]).is_null()), broken
+    return entries.filter(broken.gather(entries["row"]).is_null()), broken, _slips(metadata)
+
+
+def _slips(metadata: pl.Series) -> pl.Series:
+    """``slip_of`` each row of a struct column."""
+    nothing = pl.repeat(None, len(metadata), dtype=pl.String, eager=True)
+    expectations = next(iter(_fields(metadata, "expectations")), nothing)
+    said = [(field.is_not_null(), unread_side(field.name)) for field in _fields(expectations)]
+    nowhere = expectations.is_null()
+    said += [(field.is_not_null() & nowhere, unread_field(field.name)) for field in _fields(metadata)]
+    first = pl.coalesce(nothing, *(pl.when(there).then(pl.lit(slip)) for there, slip in said if slip is not None))
+    return pl.select(first).to_series()
 
 
 def _say_where(series: pl.Series, said: str) -> pl.Series:

@@ -3,9 +3,12 @@
 The definition; ``expectation_columns`` is the same for a batch of rows.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from assay.errors import closest, did_you_mean, encodable
 from assay.lanes.jsontext import NOT_JSON, mended, parse
 from assay.lanes.words import lower
 
@@ -18,10 +21,16 @@ __all__ = [
     "NO_EXPECTATIONS",
     "NO_PHRASE",
     "SIDES",
+    "SILENT",
+    "UNREAD",
     "Entry",
     "Grade",
+    "entries_of",
     "grade",
     "read_expectations",
+    "slip_of",
+    "unread_field",
+    "unread_side",
 ]
 
 METADATA = "metadata"
@@ -29,6 +38,8 @@ JOINT = "; "
 """Between the reasons of one row."""
 SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
 ANY_OF = ("anyOf", "any_of")
+_FIELD = "expectations"
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -68,15 +79,25 @@ MENTION = "must mention one of: "
 FORBID = "must not mention: "
 _NO_METADATA = "metadata is not a JSON object"
 NO_EXPECTATIONS = "metadata.expectations is neither an object nor a list"
+SILENT = "have no expectations and score 1.0"
+UNREAD = "have an unknown key: "
 
 
 @dataclass(frozen=True)
 class Grade:
-    """Score in [0, 1], reasons of the failed entries joined by ``"; "``, and what could not be graded (None: nothing)."""
+    """What the expectations say of one row.
+
+    Attributes:
+        score: Share of the entries that are met, in [0, 1].
+        reason: Reasons of the failed entries, joined by ``"; "``.
+        error: What could not be graded; None when nothing.
+        remark: What the author of the task should know, though nothing is wrong: nothing was asked, or a key is misspelt.
+    """
 
     score: float
     reason: str
     error: str | None
+    remark: str | None = None
 
 
 def _first(mapping: dict[str, Any], *names: str) -> Any:
@@ -106,11 +127,14 @@ def read_expectations(metadata: Any) -> list[Entry]:
     Raises:
         ValueError: The metadata or its expectations have a shape that cannot be read.
     """
-    if isinstance(metadata, str):
-        metadata = parse(metadata)
+    return entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
+
+
+def entries_of(metadata: Any) -> list[Entry]:
+    """``read_expectations`` of what was JSON text and is parsed."""
     if metadata is NOT_JSON or not isinstance(metadata, dict | None):
         raise ValueError(_NO_METADATA)
-    expectations = (metadata or {}).get("expectations")
+    expectations = (metadata or {}).get(_FIELD)
     if isinstance(expectations, list):
         expectations = {"mustMention": expectations}
     if not isinstance(expectations, dict | None):
@@ -124,10 +148,46 @@ def read_expectations(metadata: Any) -> list[Entry]:
     return entries
 
 
+@lru_cache(maxsize=1024)
+def unread_field(name: str) -> str | None:
+    """What to say of a field of the metadata of a row without expectations: None unless it looks like theirs."""
+    if name == _FIELD or not closest(name, [_FIELD]):
+        return None
+    return encodable(f"`{METADATA}.{name}`. {did_you_mean(name, [_FIELD])}")
+
+
+@lru_cache(maxsize=1024)
+def unread_side(name: str) -> str | None:
+    """What to say of a field of the expectations: None when it is read."""
+    known = [spelling for side in SIDES for spelling in side[:2]]
+    if name in known:
+        return None
+    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, known)}".rstrip())
+
+
+def slip_of(metadata: Any) -> str | None:
+    """The first key of a row's metadata that its author may have meant for one that is read."""
+    fields = metadata if isinstance(metadata, dict) else {}
+    expectations = fields.get(_FIELD)
+    said: Iterable[str | None] = ()
+    if isinstance(expectations, dict):
+        said = (unread_side(name) for name, value in expectations.items() if value is not None)
+    elif expectations is None:
+        said = (unread_field(name) for name, value in fields.items() if value is not None)
+    return next(filter(None, said), None)
+
+
+def _remark(slip: str | None, *, silent: bool) -> str | None:
+    if silent:
+        return SILENT if slip is None else f"{SILENT}; {UNREAD}{slip}"
+    return None if slip is None else UNREAD + slip
+
+
 def grade(metadata: Any, completion: str) -> Grade:
     """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
+    metadata = parse(metadata) if isinstance(metadata, str) else metadata
     try:
-        entries = read_expectations(metadata)
+        entries = entries_of(metadata)
     except ValueError as wrong:
         said = f"ValueError: {wrong}"
         return Grade(0.0, said, said)
@@ -135,4 +195,5 @@ def grade(metadata: Any, completion: str) -> Grade:
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
-    return Grade(score, JOINT.join(entry.reason for entry in failed), JOINT.join(problems) or None)
+    remark = _remark(slip_of(metadata), silent=not entries)
+    return Grade(score, JOINT.join(entry.reason for entry in failed), JOINT.join(problems) or None, remark)

@@ -45,7 +45,7 @@ def _equal_folded(columns: Sequence[pl.Series]) -> pl.Series:
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     # as written is as lowered between ASCII; beyond it a final sigma may change
-    there = columns[0].str.contains(columns[1], literal=True) & _is_ascii(columns[1])
+    there = columns[0].str.contains(pl.lit(columns[1]), literal=True) & _is_ascii(columns[1])
     return _settled(columns, there, ~there, lambda output, gold: output.str.contains(gold, literal=True))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
 
 __all__ = [
@@ -41,9 +42,12 @@ _SPACE = r"[ \t\n\r]*"
 _SHAPES = r'\{.*\}|\[.*\]|".*"|-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity'
 _ANY = rf"(?s)\A{_SPACE}(?:{_SHAPES}){_SPACE}\z"
 _OBJECT = rf"(?s)\A{_SPACE}\{{.*\}}{_SPACE}\z"
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# possessive, and to the end of the text where a string is not closed: no character is looked at twice
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FEW_KEYS = 4
+"""The engine reads the text once for each key; past so many, reading it once in Python is faster."""
 NOT_JSON = object()
 """What ``parse`` returns for text that is not JSON."""
 
@@ -66,17 +70,18 @@ _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_c
 _full_decoder = json.JSONDecoder(parse_int=_number)
 
 
-def _depth(value: str) -> int:
-    """Deepest nesting of brackets outside strings; only ever asked about text with more brackets than the limit."""
-    depth = deepest = 0
+def _too_deep(value: str) -> bool:
+    """Whether brackets outside strings nest past the limit; only ever asked about text with more brackets than that."""
+    depth = 0
     for match in _STRING_OR_BRACKET.finditer(value):
         bracket = match.group()
         if bracket in "[{":
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > MAX_DEPTH:
+                return True
         elif bracket in "]}":
             depth -= 1
-    return deepest
+    return False
 
 
 def parse(value: str) -> Any:
@@ -90,7 +95,7 @@ def loads(value: str) -> Any:
 
 
 def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
-    if value.count("[") + value.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if value.count("[") + value.count("{") > MAX_DEPTH and _too_deep(value):
         return NOT_JSON
     try:
         return decoder.decode(value)
@@ -136,7 +141,7 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
     if not isinstance(found, dict):
         return NO_OBJECT
     missing = [key for key in keys if key not in found]
-    return f"missing keys: {', '.join(missing)}" if missing else ""
+    return encodable(f"missing keys: {', '.join(missing)}") if missing else ""
 
 
 CANDIDATE = Lane("json-candidate", lambda _: pl.when(text().str.contains(_ANY)).then(text()))
@@ -159,8 +164,8 @@ JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE,))
 def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl.Expr:
     """``missing_keys`` as an expression: String, null where nothing is missing.
 
-    A key that is a plain word is looked for by the engine; where all are found with a value other than null the row is
-    done. Rows that could be an object and are not done go to Python.
+    A few keys that are plain words are looked for by the engine; where all are found with a value other than null the row
+    is done. Rows that could be an object and are not done go to Python.
 
     Args:
         keys: The keys to look for.
@@ -169,7 +174,7 @@ def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl
     keys = tuple(keys)
     objects = OBJECT_TEXT.col if objects is None else objects
     asked = objects
-    if keys and all(_PLAIN_KEY.fullmatch(key) for key in keys):
+    if 0 < len(keys) <= _FEW_KEYS and all(_PLAIN_KEY.fullmatch(key) for key in keys):
         has_all = pl.all_horizontal(objects.str.json_path_match(f"$.{key}").is_not_null() for key in keys)
         asked = pl.when(has_all.not_()).then(objects)
     found = rowwise(asked, lambda value: missing_keys(value, keys) or None, pl.String)

@@ -8,8 +8,8 @@ do not matter to it. The pattern is read by Python's own parser and written anew
 * ``^ $ \A \Z`` become anchors that mean the same; ``$`` without MULTILINE also matches before a final newline, which can be
   written only where nothing follows it;
 * ``\b`` is exact on rows without a code point on which the two engines disagree about ``\w``; other rows go to Python;
-* look-around, back-references, atomic groups, possessive repeats, ``\B``, and repeats of something that may be empty go to
-  Python, and so does a pattern too large for the linear engine.
+* look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, and repeats of
+  something that may be empty go to Python, and so does a pattern too large for the linear engine.
 """
 
 import re
@@ -147,8 +147,9 @@ class _Writer:
             return "(?:" + "|".join(self.sequence(list(way), flags, tail=tail) for way in value[1]) + ")"
         if op is sre.SUBPATTERN:
             _, add, remove, inner = value
-            kept = flags & ~_TYPE_FLAGS if add & _TYPE_FLAGS else flags
-            return "(?:" + self.sequence(list(inner), (kept | add) & ~remove, tail=tail) + ")"
+            if add & _TYPE_FLAGS:  # CPython searches ahead with the flags outside: its verdict is not the tree's
+                raise _NotLinearError("scoped a/u flags")
+            return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, tail=tail) + ")"
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             return self.repeat(value, flags, tail=tail)
         raise _NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))

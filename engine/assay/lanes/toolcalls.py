@@ -112,31 +112,35 @@ def tool_calls_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[st
 
 
 _ANSWER = pl.Struct({"score": pl.Boolean, "reason": pl.String, "error": pl.String})
-_GOLD = {"gold": pl.String, "known": pl.Boolean, "x": pl.Int64, "y": pl.Int64}
 _FIELDS = (*_ALWAYS, *_WHERE_WANTED)
+_GOLD: dict[str, Any] = {
+    "gold": pl.String,
+    "known": pl.Boolean,
+    "x": pl.Int64,
+    "y": pl.Int64,
+    **dict.fromkeys(_FIELDS, pl.String),
+    **{f"asked/{name}": pl.Boolean for name in _FIELDS},
+}
+"""Of a wanted call, for each field ``f``: ``f``, its text, and ``asked/f``, whether it counts. ``known``: columns are exact."""
 
 
-def _golds(texts: pl.Series) -> pl.DataFrame:
-    """Each distinct wanted call as columns compare it; ``known`` where the engine's answer is exact.
-
-    A field ``f`` is there as ``f``, its text, and ``asked/f``, whether it counts; ``x`` and ``y`` are the coordinate.
-    """
-    rows = []
-    for text in texts.to_list():
-        wanted = tool_call(text)
-        row: dict[str, Any] = {"gold": text, "known": wanted is not None}
-        for name in _FIELDS if wanted is not None else ():
-            row[name], row[f"asked/{name}"] = value, asked = wanted.get(name), name in _ALWAYS or name in wanted
-            if asked and value is not None and not _is_plain(value):
-                row = {"gold": text, "known": False}
-                break
-        if row["known"] and wanted is not None and _AT in wanted:
-            at = wanted[_AT]
-            row["known"] = _is_pair(at) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in at)
-            row |= {"x": at[0], "y": at[1]} if row["known"] else {}
-        rows.append(row)
-    fields = dict.fromkeys(_FIELDS, pl.String) | {f"asked/{name}": pl.Boolean for name in _FIELDS}
-    return pl.DataFrame(rows, schema=_GOLD | fields, orient="row")
+def _gold(text: str) -> dict[str, Any]:
+    """A wanted call as columns compare it."""
+    unknown = {"gold": text, "known": False}
+    wanted = tool_call(text)
+    if wanted is None:
+        return unknown
+    row: dict[str, Any] = {"gold": text, "known": True}
+    for name in _FIELDS:
+        row[name], row[f"asked/{name}"] = value, asked = wanted.get(name), name in _ALWAYS or name in wanted
+        if asked and value is not None and not _is_plain(value):
+            return unknown
+    if _AT in wanted:
+        at = wanted[_AT]
+        if not (_is_pair(at) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in at)):
+            return unknown
+        row["x"], row["y"] = at
+    return row
 
 
 def _is_plain(value: Any) -> bool:
@@ -146,7 +150,7 @@ def _is_plain(value: Any) -> bool:
 
 def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     output, expected = columns
-    golds = _golds(expected.unique(maintain_order=True).drop_nulls())
+    golds = pl.DataFrame(map(_gold, expected.unique(maintain_order=True).drop_nulls()), schema=_GOLD, orient="row")
     frame = pl.DataFrame({"span": _span(output), "gold": expected})
     frame = frame.join(golds, on="gold", how="left", maintain_order="left").drop("gold")
     has = pl.col("span").is_not_null()

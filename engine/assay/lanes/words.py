@@ -1,8 +1,9 @@
-"""Python's ``str.lower``, ``str.strip`` and ``len`` as expressions.
+"""Python's ``str.lower``, ``str.strip`` and ``in`` as expressions.
 
 *Lower*: in a text whose only letters with a lower case are ASCII ones, lowering is a change of bytes, and Arrow does it. A text
 with any other such letter goes to Python, whose Unicode is not the engine's, and which lowers a final ``Σ`` by its neighbours.
 Which letters those are is asked of Python itself, once a process.
+*Contains*: the engine searches; Python searches for a phrase that is too long for it, or that no text can hold.
 *Strip*: CPython strips 29 code points; the engine strips exactly the set it is given.
 """
 
@@ -11,6 +12,7 @@ from functools import lru_cache
 import polars as pl
 import pyarrow.compute as pc
 
+from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "as_class",
     "ascii_lower_expr",
     "beyond_ascii",
+    "contains_expr",
+    "equals_expr",
     "lower",
     "lower_expr",
     "strip_expr",
@@ -34,6 +38,8 @@ WHITESPACE = (
 
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 """The code points beyond ASCII that lower case or IGNORECASE takes for an ASCII letter: İ, ı, ſ and the Kelvin sign."""
+_LONGEST_LITERAL = 100_000
+"""The engine makes a regular expression of a literal, and refuses one past 10 MB: some 180,000 code points."""
 
 
 @lru_cache(maxsize=1)
@@ -95,6 +101,22 @@ def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
 def strip_expr(values: pl.Expr) -> pl.Expr:
     """``str.strip`` as an elementwise expression over a String column."""
     return values.str.strip_chars(WHITESPACE)
+
+
+def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
+    """``phrase in value`` as an elementwise expression over a String column."""
+    size = len(phrase.encode("utf-8", "surrogatepass"))
+    if size <= _LONGEST_LITERAL and encodable(phrase) == phrase:
+        return values.str.contains(pl.lit(phrase), literal=True)
+    asked = pl.when(values.str.len_bytes() >= size).then(values)
+    found = rowwise(asked, lambda value: phrase in value, pl.Boolean)
+    return pl.when(values.is_not_null()).then(found.fill_null(value=False))
+
+
+def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
+    """``value == phrase`` as an elementwise expression over a String column."""
+    # a literal with a lone surrogate would become another text
+    return values == pl.lit(phrase) if encodable(phrase) == phrase else contains_expr(values, phrase)
 
 
 LOWER = Lane("lower", lambda _: lower_expr(text()))
