@@ -137,11 +137,11 @@ def assert_fn_conforms(
         (text, rng.choice((rng.choice(golds), rng.choice(others), _piece(text, rng))))
         for text in hostile_texts(cases, seed)
     ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {COMPLETION: text, "verifier": {"fn_name": fn_name, "expected": gold, "params": rng.choice(params)}}
         for text, gold in drawn
     ]
-    rows.append({**rows[0], COMPLETION: None})
+    rows.append(rows[0] | {COMPLETION: None})
     assert_plan_conforms([on_row()], rows)
     return len(rows)
 
