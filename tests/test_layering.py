@@ -32,6 +32,7 @@ ORDER = (
     ),
     *("specfile", "specread", "spec", "schema", "listing", "aggregate"),
     *(
+        "cells",
         "rows",
         "jsonl",
         "arrow",

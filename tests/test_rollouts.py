@@ -80,10 +80,16 @@ WRITERS = {
 }
 
 
+def numbered(pairs):
+    """A CSV knows text only."""
+    return [(int(ident), reward) for ident, reward in pairs]
+
+
 @pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
 def test_every_file_gives_the_same_rewards(tmp_path, name, write):
     write(FRAME, tmp_path / name)
-    assert rewards(tmp_path / name) == rewards(str(tmp_path / name)) == rewards([tmp_path / name]) == [*REWARDS.items()]
+    for source in (tmp_path / name, str(tmp_path / name), [tmp_path / name]):
+        assert numbered(rewards(source)) == [*REWARDS.items()]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -94,9 +100,9 @@ def test_a_folder_a_glob_and_a_list_of_files_give_the_same_rewards(tmp_path, nam
         WRITERS[name](part, folder / f"{number}-{name}")
     files = sorted(folder.iterdir())
     for source in (folder, str(folder), folder / f"*{name}", f"{tmp_path}/**/?-{name}", files):
-        assert rewards(source) == list(REWARDS.items())
+        assert numbered(rewards(source)) == list(REWARDS.items())
     last_first = [files[2], str(files[0]), files[1]]
-    assert rewards(last_first) == [(ident, REWARDS[ident]) for ident in (90, 40, 30, 10, 20)]
+    assert numbered(rewards(last_first)) == [(ident, REWARDS[ident]) for ident in (90, 40, 30, 10, 20)]
 
 
 def test_a_hugging_face_dataset_keeps_the_order_of_its_indices():

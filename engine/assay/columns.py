@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, closest, did_you_mean
 from assay.lanes.base import HIDDEN
 from assay.lanes.messages import completion_text_expr
-from assay.rows import STRUCTURED
 from assay.spec import VerifierSpec
 
 __all__ = ["COMPLETION", "check_columns", "needed_columns"]

@@ -12,7 +12,7 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import TEXT_COLUMNS, count_rows, expand, first_line, format_of, scan_file, scan_files
+from assay.files import count_rows, expand, first_line, format_of, scan_file, scan_files
 from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
@@ -49,6 +49,7 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
         source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
             standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns.
+            Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
 
     Returns:
@@ -63,18 +64,18 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
 
 def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None) -> Rollouts:
     """``scan``, with what the frame was made of."""
-    texts = [column for name, column in (mapping or {}).items() if name in TEXT_COLUMNS]
-    found = _open(source, texts)
-    return Rollouts(rename(found.frame, mapping or {}), found.inputs, found.files)
+    mapping = mapping or {}
+    found = _open(source, mapping)
+    return Rollouts(rename(found.frame, mapping), found.inputs, found.files)
 
 
-def _open(source: Any, texts: Sequence[str]) -> Rollouts:
+def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], texts)
+        return _open_paths([str(one) for one in paths], mapping)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(source)
+    frame = _frame(source, mapping)
     return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
 
 
@@ -82,7 +83,7 @@ def _kind(source: Any) -> str:
     return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
 
 
-def _frame(source: Any) -> pl.DataFrame:
+def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if _kind(source).startswith("datasets."):
@@ -94,20 +95,20 @@ def _frame(source: Any) -> pl.DataFrame:
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
         return from_arrow(source)
     if isinstance(source, Mapping):
-        return from_columns(source)
+        return from_columns(source, mapping)
     if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return from_rows(source)
+        return from_rows(source, mapping)
     raise InputError(
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
     )
 
 
-def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
+def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _open_stdin()
+        return _open_stdin(mapping)
     remote = [path for path in paths if "://" in path]
     if remote:
         if len(remote) < len(paths):
@@ -116,7 +117,7 @@ def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
     files = [file for path in paths for file in expand(path)]
     if twice := [file for at, file in enumerate(files) if file in files[:at]]:
         raise InputError(f"{twice[0]} is named twice.", "Its rollouts would be scored twice.")
-    frame = scan_files(files, texts)  # finds what cannot be read, before the footers are asked for rows
+    frame = scan_files(files, mapping)  # finds what cannot be read, before the footers are asked for rows
     counts = count_rows(files)
     inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
     return Rollouts(frame, tuple(inputs), tuple(files))
@@ -137,14 +138,14 @@ def _scan_url(url: str) -> pl.LazyFrame:
     return frame
 
 
-def _open_stdin() -> Rollouts:
+def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
     """JSON lines from a pipe; they are set down in a file so that they are read as any other."""
     content = sys.stdin.buffer.read()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stdin.jsonl")
         path.write_bytes(content)
         try:
-            frame = scan_file(path).collect()
+            frame = scan_file(path, mapping).collect()
         except InputError as wrong:
             raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
     return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))

@@ -46,7 +46,9 @@ def score_file(
     command: str = "assay.score_file",
     progress: Progress | None = None,
 ) -> Summary:
-    """Score rollouts and write the rewards, in constant memory per batch.
+    """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
+
+    An Arrow stream and standard input are the exception: they are held as a whole.
 
     Args:
         rollouts: Anything ``assay.scan`` reads.

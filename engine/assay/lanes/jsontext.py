@@ -27,6 +27,7 @@ __all__ = [
     "mended",
     "missing_keys",
     "missing_keys_expr",
+    "nesting",
     "parse",
 ]
 
@@ -59,7 +60,7 @@ def _whole(digits: str) -> int:
 _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_constant=lambda _: 0.0)
 
 
-def _depth(value: str) -> int:
+def nesting(value: str) -> int:
     """Deepest nesting of brackets outside strings; only ever asked about text with more brackets than the limit."""
     depth = deepest = 0
     for match in _STRING_OR_BRACKET.finditer(value):
@@ -74,7 +75,7 @@ def _depth(value: str) -> int:
 
 def parse(value: str) -> Any:
     """The JSON value, its numbers reduced to 0 (no verdict reads them), or ``NOT_JSON``."""
-    if value.count("[") + value.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if value.count("[") + value.count("{") > MAX_DEPTH and nesting(value) > MAX_DEPTH:
         return NOT_JSON
     try:
         return _decoder.decode(value)
