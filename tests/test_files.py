@@ -266,10 +266,14 @@ def test_jsonl_of_nothing_is_refused(tmp_path):
     assert said(written(tmp_path, "")) == f"{tmp_path}/rows.jsonl: the file is empty."
 
 
-def test_a_file_named_twice_is_refused(tmp_path):
+@pytest.mark.parametrize("other", ["*.jsonl", "x/../a.jsonl", "link.jsonl"])
+def test_a_file_named_twice_is_refused(tmp_path, other):
     (tmp_path / "a.jsonl").write_text('{"completion": "x"}\n')
-    with pytest.raises(assay.InputError, match=r"a\.jsonl is named twice"):
-        assay.scan([tmp_path / "a.jsonl", tmp_path / "*.jsonl"])
+    (tmp_path / "x").mkdir()
+    if other == "link.jsonl":
+        (tmp_path / other).symlink_to("a.jsonl")
+    with pytest.raises(assay.InputError, match=r"\.jsonl is named twice"):
+        assay.scan([tmp_path / "a.jsonl", tmp_path / other])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Every source gives the same rewards in input order; columns are renamed, and missed with a useful message."""
 
+import json
 import os
 import subprocess
 import sys
@@ -190,6 +191,51 @@ def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
     assert str(refused.value) == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("complation", "completion"), ("Metadata", "metadata"), ("taskid", "task_id")]
+)
+def test_a_new_name_that_is_nearly_one_of_ours_is_refused(name, meant):
+    with pytest.raises(assay.ColumnsError) as refused:
+        assay.score([{"completion": "a", "resp": "b"}], SPEC, mapping={name: "resp"})
+    assert str(refused.value) == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
+
+
+def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
+    monkeypatch.setattr(assay.checks.text.Contains, "reads", ("targets",))
+    rows = [{"completion": "a refund", "resp": "b", "targets": "t"}]
+    for name in ("model", "response", "step", "targets"):
+        assert assay.score(rows, SPEC, mapping={name: "resp"}, keep=[name])[name].to_list() == ["b"]
+
+
+@pytest.mark.parametrize("mapping", [None, {"__assay/mine": "x"}], ids=["there", "renamed"])
+def test_a_column_named_like_our_own_is_refused(mapping):
+    name = "x" if mapping else "__assay/text"
+    with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+`; names that begin with `__assay/` are reserved"):
+        assay.score([{"completion": "a", name: "b"}], SPEC, mapping=mapping)
+
+
+ODD = ["^.*$", "*", "^y$", "$", "a*", ""]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, name, suffix):
+    rows = [{"completion": "a", name: 1, "y": 2, "task_id": "t", "metadata": {"expectations": ["a"]}}]
+    tasks = [{"task_id": "t", name: 5}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(rows[0]) + "\n")
+    out = tmp_path / f"out.{suffix}"
+    for source in (rows, path):
+        scored = assay.score(source, SPEC, details=False)
+        assert scored.columns == [name, "y", "task_id", "metadata", "reward", "passed", "feedback", "error"]
+        assert scored.row(0)[:2] == (1, 2)
+        assert assay.score(source, SPEC, mapping={"z": name}, details=False)["z"].to_list() == [1]
+        assert assay.score(source, SPEC, mapping={name: "y"}, details=False)[name].to_list() == [2]
+        assert assay.score(source, SPEC, tasks=tasks, keep=[name])[name].to_list() == [5]
+        assay.score_file(source, SPEC, out, details=False, overwrite=True)
+        assert assay.scan(out).collect().columns == scored.columns
 
 
 NEEDY = {"id": "policy", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema", "id": "shape"}]}

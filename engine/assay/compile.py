@@ -26,7 +26,7 @@ from assay.checks import CHECKS
 from assay.checks.base import Check, said_by
 from assay.columns import COMPLETION, check_columns, needed_columns
 from assay.errors import ColumnsError, SpecError
-from assay.lanes.base import HIDDEN, TEXT, layers
+from assay.lanes.base import HIDDEN, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers
 
@@ -126,7 +126,7 @@ class Plan:
         frame = rollouts
         for layer in self._layers:
             frame = frame.with_columns(layer)
-        kept = [pl.col(name).alias(shown) for shown, name in self.passed_through.items()]
+        kept = [exactly(name).alias(shown) for shown, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 

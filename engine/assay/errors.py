@@ -104,22 +104,23 @@ def printable(value: str, *, lines: bool = False) -> str:
     )
 
 
-def closest(word: str, choices: Iterable[str]) -> str:
-    """The choice most like a word, ``""`` when none is near."""
+def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
+    """The choice most like a word, ``""`` when none is near; ``cutoff`` is the least likeness, in [0, 1]."""
     by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else ""
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """A question naming the closest choice, or ``""`` when nothing is close.
 
     Args:
         word: What was written.
         choices: What could have been meant.
+        cutoff: The least likeness that counts, in [0, 1].
 
     Returns:
         ``"Did you mean `value`?"`` or an empty string.
     """
-    near = closest(word, choices)
+    near = closest(word, choices, cutoff)
     return f"Did you mean `{near}`?" if near else ""

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from assay.cells import MAX_FIELDS, MAX_NESTING, STRUCTURED
 from assay.errors import InputError
-from assay.lanes.base import rowwise
+from assay.lanes.base import exactly, rowwise
 from assay.lanes.jsontext import MAX_DEPTH, nesting
 from assay.rows import Columns
 
@@ -69,7 +70,7 @@ def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyF
         frame = None
     if frame is None:
         return _exact(path, mapping)
-    return frame.with_columns(pl.col(name).cast(pl.String) for name in structured if name in frame.collect_schema())
+    return frame.with_columns(exactly(name).cast(pl.String) for name in structured if name in frame.collect_schema())
 
 
 def _engine(path: Path) -> pl.LazyFrame | None:
@@ -150,7 +151,7 @@ def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
             frame = columns.frame(batch if limit is None else batch[:limit])
             if limit is not None:
                 limit -= frame.height
-            frame = frame if names is None else frame.select(names)
+            frame = frame if names is None else frame.select(cs.by_name(names))
             yield frame if predicate is None else frame.filter(predicate)
             if limit == 0:
                 break

@@ -2,20 +2,30 @@
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
+from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
 from assay.files import count_rows, expand, first_line, format_of, scan_file, scan_files
+from assay.lanes.base import HIDDEN, exactly
 from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
+
+
+_READ = (
+    *("completion", "prompt", "task_id", "answer", "target", *STRUCTURED),
+    *("verifier", "fn_name", "expected", "params"),
+)
+"""Columns that something in Assay reads, or will."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,7 @@ class InputFile:
     Attributes:
         name: Path as given, or what the object is.
         size: Bytes, where it is a file.
-        rows: Rows, where known before reading.
+        rows: Rows, where the file tells before it is read.
     """
 
     name: str
@@ -57,16 +67,22 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
 
     Raises:
         InputError: The source cannot be read.
-        ColumnsError: A column to rename is not there.
+        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
     return open_rollouts(source, mapping).frame
 
 
-def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None) -> Rollouts:
-    """``scan``, with what the frame was made of."""
+def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
+    """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
     found = _open(source, mapping)
-    return Rollouts(rename(found.frame, mapping), found.inputs, found.files)
+    frame = rename(found.frame, mapping, known)
+    for name in frame.collect_schema():
+        if name.startswith(HIDDEN):
+            raise InputError(
+                f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
+            )
+    return Rollouts(frame, found.inputs, found.files)
 
 
 def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
@@ -115,8 +131,11 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
             raise InputError("URLs and local files cannot be mixed in one run.")
         return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
     files = [file for path in paths for file in expand(path)]
-    if twice := [file for at, file in enumerate(files) if file in files[:at]]:
-        raise InputError(f"{twice[0]} is named twice.", "Its rollouts would be scored twice.")
+    seen: set[Path] = set()
+    for file in files:
+        if (real := file.resolve()) in seen:
+            raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
+        seen.add(real)
     frame = scan_files(files, mapping)  # finds what cannot be read, before the footers are asked for rows
     counts = count_rows(files)
     inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
@@ -151,18 +170,25 @@ def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
     return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
 
 
-def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
-    """Give columns the names that Assay reads; a column that had such a name gives way.
+def rename(frame: pl.LazyFrame, mapping: Mapping[str, str], known: Iterable[str] = ()) -> pl.LazyFrame:
+    """Give columns the names that Assay reads, or others; a column that had such a name gives way.
+
+    Args:
+        frame: The rollouts.
+        mapping: The name to give, and the name in the frame.
+        known: Names that are read besides those of Assay's own.
 
     Raises:
-        ColumnsError: A column to rename is not there.
+        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
     if not mapping:
         return frame
     there = frame.collect_schema().names()
     for name, column in mapping.items():
+        if name not in (*_READ, *known) and (near := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
+            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", near)
         if column not in there:
             hint = did_you_mean(column, there) or f"There are: {', '.join(there)}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
-    named = frame.with_columns(pl.col(column).alias(name) for name, column in mapping.items())
-    return named.drop([column for column in set(mapping.values()) if column not in mapping])
+    named = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
+    return named.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))

@@ -51,7 +51,7 @@ class Columns:
         """A batch that was seen before as a frame."""
         values = _transposed(rows)
         nulls = [None] * len(rows)
-        return pl.DataFrame([one.series(values.get(name, nulls)) for name, one in self._columns.items()])
+        return pl.DataFrame({name: one.series(values.get(name, nulls)) for name, one in self._columns.items()})
 
 
 def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
@@ -105,7 +105,7 @@ def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None =
     if len({len(one) for one in series.values()}) > 1:
         said = ", ".join(f"`{name}` {len(one)}" for name, one in series.items())
         raise InputError(f"The columns have several lengths: {said}.")
-    return pl.DataFrame(list(series.values()))
+    return pl.DataFrame(series)  # by name: in a list, a series named "" would get another
 
 
 def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str]) -> pl.Series:

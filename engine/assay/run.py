@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay._version import __version__
 from assay.checks.base import Check
+from assay.columns import needed_columns
 from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
-from assay.files import scan_file
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, warn
 from assay.spec import VerifierSource, load_verifiers
@@ -82,7 +83,9 @@ def score_file(
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
     _check_path(out, overwrite=overwrite)
-    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    source, plan = prepare(
+        open_rollouts(rollouts, mapping, needed_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+    )
     task_files = _task_files(tasks)
     _check_apart(out, [*source.files, *task_files])
     warn(loaded)
@@ -123,7 +126,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
                 summary.add(plan, batch)
                 run.allowed.check(summary)
                 if writer is not None:
-                    writer.write(batch.select(plan.columns))
+                    writer.write(batch.select(cs.by_name(plan.columns)))
                 if run.progress is not None:
                     run.progress(summary.rows, run.total)
             run.allowed.check(summary, final=True)
@@ -158,17 +161,9 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
 
 
 def _counted(run: _Run, rows: int) -> list[InputFile]:
-    """The inputs with their rows; text files do not tell before they are read."""
+    """The inputs with their rows; of several text files nobody knows which row came from which."""
     inputs = list(run.source.inputs)
-    if len(inputs) == 1 and run.limit is None:
-        return [replace(inputs[0], rows=rows)]
-    by_name = {str(path): path for path in run.source.files}
-    return [
-        replace(one, rows=scan_file(by_name[one.name]).select(pl.len()).collect().item())
-        if one.rows is None and one.name in by_name
-        else one
-        for one in inputs
-    ]
+    return [replace(inputs[0], rows=rows)] if len(inputs) == 1 and run.limit is None else inputs
 
 
 class _Allowed:

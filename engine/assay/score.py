@@ -62,7 +62,9 @@ def score(
         [1.0]
     """
     loaded = load_verifiers(verifiers, checks=checks, strict=strict)
-    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    source, plan = prepare(
+        open_rollouts(rollouts, mapping, needed_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+    )
     warn(loaded)
     try:
         return plan.score(source.frame)

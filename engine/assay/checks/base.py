@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from assay.errors import printable
-from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.base import Lane, exactly, rowwise, text
 
 __all__ = ["NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "encodable", "is_score", "quoted", "said_by"]
 
@@ -190,7 +190,7 @@ class Check:
             return None if row["completion"] is None else vars(self.outcome(row))
 
         def build(schema: pl.Schema) -> pl.Expr:
-            columns = [pl.col(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
+            columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
         return Lane(f"rows:{type(self).__qualname__}:{self.params.model_dump_json()}", build)

@@ -5,13 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "rowwise", "text"]
+__all__ = ["HIDDEN", "TEXT", "Lane", "exactly", "layers", "rowwise", "text"]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
 
 TEXT = HIDDEN + "text"
+
+
+def exactly(name: str) -> pl.Expr:
+    """The column of a name that a user gave; ``pl.col`` would take ``*`` and ``^…$`` for patterns."""
+    return cs.by_name(name).as_expr()
 
 
 def text() -> pl.Expr:
