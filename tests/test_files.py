@@ -388,10 +388,21 @@ def test_a_file_read_by_python_streams_with_one_schema(tmp_path, monkeypatch):
     ]
 
 
-def test_an_integer_that_no_float_holds_is_kept_beside_floats_in_another_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.jsonl._BATCH", 1)
-    path = written(tmp_path, '{"metadata": {}, "n": 9007199254740993}\n{"n": 0.5}\n')
-    assert assay.scan(path).collect()["n"].to_list() == ["9007199254740993", "0.5"]
+@pytest.mark.parametrize("batch", [1, 1000])
+@pytest.mark.parametrize("other", ["", '"metadata": {}, '], ids=["fast", "exact"])
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("[", "]"), ('{"k": ', "}")], ids=["number", "list", "struct"])
+def test_an_integer_that_no_float_holds_is_kept_beside_floats(tmp_path, monkeypatch, batch, other, before, after):
+    monkeypatch.setattr("assay.jsonl._BATCH", batch)
+    big, small = (f"{before}{n}{after}" for n in ("-9007199254740993", "0.5"))
+    path = written(tmp_path, f'{{{other}"n": {big}}}\n{{"n": {small}}}\n')
+    assert assay.scan(path).collect()["n"].to_list() == [big, small]
+
+
+def test_jsonl_from_a_url_is_read_as_from_a_file(tmp_path):
+    path = written(tmp_path, '{"completion": "b", "metadata": {"k": 1}, "n": NaN}\n{"completion": "a", "n": 1}\n')
+    assert assay.scan(f"file://{path}").collect().equals(assay.scan(path).collect())
+    path.write_text('{"completion": "b"}\n{')
+    assert said(f"file://{path}").startswith(f"file://{path}:2: not valid JSON: ")
 
 
 # ── JSONL: depth ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -41,6 +41,9 @@ _PARTS = rf'"(?:text|message|role|content){_VALUE}[^"n\s]'
 _NO_OBJECT = r"^\s*[^{\s]"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _KEY = rf"{_STRING}\s*:"
+_HUGE = r"[\[,:]\s*-?[0-9]{16,}\s*[,\]}]"
+"""An integer that may be none among floats."""
+
 _ESCAPED_KEY = r'\\u[0-9a-fA-F]{4}(?:[^"\\]|\\.)*"\s*:'
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _BATCH = 1 << 22
@@ -91,6 +94,12 @@ def _fields(dtype: Any) -> int:
     return _fields(dtype.inner) if isinstance(dtype, pl.List) else 0
 
 
+def _has_floats(dtype: Any) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_has_floats(field.dtype) for field in dtype.fields)
+    return _has_floats(dtype.inner) if isinstance(dtype, pl.List) else dtype.is_float()
+
+
 def _is_hard(path: Path, structured: list[str]) -> bool:
     """Whether the engine must not even look for the types of the columns."""
     line = pl.col("line")
@@ -110,7 +119,7 @@ def _is_hard(path: Path, structured: list[str]) -> bool:
 
 
 def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
-    """Whether a line has a column twice, or one of another type than inference settled on."""
+    """Whether a line has a column twice, or a value that the type which inference settled on cannot hold."""
     line = pl.col("line")
     tests = []
     by_start: dict[str, list[str]] = {}
@@ -119,6 +128,8 @@ def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
         tests.append(line.str.count_matches(f'"{key}{_VALUE}') > 1)
         start = next((start for kind, start in _STARTS if dtype == kind), _NUMBER)
         by_start.setdefault(start, []).append(key)
+    if any(_has_floats(dtype) for dtype in schema.values()):
+        tests.append(line.str.contains(_HUGE))
     for start, keys in by_start.items():
         tests.append(line.str.contains(rf'"(?:{"|".join(keys)}){_VALUE}[^{start}n\s]'))
     return _any(path, tests)

@@ -129,7 +129,9 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
     if remote:
         if len(remote) < len(paths):
             raise InputError("URLs and local files cannot be mixed in one run.")
-        return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
+        return Rollouts(
+            pl.concat([_scan_url(path, mapping) for path in paths]), tuple(InputFile(path) for path in paths)
+        )
     files = [file for path in paths for file in expand(path)]
     seen: set[Path] = set()
     for file in files:
@@ -142,11 +144,12 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
     return Rollouts(frame, tuple(inputs), tuple(files))
 
 
-def _scan_url(url: str) -> pl.LazyFrame:
+def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
     try:
         kind = format_of(url)
         if kind == "jsonl":
-            frame = pl.scan_ndjson(url, infer_schema_length=None)
+            lines = pl.scan_lines(url).collect()["line"]
+            frame = _set_down("\n".join(lines).encode(), url, mapping).lazy()
         elif kind == "parquet":
             frame = pl.scan_parquet(url)
         else:
@@ -158,16 +161,20 @@ def _scan_url(url: str) -> pl.LazyFrame:
 
 
 def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
-    """JSON lines from a pipe; they are set down in a file so that they are read as any other."""
     content = sys.stdin.buffer.read()
+    frame = _set_down(content, "standard input", mapping)
+    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
+
+
+def _set_down(content: bytes, name: str, mapping: Mapping[str, str]) -> pl.DataFrame:
+    """JSON lines from elsewhere, set down in a file so that they are read as any other."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "stdin.jsonl")
+        path = Path(folder, "lines.jsonl")
         path.write_bytes(content)
         try:
-            frame = scan_file(path, mapping).collect()
+            return scan_file(path, mapping).collect()
         except InputError as wrong:
-            raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
-    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
+            raise InputError(wrong.fact.replace(str(path), name), wrong.hint) from None
 
 
 def rename(frame: pl.LazyFrame, mapping: Mapping[str, str], known: Iterable[str] = ()) -> pl.LazyFrame:

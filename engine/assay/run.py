@@ -49,7 +49,7 @@ def score_file(
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
-    An Arrow stream and standard input are the exception: they are held as a whole.
+    What comes from a pipe or an Arrow stream, and JSONL from a URL, is the exception: it is held as a whole.
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
