@@ -261,7 +261,7 @@ def test_broken_and_unknown_checks_warn_and_run_unless_strict(tmp_path, spec):
 
 
 @pytest.mark.parametrize(
-    ("name", "counts"), [("jsonl", [None, None]), ("parquet", [2, 1]), ("arrow", [2, 1]), ("csv", [None, None])]
+    ("name", "counts"), [("jsonl", [None, None]), ("parquet", [2, 1]), ("arrow", [None, None]), ("csv", [None, None])]
 )
 def test_rows_of_each_input_are_said_where_the_file_tells(tmp_path, monkeypatch, name, counts):
     write = {"jsonl": "write_ndjson", "arrow": "write_ipc"}.get(name, f"write_{name}")

@@ -171,13 +171,9 @@ def first_line(wrong: Exception) -> str:
 
 
 def _scan_ipc(path: Path) -> pl.LazyFrame:
-    return pl.scan_ipc(path, glob=False) if _has_footer(path) else read_stream(path).lazy()
-
-
-def _has_footer(path: Path) -> bool:
-    """Whether an Arrow file is one, and not a stream."""
     with path.open("rb") as file:
-        return file.read(6) == b"ARROW1"
+        magic = file.read(6)
+    return pl.scan_ipc(path, glob=False) if magic == b"ARROW1" else read_stream(path).lazy()
 
 
 _SCANS: dict[str, Callable[[Path], pl.LazyFrame]] = {
@@ -192,7 +188,6 @@ def count_rows(paths: Iterable[Path]) -> list[int | None]:
     """Rows of each file where its footer tells, else None."""
     counts: list[int | None] = []
     for path in paths:
-        kind = format_of(path)
-        known = kind == "parquet" or (kind == "ipc" and _has_footer(path))
-        counts.append(_SCANS[kind](path).select(pl.len()).collect().item() if known else None)
+        known = format_of(path) == "parquet"
+        counts.append(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() if known else None)
     return counts

@@ -136,8 +136,8 @@ def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
 
 
 def _any(path: Path, tests: list[pl.Expr]) -> bool:
-    found = pl.scan_lines(path, glob=False).select(pl.any_horizontal(tests).any())
-    return bool(found.collect(engine="streaming").item())
+    found = pl.scan_lines(path, glob=False).filter(pl.any_horizontal(tests)).head(1)
+    return found.collect(engine="streaming").height > 0
 
 
 def _escaped(name: str) -> str:

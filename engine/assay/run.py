@@ -161,7 +161,7 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
 
 
 def _counted(run: _Run, rows: int) -> list[InputFile]:
-    """The inputs with their rows; of several text files nobody knows which row came from which."""
+    """The inputs with their rows; of several, only parquet tells before it is read."""
     inputs = list(run.source.inputs)
     return [replace(inputs[0], rows=rows)] if len(inputs) == 1 and run.limit is None else inputs
 
