@@ -13,8 +13,9 @@ def pytest_terminal_summary(terminalreporter, config):
         )
     if not found:
         return
-    terminalreporter.write_line(f"{'':36}{'columns µs/row':>16}{'row loop µs/row':>17}{'ratio':>9}")
+    terminalreporter.write_line(f"{'':44}{'columns µs/row':>16}{'loop µs/row':>17}{'ratio':>9}")
     for group, by in found.items():
-        if {"columns", "row_loop"} <= by.keys():
-            ratio = by["row_loop"] / by["columns"]
-            terminalreporter.write_line(f"{group:36}{by['columns']:16.3f}{by['row_loop']:17.3f}{ratio:8.1f}×")
+        loop = by.get("row_loop", by.get("fn_loop"))
+        if "columns" in by and loop is not None:
+            ratio = loop / by["columns"]
+            terminalreporter.write_line(f"{group:44}{by['columns']:16.3f}{loop:17.3f}{ratio:8.1f}×")

@@ -2,6 +2,9 @@
 
 import json
 import random
+import re
+from functools import lru_cache
+from pathlib import Path
 
 import polars as pl
 
@@ -62,3 +65,57 @@ def rollouts(count: int, seed: int = 0, words: int = 250) -> pl.DataFrame:
         metadata = {"expectations": {"mustMention": tasks[at % len(tasks)]}}
         rows.append({"id": at, "completion": text, "metadata": metadata})
     return pl.DataFrame(rows)
+
+
+_REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "alpaca_rollouts.parquet"
+_TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
+
+
+@lru_cache(maxsize=1)
+def _texts(count: int) -> list[str] | None:
+    if not _REAL.exists():
+        return None
+    texts = pl.read_parquet(_REAL, columns=["completion"])["completion"].drop_nulls().to_list()
+    return [f"{at} {texts[at % len(texts)]}" for at in range(count)]
+
+
+def _phrase(text: str, rng: random.Random) -> str:
+    words = text.split()
+    start = rng.randrange(len(words))
+    return " ".join(words[start : start + 3])
+
+
+def _call(rng: random.Random, phrase: str) -> dict[str, object]:
+    call: dict[str, object] = {"tool": rng.choice(_TOOLS), "action": rng.choice(("left", "right", phrase))}
+    where = {"coordinate": [rng.randrange(2000), rng.randrange(1000)]} if rng.random() < 0.5 else {"text": phrase}
+    return call | where
+
+
+def rows_with_verifiers(fn_name: str, params: dict[str, object], count: int, golds: int) -> pl.DataFrame | None:
+    """Real texts, each with a verifier as JSON text; half of the golds are the row's own. None where the texts are absent."""
+    texts = _texts(count)
+    if texts is None:
+        return None
+    rng = random.Random(0)
+    phrases = [_phrase(texts[at], rng) for at in range(golds)]
+    calls = [_call(rng, phrase) for phrase in phrases]
+    completions, expected = [], []
+    for at in range(count):
+        mine = at % golds if at % 2 else rng.randrange(golds)
+        text, gold = texts[at], phrases[at % golds]
+        if fn_name == "exact_match":
+            text = f" {phrases[mine]}\n" if at % 3 else text
+        elif fn_name == "contains":
+            text = text if at % 2 else f"{text[: len(text) // 2]}{gold}{text[len(text) // 2 :]}"
+        elif fn_name == "regex_match":
+            text = text if at % 2 else f"{text[: len(text) // 2]} {gold} {text[len(text) // 2 :]}"
+            gold = rf"\b{re.escape(gold)}\b"
+        else:
+            gold = calls[at % golds]
+            text = json.dumps({**calls[mine], "thought": " ".join(text.split()[:20])})
+            text = f"```json\n{text}\n```" if at % 3 else text
+        completions.append(text)
+        expected.append(json.dumps({"fn_name": fn_name, "expected": gold, "params": params}))
+    order = rng.sample(range(count), count)
+    frame = pl.DataFrame({"completion": completions, "verifier": expected})
+    return frame[order]

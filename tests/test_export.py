@@ -230,6 +230,8 @@ def test_nested_columns_are_json_text_in_csv(tmp_path):
         pl.Series([b"\xff\x00"]),
         pl.Series([timedelta(seconds=-1)]),
         pl.Series([2**100], dtype=pl.Int128),
+        pl.Series([2**100], dtype=pl.UInt128),
+        pl.Series([[2**100]], dtype=pl.List(pl.UInt128)),
         pl.Series([None]),
         pl.Series([["a"]], dtype=pl.List(pl.Categorical)),
     ],
@@ -258,7 +260,7 @@ def test_a_parquet_says_what_made_it(tmp_path):
         "rows": 4,
         "inputs": [
             {"name": str(sources[0]), "size": sources[0].stat().st_size, "rows": 3},
-            {"name": str(sources[1]), "size": 42, "rows": 2},
+            {"name": str(sources[1]), "size": 42, "rows": None},
         ],
         "tasks": [],
     }
@@ -270,6 +272,8 @@ def test_a_parquet_says_what_made_it(tmp_path):
         "source": str(tmp_path / "v.yaml"),
         "canonical": canonical + '"passThreshold":1.0}',
         "sha256": hashlib.sha256((canonical + '"passThreshold":1.0}').encode()).hexdigest(),
+        "kind": "native",
+        "code": [],
         "checks": [
             {"id": "contains", "type": "contains", "weight": 3.0},
             {"id": "json_valid", "type": "json_valid", "weight": 1.0},

@@ -1,6 +1,7 @@
 """Files: which ones a path means, what is read from them, and what is said about those that cannot be read."""
 
 import json
+import time
 
 import polars as pl
 import pytest
@@ -94,9 +95,10 @@ def test_an_unknown_ending_is_no_matter_where_the_first_bytes_tell(tmp_path, wri
 def test_a_column_that_a_file_lacks_is_null_there(tmp_path, name, write):
     write(pl.DataFrame({"completion": ["a"], "id": [1]}), tmp_path / f"1-{name}")
     write(pl.DataFrame({"extra": [0.5], "completion": ["b"]}), tmp_path / f"2-{name}")
+    a_number, half = ("1", "0.5") if name == "rows.csv" else (1, 0.5)
     assert assay.scan(tmp_path).select("completion", "id", "extra").collect().rows() == [
-        ("a", 1, None),
-        ("b", None, 0.5),
+        ("a", a_number, None),
+        ("b", None, half),
     ]
 
 
@@ -168,8 +170,13 @@ def test_text_in_a_csv_stays_what_it_is(tmp_path, mapping):
     path = written(tmp_path, f'\ufeffid,{name}\r\n1,007\r\n2,1e3\r\n3,"a\nb, ""c"""\r\n4,\r\n5,""\r\n', "rows.csv")
     numbers = written(tmp_path, f"id,{name}\n1,007\n2,1e3\n", "numbers.csv")
     found = assay.scan(path, mapping=mapping).select("id", "completion").collect().rows()
-    assert found == [(1, "007"), (2, "1e3"), (3, 'a\nb, "c"'), (4, None), (5, "")]
+    assert found == [("1", "007"), ("2", "1e3"), ("3", 'a\nb, "c"'), ("4", None), ("5", "")]
     assert assay.scan(numbers, mapping=mapping).select("completion").collect().rows() == [("007",), ("1e3",)]
+
+
+def test_an_id_in_a_csv_is_not_retyped(tmp_path):
+    path = written(tmp_path, "id,n,completion\n001,1.50,b\n1e5,2,b\n", "rows.csv")
+    assert assay.score(path, SPEC).select("id", "n").rows() == [("001", "1.50"), ("1e5", "2")]
 
 
 # ── JSONL ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,7 +202,6 @@ LINES = {
         ],
         ["b", "a", ""],
     ),
-    "content as number and as text": (['[{"content": 5}]', '[{"content": true}]', BOT], ["", "", "b"]),
     "null messages": (["[null]", '[{"content": "a"}, null]'], ["", ""]),
     "null messages beside parts": (["[null]", '[{"content": [{"text": "b"}]}]'], ["", "b"]),
     "numbers that no column of numbers holds": ([f'"a", "n": {n}' for n in HUGE], ["a"] * 4),
@@ -260,10 +266,14 @@ def test_jsonl_of_nothing_is_refused(tmp_path):
     assert said(written(tmp_path, "")) == f"{tmp_path}/rows.jsonl: the file is empty."
 
 
-def test_a_file_named_twice_is_refused(tmp_path):
+@pytest.mark.parametrize("other", ["*.jsonl", "x/../a.jsonl", "link.jsonl"])
+def test_a_file_named_twice_is_refused(tmp_path, other):
     (tmp_path / "a.jsonl").write_text('{"completion": "x"}\n')
-    with pytest.raises(assay.InputError, match=r"a\.jsonl is named twice"):
-        assay.scan([tmp_path / "a.jsonl", tmp_path / "*.jsonl"])
+    (tmp_path / "x").mkdir()
+    if other == "link.jsonl":
+        (tmp_path / other).symlink_to("a.jsonl")
+    with pytest.raises(assay.InputError, match=r"\.jsonl is named twice"):
+        assay.scan([tmp_path / "a.jsonl", tmp_path / other])
 
 
 @pytest.mark.parametrize(
@@ -286,3 +296,136 @@ def test_a_null_key_of_a_schema_counts_wherever_it_stands(tmp_path):
     (tmp_path / "a.jsonl").write_text(f'{{"completion": "{{\\"d\\": 1}}", {schema}}}\n')
     out = assay.score(tmp_path / "a.jsonl", {"checks": [{"type": "expected_output_schema"}]})
     assert out["feedback"].to_list() == ["expected_output_schema: missing keys: c"]
+
+
+# ── JSONL: structure ────────────────────────────────────────────────────────────────────────────────────────────────
+
+EXPECTING = {"id": "v", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema"}]}
+STRUCTURED = {
+    "objects": [{"expectations": [{"text": "b"}]}, {"expectations": [{"anyOf": ["x"], "message": "no x"}]}],
+    "strings and objects in one list": [{"expectations": ["b", {"text": "b"}]}, {"expectations": [{"text": "x"}]}],
+    "an object and its text": [{"expectations": [{"text": "b"}]}, '{"expectations": ["b"]}', None],
+    "text only": ['{"expectations": [{"text": "b"}]}', None],
+    "null": [None, None],
+    "lists and numbers": [[1], 5, {"expectations": 5}, {"expectations": None}],
+}
+
+
+@pytest.mark.parametrize("values", STRUCTURED.values(), ids=STRUCTURED)
+def test_structure_in_jsonl_is_json_text_the_same_alone_and_among_others(tmp_path, values):
+    schemas = [{"required": ["z"]}, {"properties": {"b": {}, "a": {}}}, {"a": None, "c": 1}, "{}"]
+    rows = [{"completion": "b", "metadata": one, "expected_output_schema": two} for one in values for two in schemas]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    path = written(tmp_path, "".join(lines))
+    frame = assay.scan(path).collect()
+    assert frame.select("metadata", "expected_output_schema").rows() == [
+        tuple(
+            value if isinstance(value, str | None) else json.dumps(value)
+            for value in (row["metadata"], row["expected_output_schema"])
+        )
+        for row in rows
+    ]
+    assert {frame.schema[name] for name in ("metadata", "expected_output_schema")} == {pl.String}
+    scored = assay.score(path, EXPECTING).rows()
+    assert (
+        scored
+        == assay.score(rows, EXPECTING).rows()
+        == [assay.score(written(tmp_path, line, "one.jsonl"), EXPECTING).row(0) for line in lines]
+    )
+
+
+@pytest.mark.parametrize("name", ["info", "metadata"])
+def test_a_column_that_is_read_as_structure_or_gives_way_to_one_is_treated_by_what_it_becomes(tmp_path, name):
+    rows = [{"completion": "b", name: {"expectations": ["b", {"text": "b"}]}}, {"completion": "b", name: {"k": 1}}]
+    path = written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    for source in (path, rows):
+        frame = assay.scan(source, mapping={"metadata": name}).collect()
+        assert frame["metadata"].to_list() == [json.dumps(row[name]) for row in rows]
+
+
+def test_shards_whose_structure_drifts_are_one_dataset(tmp_path):
+    for number, metadata in enumerate([{"a": 1}, {"a": {"b": 2}}, '{"a": 1}', None, {"a": "\ud800"}]):
+        written(tmp_path, json.dumps({"completion": "b", "metadata": metadata}) + "\n", f"{number}.jsonl")
+    assert assay.scan(tmp_path).collect()["metadata"].to_list() == [
+        *('{"a": 1}', '{"a": {"b": 2}}', '{"a": 1}', None, '{"a": "\\ud800"}'),
+    ]
+
+
+@pytest.mark.parametrize("where", ["info", "metadata", "prompt"])
+def test_very_many_fields_become_json_text_in_time_that_grows_with_the_file(tmp_path, where):
+    infos = [{f"field {n * 20 + m}": m for m in range(20)} for n in range(3000)]
+    rows = [{"completion": "b", where: [info] if where == "prompt" else info} for info in infos]
+    path = written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    started = time.perf_counter()
+    assert assay.scan(path).collect()[where].to_list() == [json.dumps(row[where]) for row in rows]
+    assert assay.scan(rows).collect()[where].to_list() == [json.dumps(row[where]) for row in rows]
+    assert time.perf_counter() - started < 5  # it was a minute
+
+
+def test_a_file_read_by_python_streams_with_one_schema(tmp_path, monkeypatch):
+    monkeypatch.setattr("assay.jsonl._BATCH", 100)
+    values = [None, 1, 2.5, 3, None, 2**53]
+    kinds = [[], [None], [1], [0.5], None, [2]]
+    rows = [
+        {"completion": "b", "metadata": {}, "n": n, "l": {"x": inner}, f"c{at}": at, "m": [n, "x"][at == 5]}
+        for at, (n, inner) in enumerate(zip(values, kinds, strict=True))
+    ]
+    path = written(tmp_path, "\n\n".join(json.dumps(row) for row in rows))
+    frame = assay.scan(path)
+    found = frame.collect()
+    assert found["n"].to_list() == [None, 1.0, 2.5, 3.0, None, 2.0**53]
+    assert found["l"].to_list() == [{"x": inner} for inner in kinds]
+    assert found["m"].to_list() == [None, "1", "2.5", "3", None, "x"]
+    assert [found[f"c{at}"][at] for at in range(6)] == list(range(6))
+    assert found.equals(pl.concat(frame.collect_batches(engine="streaming")))
+    assert found.equals(assay.scan(rows).collect())
+    assert frame.head(3).collect().equals(found[:3])
+    assert frame.select(pl.len()).collect().item() == 6
+    assert frame.filter(pl.col("n") > 2).select("completion", "n").collect().rows() == [
+        ("b", 2.5),
+        ("b", 3),
+        ("b", 2**53),
+    ]
+
+
+@pytest.mark.parametrize("batch", [1, 1000])
+@pytest.mark.parametrize("other", ["", '"metadata": {}, '], ids=["fast", "exact"])
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("[", "]"), ('{"k": ', "}")], ids=["number", "list", "struct"])
+def test_an_integer_that_no_float_holds_is_kept_beside_floats(tmp_path, monkeypatch, batch, other, before, after):
+    monkeypatch.setattr("assay.jsonl._BATCH", batch)
+    big, small = (f"{before}{n}{after}" for n in ("-9007199254740993", "0.5"))
+    path = written(tmp_path, f'{{{other}"n": {big}}}\n{{"n": {small}}}\n')
+    assert assay.scan(path).collect()["n"].to_list() == [big, small]
+
+
+def test_jsonl_from_a_url_is_read_as_from_a_file(tmp_path):
+    path = written(tmp_path, '{"completion": "b", "metadata": {"k": 1}, "n": NaN}\n{"completion": "a", "n": 1}\n')
+    assert assay.scan(f"file://{path}").collect().equals(assay.scan(path).collect())
+    path.write_text('{"completion": "b"}\n{')
+    assert said(f"file://{path}").startswith(f"file://{path}:2: not valid JSON: ")
+
+
+# ── JSONL: depth ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def nested(depth):
+    return '{"a":' * (depth // 2) + "[" * (depth - depth // 2) + "]" * (depth - depth // 2) + "}" * (depth // 2)
+
+
+@pytest.mark.parametrize("column", ["info", "metadata", "prompt"])
+@pytest.mark.parametrize(("depth", "is_text"), [(20, False), (49, False), (51, True), (120, True), (480, True)])
+def test_deep_nesting_becomes_json_text(tmp_path, column, depth, is_text):
+    path = written(tmp_path, f'{{"completion": "b", "{column}": {nested(depth)}}}\n{{"completion": "b"}}\n')
+    for source in (path, [json.loads(line) for line in path.read_text().splitlines()]):
+        out = tmp_path / "out.parquet"
+        assay.score_file(source, SPEC, out, overwrite=True, keep=[column])
+        value = pl.read_parquet(out)[column][0]
+        assert isinstance(value, str) == (is_text or column == "metadata")
+        assert value == json.loads(nested(depth)) or json.loads(value) == json.loads(nested(depth))
+
+
+@pytest.mark.parametrize("depth", [501, 2000, 100_000])
+@pytest.mark.parametrize("column", ["info", "metadata", "completion"])
+def test_a_line_nested_beyond_reading_is_named(tmp_path, column, depth):
+    path = written(tmp_path, f'{{"completion": "b"}}\n{{"{column}": {nested(depth)}}}\n')
+    assert said(path) == f"{path}:2: nested deeper than 500 levels."

@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors"),
+    *("_version", "errors", "sources"),
     *(
         "lanes.base",
         "lanes.words",
@@ -20,6 +20,7 @@ ORDER = (
         "lanes.jsontext",
         "lanes.toolcalls",
         "lanes.onrow",
+        "lanes.onrow_columns",
         "lanes.schemas",
         "lanes.expectations",
     ),
@@ -39,6 +40,7 @@ ORDER = (
     ),
     *("specfile", "specclass", "specread", "spec", "schema", "listing", "aggregate"),
     *(
+        "cells",
         "rows",
         "jsonl",
         "arrow",

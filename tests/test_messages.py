@@ -53,18 +53,14 @@ CASES = {
     ),
     "parts that are strings": (chat(pl.List(pl.String)), [said(("assistant", ["a", None, "b"]))], ["ab"]),
     "parts without text": (chat(pl.List(pl.Struct({"type": pl.String}))), [said(("user", [{"type": "image"}]))], [""]),
-    "parts of numbers": (chat(pl.List(pl.Int64)), [said(("assistant", [1, 2]))], [""]),
     "text of a part is a number": (chat(pl.List(pl.Struct({"text": pl.Int64}))), [said(("user", [{"text": 1}]))], [""]),
-    "content is a number": (chat(pl.Int64), [said(("assistant", 5))], [""]),
-    "content is a boolean": (chat(pl.Boolean), [said(("assistant", True))], [""]),
-    "content is a struct": (chat(pl.Struct({"text": pl.String})), [said(("assistant", {"text": "a"}))], [""]),
     "no role": (pl.List(pl.Struct({"content": pl.String})), [[{"content": "a"}, {"content": "b"}], []], ["b", ""]),
     "role is a number": (chat(pl.String, pl.Int64), [said((1, "a"), (2, "b"))], ["b"]),
-    "no content": (pl.List(pl.Struct({"role": pl.String})), [[{"role": "assistant"}], None], ["", None]),
     "role is categorical": (chat(pl.String, pl.Categorical), [said(("assistant", "a"), ("tool", "b"))], ["a"]),
     "role is an enum": (chat(pl.String, WORDS), [said(("assistant", "a"), ("tool", "b"))], ["a"]),
     "content is categorical": (chat(pl.Categorical), [said(("assistant", "a"), ("tool", "b"))], ["a"]),
     "parts are categorical": (chat(pl.List(pl.Categorical)), [said(("assistant", ["a", "b"]))], ["ab"]),
+    "content always null": (chat(pl.Null), [said(("assistant", None)), None], ["", None]),
     "parts of a fixed number": (chat(pl.Array(pl.String, 2)), [said(("assistant", ["a", "b"]))], ["ab"]),
 }
 
@@ -115,4 +111,27 @@ def test_a_column_of_another_type_is_refused_with_what_a_completion_is(dtype, sh
     assert str(refused.value) == (
         f"`completion` has type {shown}; a completion is a string or a list of chat messages.\n\n"
         "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME."
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ({"from": pl.String, "value": pl.String}, "from: String, value: String"),
+        ({"role": pl.String}, "role: String"),
+        ({"content": pl.Int64}, "content: Int64"),
+        ({"content": pl.Boolean}, "content: Boolean"),
+        ({"content": pl.Struct({"text": pl.String})}, "content: Struct({'text': String})"),
+        ({"content": pl.List(pl.Int64)}, "content: List(Int64)"),
+        ({}, "nothing"),
+    ],
+    ids=str,
+)
+def test_messages_without_a_content_to_read_are_refused_with_what_they_have(message, shown):
+    frame = pl.DataFrame(schema={"completion": pl.List(pl.Struct(message))})
+    with pytest.raises(assay.ColumnsError) as refused:
+        assay.score(frame, {"checks": [{"type": "json_valid"}]})
+    assert str(refused.value) == (
+        f"The messages of `completion` have no `content` to read; they have: {shown}.\n\n"
+        "Write each message as `role` and `content`: text, or a list of parts with `text`."
     )

@@ -1,5 +1,6 @@
 """Every source gives the same rewards in input order; columns are renamed, and missed with a useful message."""
 
+import json
 import os
 import subprocess
 import sys
@@ -80,10 +81,16 @@ WRITERS = {
 }
 
 
+def numbered(pairs):
+    """A CSV knows text only."""
+    return [(int(ident), reward) for ident, reward in pairs]
+
+
 @pytest.mark.parametrize(("name", "write"), WRITERS.items(), ids=WRITERS)
 def test_every_file_gives_the_same_rewards(tmp_path, name, write):
     write(FRAME, tmp_path / name)
-    assert rewards(tmp_path / name) == rewards(str(tmp_path / name)) == rewards([tmp_path / name]) == [*REWARDS.items()]
+    for source in (tmp_path / name, str(tmp_path / name), [tmp_path / name]):
+        assert numbered(rewards(source)) == [*REWARDS.items()]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -94,9 +101,9 @@ def test_a_folder_a_glob_and_a_list_of_files_give_the_same_rewards(tmp_path, nam
         WRITERS[name](part, folder / f"{number}-{name}")
     files = sorted(folder.iterdir())
     for source in (folder, str(folder), folder / f"*{name}", f"{tmp_path}/**/?-{name}", files):
-        assert rewards(source) == list(REWARDS.items())
+        assert numbered(rewards(source)) == list(REWARDS.items())
     last_first = [files[2], str(files[0]), files[1]]
-    assert rewards(last_first) == [(ident, REWARDS[ident]) for ident in (90, 40, 30, 10, 20)]
+    assert numbered(rewards(last_first)) == [(ident, REWARDS[ident]) for ident in (90, 40, 30, 10, 20)]
 
 
 def test_a_hugging_face_dataset_keeps_the_order_of_its_indices():
@@ -184,6 +191,51 @@ def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
     assert str(refused.value) == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("complation", "completion"), ("Metadata", "metadata"), ("taskid", "task_id")]
+)
+def test_a_new_name_that_is_nearly_one_of_ours_is_refused(name, meant):
+    with pytest.raises(assay.ColumnsError) as refused:
+        assay.score([{"completion": "a", "resp": "b"}], SPEC, mapping={name: "resp"})
+    assert str(refused.value) == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
+
+
+def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
+    monkeypatch.setattr(assay.checks.text.Contains, "reads", ("targets",))
+    rows = [{"completion": "a refund", "resp": "b", "targets": "t"}]
+    for name in ("model", "response", "step", "targets"):
+        assert assay.score(rows, SPEC, mapping={name: "resp"}, keep=[name])[name].to_list() == ["b"]
+
+
+@pytest.mark.parametrize("mapping", [None, {"__assay/mine": "x"}], ids=["there", "renamed"])
+def test_a_column_named_like_our_own_is_refused(mapping):
+    name = "x" if mapping else "__assay/text"
+    with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+`; names that begin with `__assay/` are reserved"):
+        assay.score([{"completion": "a", name: "b"}], SPEC, mapping=mapping)
+
+
+ODD = ["^.*$", "*", "^y$", "$", "a*", ""]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("name", ODD)
+def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, name, suffix):
+    rows = [{"completion": "a", name: 1, "y": 2, "task_id": "t", "metadata": {"expectations": ["a"]}}]
+    tasks = [{"task_id": "t", name: 5}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(rows[0]) + "\n")
+    out = tmp_path / f"out.{suffix}"
+    for source in (rows, path):
+        scored = assay.score(source, SPEC, details=False)
+        assert scored.columns == [name, "y", "task_id", "metadata", "reward", "passed", "feedback", "error"]
+        assert scored.row(0)[:2] == (1, 2)
+        assert assay.score(source, SPEC, mapping={"z": name}, details=False)["z"].to_list() == [1]
+        assert assay.score(source, SPEC, mapping={name: "y"}, details=False)[name].to_list() == [2]
+        assert assay.score(source, SPEC, tasks=tasks, keep=[name])[name].to_list() == [5]
+        assay.score_file(source, SPEC, out, details=False, overwrite=True)
+        assert assay.scan(out).collect().columns == scored.columns
 
 
 NEEDY = {"id": "policy", "checks": [{"type": "task_expectations"}, {"type": "expected_output_schema", "id": "shape"}]}

@@ -117,7 +117,7 @@ def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_charac
             [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": [{"text": "b"}, {"url": 1}, "c"]}]],
             [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": "bc"}]],
         ),
-        ([[{"content": 5}], None, []], [[{"role": None, "content": ""}], None, []]),
+        ([[{"content": 5}, {"content": None}], None, []], [[{"role": None, "content": ""}] * 2, None, []]),
         (
             [({"role": "assistant", "content": "b", "tool_calls": [1, "x"]},)],
             [[{"role": "assistant", "content": "b"}]],
@@ -171,7 +171,7 @@ def test_structure_travels_as_json_text(metadata, other, expected):
     [
         ([{"completion": "a"}, ["b"]], "Row 1 is list; a row is a mapping of columns to values."),
         ([None], "Row 0 is NoneType; a row is a mapping of columns to values."),
-        ([{"completion": ["b"]}], "A chat message is str, not a mapping with `role` and `content`."),
+        ([{"completion": ["b"]}], "Row 0: a chat message is str, not a mapping with `role` and `content`."),
     ],
 )
 def test_a_row_that_is_no_mapping_is_refused(rows, message):
@@ -223,3 +223,75 @@ def test_structure_scores_the_same_from_python_and_from_jsonl_alone_and_among_ot
     for line, reward in zip(lines, rewards, strict=True):
         path.write_text(line)
         assert assay.score(path, spec)["reward"].to_list() == [reward]
+
+
+# ── what no column can hold ─────────────────────────────────────────────────────────────────────────────────────────
+
+SELF = {}
+SELF["me"] = [SELF]
+DEEP = []
+for _ in range(2000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("name", ["x", "metadata", "expected_output_schema"])
+@pytest.mark.parametrize("value", [SELF, DEEP], ids=["self", "deep"])
+def test_a_value_without_end_is_refused_with_its_place(name, value):
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan([{"completion": "a"}, {name: value}])
+    assert str(refused.value) == f"Row 1: `{name}` is nested deeper than 500 levels, or contains itself."
+
+
+@pytest.mark.parametrize("name", ["x", "metadata"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"k": [{(1, 2): 3}]}, "has a key of type tuple, (1, 2); a key is a string"),
+        ({b"k": 3}, "has a key of type bytes, b'k'; a key is a string"),
+        ({1: "a", "1": "b"}, "has two keys that read `1`"),
+        ([{None: "a", "null": "b"}], "has two keys that read `null`"),
+    ],
+    ids=["tuple", "bytes", "number and text", "null and text"],
+)
+def test_a_key_that_no_object_can_have_is_refused_with_its_place(name, value, message):
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan({"completion": ["a", "a"], name: [None, value]})
+    assert str(refused.value) == f"Row 1: `{name}` {message}."
+
+
+@pytest.mark.parametrize("name", ["x", "metadata"])
+def test_other_keys_are_what_json_makes_of_them(name):
+    rows = [{"completion": "a", name: {1: "a", None: 1, 0.5: 3}}]
+    assert assay.scan(rows).collect()[name].to_list() == ['{"1": "a", "null": 1, "0.5": 3}']
+
+
+def test_two_columns_of_one_name_are_refused():
+    with pytest.raises(assay.InputError, match="Two columns have names that read `1`"):
+        assay.scan({"completion": ["a"], 1: [1], "1": [2]})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[{"from": "gpt", "value": "b"}]],
+        [[{"from": "gpt", "value": "b"}], "b"],
+        [[], [None], [{"from": "gpt", "value": "b"}]],
+        [[{"from": "gpt", "content": 5}]],
+    ],
+    ids=["alone", "beside text", "beside nothing", "a number"],
+)
+def test_messages_without_any_content_are_refused_with_what_they_have(rows):
+    with pytest.raises(assay.InputError) as refused:
+        assay.score([{"completion": value} for value in rows], SPEC)
+    assert "has a `content` to read; they have: from, " in str(refused.value)
+
+
+def test_a_message_with_tool_calls_only_says_nothing():
+    calls = [{"role": "assistant", "tool_calls": [{"id": "1"}]}]
+    rows = [{"completion": calls}, {"completion": [{"role": "assistant", "content": None}]}]
+    assert assay.score(rows, SPEC)["reward"].to_list() == [0.0, 0.0]
+
+
+def test_a_column_that_becomes_the_completion_is_read_as_one():
+    rows = [{"resp": [{"role": "assistant", "content": [{"text": "b"}]}]}, {"resp": "b"}, {"resp": "a"}]
+    assert assay.score(rows, SPEC, mapping={"completion": "resp"})["reward"].to_list() == [1.0, 1.0, 0.0]

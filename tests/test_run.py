@@ -260,6 +260,21 @@ def test_broken_and_unknown_checks_warn_and_run_unless_strict(tmp_path, spec):
         assay.score_file({"completion": ["refund"]}, spec, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"), [("jsonl", [None, None]), ("parquet", [2, 1]), ("arrow", [None, None]), ("csv", [None, None])]
+)
+def test_rows_of_each_input_are_said_where_the_file_tells(tmp_path, monkeypatch, name, counts):
+    write = {"jsonl": "write_ndjson", "arrow": "write_ipc"}.get(name, f"write_{name}")
+    for number, texts in enumerate((["a", "b"], ["c"])):
+        getattr(pl.DataFrame({"completion": texts}), write)(tmp_path / f"{number}.{name}")
+    out = tmp_path / "out.parquet"
+    assay.score_file([tmp_path / f"{number}.{name}" for number in range(2)], SPEC, out)
+    assert [one["rows"] for one in assay.read_provenance(out)["inputs"]] == counts
+    assert assay.read_provenance(out)["rows"] == 3
+    assay.score_file(tmp_path / f"0.{name}", SPEC, out, overwrite=True)
+    assert [one["rows"] for one in assay.read_provenance(out)["inputs"]] == [2]
+
+
 # ── progress ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

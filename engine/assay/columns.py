@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, closest, did_you_mean
 from assay.fns import list_fns
 from assay.lanes.base import HIDDEN
 from assay.lanes.messages import completion_text_expr
-from assay.rows import STRUCTURED
 from assay.spec import VerifierSpec
 
 __all__ = ["COMPLETION", "check_columns", "needed_columns", "read_columns", "refused_rows"]

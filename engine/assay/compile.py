@@ -31,8 +31,9 @@ from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import COMPLETION, check_columns, needed_columns, read_columns, refused_rows
 from assay.errors import ColumnsError, SpecError, said_by
-from assay.lanes.base import HIDDEN, TEXT, layers
+from assay.lanes.base import HIDDEN, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
+from assay.lanes.onrow_columns import untyped_expr
 from assay.spec import CheckSpec, VerifierSource, VerifierSpec, verifiers_of_run
 
 __all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
@@ -133,7 +134,8 @@ class Plan:
         frame = rollouts
         for layer in self._layers:
             frame = frame.with_columns(layer)
-        kept = [pl.col(name).alias(shown) for shown, name in self.passed_through.items()]
+        dtypes = dict(self.schema)
+        kept = [untyped_expr(exactly(name), dtypes[name]).alias(shown) for shown, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
-    "SHOWN",
     "AssayError",
     "AssayWarning",
     "ColumnsError",
@@ -105,6 +104,8 @@ def printable(value: str, *, lines: bool = False) -> str:
         value: Anything, from data or a path.
         lines: Keep line breaks.
     """
+    if value.isprintable():
+        return value
     return "".join(
         code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
         for code in value
@@ -129,22 +130,23 @@ def said_by(exception: BaseException) -> str:
     return encodable(f"{name}: {exception}")
 
 
-def closest(word: str, choices: Iterable[str]) -> str:
-    """The choice most like a word, ``""`` when none is near."""
+def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
+    """The choice most like a word, ``""`` when none is near; ``cutoff`` is the least likeness, in [0, 1]."""
     by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else ""
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """A question naming the closest choice, or ``""`` when nothing is close.
 
     Args:
         word: What was written.
         choices: What could have been meant.
+        cutoff: The least likeness that counts, in [0, 1].
 
     Returns:
         ``"Did you mean `value`?"`` or an empty string.
     """
-    near = closest(word, choices)
+    near = closest(word, choices, cutoff)
     return f"Did you mean `{near}`?" if near else ""

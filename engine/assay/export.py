@@ -111,8 +111,8 @@ def _defused(text: pl.Expr) -> pl.Expr:
     return text.str.replace(_FORMULA, "'$1")
 
 
-_NOT_IN_PARQUET = (pl.Int128, pl.Object)
-_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.Object)
+_NOT_IN_PARQUET = (pl.Int128, pl.UInt128, pl.Object)
+_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
 
 
 def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
@@ -261,9 +261,9 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         path: A file that Assay wrote.
 
     Returns:
-        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows), ``tasks`` (name, size)
-        and ``verifiers`` (id, sha256,
-        canonical spec, checks with weights).
+        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for files
+        other than parquet in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, sha256, canonical spec,
+        checks with weights).
 
     Raises:
         InputError: The file cannot be read or Assay did not write it.

@@ -1,7 +1,7 @@
 """From a path, a glob or a folder to the files it means, and from a file to a lazy frame, by its format."""
 
 import glob
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from assay.jsonl import scan_jsonl
 
 __all__ = [
     "FORMATS",
-    "TEXT_COLUMNS",
     "broken_file",
     "count_rows",
     "expand",
@@ -35,20 +34,6 @@ FORMATS = {
     ".feather": "ipc",
     ".csv": "csv",
 }
-TEXT_COLUMNS = (
-    "completion",
-    "prompt",
-    "metadata",
-    "expected_output_schema",
-    "task_id",
-    "answer",
-    "verifier",
-    "fn_name",
-    "expected",
-    "params",
-)
-"""Columns of a CSV that stay text whatever they look like: a completion ``007`` is not the number 7."""
-
 _SKIPPED = ("_", ".")
 
 
@@ -104,17 +89,17 @@ def format_of(path: str | Path) -> str:
     raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
-def scan_files(paths: list[Path], texts: Sequence[str] = ()) -> pl.LazyFrame:
+def scan_files(paths: list[Path], mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
     """Files one after another as one lazy frame; columns that a file lacks are null there.
 
     Args:
         paths: The files.
-        texts: Columns of CSV files to read as text, besides ``TEXT_COLUMNS``.
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
 
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    frames = [scan_file(path, texts) for path in paths]
+    frames = [scan_file(path, mapping) for path in paths]
     schemas = [frame.collect_schema() for frame in frames]
     if len(frames) == 1:
         return frames[0]
@@ -159,15 +144,19 @@ def broken_file(paths: Iterable[Path]) -> str:
     return ""
 
 
-def scan_file(path: Path, texts: Sequence[str] = ()) -> pl.LazyFrame:
+def scan_file(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
     """One file as a lazy frame whose schema is known to be readable.
+
+    Args:
+        path: The file.
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
 
     Raises:
         InputError: The file cannot be read; the message names it, and the line where there is one.
     """
     kind = format_of(path)
     try:
-        frame = _scan_csv(path, texts) if kind == "csv" else _SCANS[kind](path)
+        frame = scan_jsonl(path, mapping) if kind == "jsonl" else _SCANS[kind](path)
         frame.collect_schema()
     except (PolarsError, pa.ArrowException) as wrong:
         raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
@@ -187,16 +176,11 @@ def _scan_ipc(path: Path) -> pl.LazyFrame:
     return pl.scan_ipc(path, glob=False) if magic == b"ARROW1" else read_stream(path).lazy()
 
 
-def _scan_csv(path: Path, texts: Sequence[str]) -> pl.LazyFrame:
-    header = pl.scan_csv(path, infer_schema=False, glob=False).collect_schema()
-    kept = {name: pl.String for name in header if name in TEXT_COLUMNS or name in texts}
-    return pl.scan_csv(path, infer_schema_length=None, schema_overrides=kept, glob=False)
-
-
 _SCANS: dict[str, Callable[[Path], pl.LazyFrame]] = {
     "parquet": lambda path: pl.scan_parquet(path, glob=False),
-    "jsonl": scan_jsonl,
     "ipc": _scan_ipc,
+    # every cell is text: an id 007 is not the number 7
+    "csv": lambda path: pl.scan_csv(path, infer_schema=False, glob=False),
 }
 
 

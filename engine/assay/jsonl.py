@@ -1,21 +1,28 @@
 """JSON lines as a lazy frame: the engine's reader for files it provably reads as Python does, Python for the rest.
 
-The engine takes the first of duplicate keys, a lone surrogate for NUL, ``"anyOf": "a"`` for ``["a"]`` where another line has a
-list, and a list for its JSON text where another line has a string; it refuses NaN and a BOM. One pass over the lines looks for
-what any of this needs; a file that has it is read by ``json.loads``, line by line.
+The engine takes the first of duplicate keys, a lone surrogate for NUL, and a list for its JSON text where another line has a
+string; it refuses NaN and a BOM; structure makes it type a column by all lines, in time quadratic in the number of fields. A
+pass over the lines looks for what any of this needs; a file that has it is read by ``json.loads``, line by line, twice: once
+for the types of the columns and once for their values, so that it is never in memory as a whole.
 """
 
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
+from polars.io.plugins import register_io_source
 
+from assay.cells import MAX_FIELDS, MAX_NESTING, STRUCTURED
 from assay.errors import InputError
-from assay.rows import STRUCTURED, from_rows
+from assay.lanes.base import exactly, rowwise
+from assay.lanes.jsontext import MAX_DEPTH, nesting, too_deep
+from assay.lanes.onrow import EXPECTED
+from assay.rows import Columns
 
 __all__ = ["scan_jsonl"]
 
@@ -29,59 +36,109 @@ _STARTS = (  # the first character of a value of each type, null aside
     (pl.Null, ""),
 )
 _NUMBER = r"0-9-"
-_STRUCTURE = (
-    rf'"(?:anyOf|any_of|mustMention|must_mention|mustNotMention|must_not_mention|required){_VALUE}[^\[n\s]',
-    rf'"(?:anyOf|any_of|required){_VALUE}\[\s*(?:{_STRING}\s*,\s*)*[^"\]\s]',
-    rf'"(?:text|message|role|content){_VALUE}[^"n\s]',
-    rf'"(?:expectations|properties){_VALUE}[^\[{{n\s]',
-    rf'"expected_output_schema{_VALUE}\{{.*:\s*null',
-)
-"""Values inside messages, metadata and schemas whose type is not the one that checks read."""
+_PARTS = rf'"(?:text|message|role|content){_VALUE}[^"n\s]'
+"""Values inside messages that are no text."""
 
-_READABLE = (pl.String, pl.Struct, pl.Null)
 _NO_OBJECT = r"^\s*[^{\s]"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_KEY = rf"{_STRING}\s*:"
+_HUGE = r"[\[,:]\s*-?[0-9]{16,}\s*[,\]}]"
+"""An integer that may be none among floats."""
+
 _ESCAPED_KEY = r'\\u[0-9a-fA-F]{4}(?:[^"\\]|\\.)*"\s*:'
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+_BATCH = 1 << 22
+"""Bytes of lines that Python holds at once."""
 
 
-def scan_jsonl(path: Path) -> pl.LazyFrame:
-    """One file of JSON objects, one a line.
+def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
+    """One file of JSON objects, one a line; ``metadata`` and ``expected_output_schema`` are JSON text.
+
+    Args:
+        path: The file.
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
 
     Raises:
         InputError: A line is not a JSON object; the message names file and line.
     """
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty.")
+    mapping = mapping or {}
+    structured = [
+        *(name for name in STRUCTURED if name not in mapping),
+        *(mapping[n] for n in STRUCTURED if n in mapping),
+    ]
     try:
-        # every line is looked at for its type: a field may appear for the first time in the last one
-        frame = pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
-        exact = _needs_python(path, frame.collect_schema())
-        if not exact:  # a type that inference settled on may still refuse a value: every one of them is parsed once
-            frame.select(pl.all().null_count()).collect(engine="streaming")
+        frame = None if _is_hard(path, structured, mapping.get(EXPECTED, EXPECTED)) else _engine(path)
     except PolarsError:
-        exact = True
-    return from_rows(_lines(path)).lazy() if exact else frame
+        frame = None
+    if frame is None:
+        return _exact(path, mapping)
+    return frame.with_columns(exactly(name).cast(pl.String) for name in structured if name in frame.collect_schema())
 
 
-def _needs_python(path: Path, schema: pl.Schema) -> bool:
+def _engine(path: Path) -> pl.LazyFrame | None:
+    """The engine's reader, where it reads every line as Python does."""
+    # every line is looked at for its type: a field may appear for the first time in the last one
+    frame = pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
+    schema = frame.collect_schema()
+    if any(_fields(dtype) > MAX_FIELDS for dtype in schema.values()) or _is_ambiguous(path, schema):
+        return None
+    # a type that inference settled on may still refuse a value: every one of them is parsed once
+    frame.select(pl.all().null_count()).collect(engine="streaming")
+    return frame
+
+
+def _fields(dtype: Any) -> int:
+    if isinstance(dtype, pl.Struct):
+        return sum(1 + _fields(field.dtype) for field in dtype.fields)
+    return _fields(dtype.inner) if isinstance(dtype, pl.List) else 0
+
+
+def _has_floats(dtype: Any) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_has_floats(field.dtype) for field in dtype.fields)
+    return _has_floats(dtype.inner) if isinstance(dtype, pl.List) else dtype.is_float()
+
+
+def _is_hard(path: Path, structured: list[str], gold: str) -> bool:
+    """Whether the engine must not even look for the types of the columns."""
     line = pl.col("line")
-    if any(name in STRUCTURED and not isinstance(dtype, _READABLE) for name, dtype in schema.items()):
-        return True
-    tests = [line.str.contains(pattern) for pattern in (*_STRUCTURE, _ESCAPED_KEY, _NO_OBJECT)]
+    names = "|".join(map(_escaped, structured))
+    patterns = (_PARTS, _ESCAPED_KEY, _NO_OBJECT, rf'"(?:{names}){_VALUE}[^"n\s]', rf'"{_escaped(gold)}{_VALUE}[\[{{]')
+    tests = [line.str.contains(pattern) for pattern in patterns]
     # surrogates come in pairs, or else
     escaped = pl.when(line.str.contains(_HIGH) | line.str.contains(_LOW)).then(line)
     pairs = escaped.str.count_matches(_HIGH + _LOW)
     tests.append((escaped.str.count_matches(_HIGH) != pairs) | (escaped.str.count_matches(_LOW) != pairs))
+    bracketed = pl.when(line.str.count_matches(r"[\[{]") > MAX_NESTING).then(line)
+    tests.append(rowwise(bracketed, nesting, pl.Int64) > MAX_NESTING)
+    if _any(path, tests):
+        return True
+    keys = pl.scan_lines(path, glob=False).select(line.str.extract_all(_KEY).explode().n_unique())
+    return bool(keys.collect(engine="streaming").item() > MAX_FIELDS)
+
+
+def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
+    """Whether a line has a column twice, or a value that the type which inference settled on cannot hold."""
+    line = pl.col("line")
+    tests = []
     by_start: dict[str, list[str]] = {}
     for name, dtype in schema.items():
         key = _escaped(name)
         tests.append(line.str.count_matches(f'"{key}{_VALUE}') > 1)
         start = next((start for kind, start in _STARTS if dtype == kind), _NUMBER)
         by_start.setdefault(start, []).append(key)
+    if any(_has_floats(dtype) for dtype in schema.values()):
+        tests.append(line.str.contains(_HUGE))
     for start, keys in by_start.items():
         tests.append(line.str.contains(rf'"(?:{"|".join(keys)}){_VALUE}[^{start}n\s]'))
-    found = pl.scan_lines(path, glob=False).select(pl.any_horizontal(tests).any())
-    return bool(found.collect(engine="streaming").item())
+    return _any(path, tests)
+
+
+def _any(path: Path, tests: list[pl.Expr]) -> bool:
+    found = pl.scan_lines(path, glob=False).filter(pl.any_horizontal(tests)).head(1)
+    return found.collect(engine="streaming").height > 0
 
 
 def _escaped(name: str) -> str:
@@ -90,18 +147,54 @@ def _escaped(name: str) -> str:
     return "".join(code if code.isalnum() or code == "_" else f"\\x{{{ord(code):X}}}" for code in written)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
+    columns = Columns(mapping)
+    try:
+        for batch in _batches(path):
+            columns.see(batch)
+        schema = columns.settle()
+    except InputError as wrong:
+        raise InputError(wrong.fact if str(path) in wrong.fact else f"{path}: {wrong.fact}", wrong.hint) from None
+
+    def read(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        for batch in _batches(path):
+            frame = columns.frame(batch if limit is None else batch[:limit])
+            if limit is not None:
+                limit -= frame.height
+            frame = frame if names is None else frame.select(cs.by_name(names))
+            yield frame if predicate is None else frame.filter(predicate)
+            if limit == 0:
+                break
+
+    return register_io_source(read, schema=schema)
+
+
+def _batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    size = 0
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace")
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line, parse_constant=lambda _: None)
-            except json.JSONDecodeError as wrong:
-                raise InputError(f"{path}:{number}: not valid JSON: {wrong.msg} (column {wrong.colno}).") from None
-            except (ValueError, RecursionError) as wrong:
-                raise InputError(f"{path}:{number}: not readable: {wrong}") from None
-            if not isinstance(value, dict):
-                raise InputError(f"{path}:{number}: a line must be a JSON object, not {type(value).__name__}.")
-            yield value
+            if line.strip():
+                batch.append(_read(line, f"{path}:{number}"))
+            size += len(raw)
+            if size > _BATCH:
+                yield batch
+                batch, size = [], 0
+    yield batch
+
+
+def _read(line: str, where: str) -> dict[str, Any]:
+    if too_deep(line):
+        raise InputError(f"{where}: nested deeper than {MAX_DEPTH} levels.")
+    try:
+        value = _DECODER.decode(line)
+    except json.JSONDecodeError as wrong:
+        raise InputError(f"{where}: not valid JSON: {wrong.msg} (column {wrong.colno}).") from None
+    except (ValueError, RecursionError) as wrong:
+        raise InputError(f"{where}: not readable: {wrong}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: a line must be a JSON object, not {type(value).__name__}.")
+    return value

@@ -2,20 +2,30 @@
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
+from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import TEXT_COLUMNS, count_rows, expand, first_line, format_of, scan_file, scan_files
+from assay.files import count_rows, expand, first_line, format_of, scan_file, scan_files
+from assay.lanes.base import HIDDEN, exactly
 from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
+
+
+_READ = (
+    *("completion", "prompt", "task_id", "answer", "target", *STRUCTURED),
+    *("fn_name", "expected", "params"),
+)
+"""Columns that something in Assay reads."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,7 @@ class InputFile:
     Attributes:
         name: Path as given, or what the object is.
         size: Bytes, where it is a file.
-        rows: Rows, where known before reading.
+        rows: Rows, where the file tells before it is read.
     """
 
     name: str
@@ -50,6 +60,7 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
         source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
             standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns.
+            Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
 
     Returns:
@@ -57,25 +68,31 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
 
     Raises:
         InputError: The source cannot be read.
-        ColumnsError: A column to rename is not there.
+        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
     return open_rollouts(source, mapping).frame
 
 
-def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None) -> Rollouts:
-    """``scan``, with what the frame was made of."""
-    texts = [column for name, column in (mapping or {}).items() if name in TEXT_COLUMNS]
-    found = _open(source, texts)
-    return Rollouts(rename(found.frame, mapping or {}), found.inputs, found.files)
+def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
+    """``scan``, with what the frame was made of; ``known`` are names that checks read."""
+    mapping = mapping or {}
+    found = _open(source, mapping)
+    frame = rename(found.frame, mapping, known)
+    for name in frame.collect_schema():
+        if name.startswith(HIDDEN):
+            raise InputError(
+                f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
+            )
+    return Rollouts(frame, found.inputs, found.files)
 
 
-def _open(source: Any, texts: Sequence[str]) -> Rollouts:
+def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], texts)
+        return _open_paths([str(one) for one in paths], mapping)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(source)
+    frame = _frame(source, mapping)
     return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
 
 
@@ -83,7 +100,7 @@ def _kind(source: Any) -> str:
     return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
 
 
-def _frame(source: Any) -> pl.DataFrame:
+def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if _kind(source).startswith("datasets."):
@@ -95,39 +112,45 @@ def _frame(source: Any) -> pl.DataFrame:
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
         return from_arrow(source)
     if isinstance(source, Mapping):
-        return from_columns(source)
+        return from_columns(source, mapping)
     if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return from_rows(source)
+        return from_rows(source, mapping)
     raise InputError(
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
     )
 
 
-def _open_paths(paths: list[str], texts: Sequence[str]) -> Rollouts:
+def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _open_stdin()
+        return _open_stdin(mapping)
     remote = [path for path in paths if "://" in path]
     if remote:
         if len(remote) < len(paths):
             raise InputError("URLs and local files cannot be mixed in one run.")
-        return Rollouts(pl.concat([_scan_url(path) for path in paths]), tuple(InputFile(path) for path in paths))
+        return Rollouts(
+            pl.concat([_scan_url(path, mapping) for path in paths]), tuple(InputFile(path) for path in paths)
+        )
     files = [file for path in paths for file in expand(path)]
-    if twice := [file for at, file in enumerate(files) if file in files[:at]]:
-        raise InputError(f"{twice[0]} is named twice.", "Its rollouts would be scored twice.")
-    frame = scan_files(files, texts)  # finds what cannot be read, before the footers are asked for rows
+    seen: set[Path] = set()
+    for file in files:
+        if (real := file.resolve()) in seen:
+            raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
+        seen.add(real)
+    frame = scan_files(files, mapping)  # finds what cannot be read, before the footers are asked for rows
     counts = count_rows(files)
     inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
     return Rollouts(frame, tuple(inputs), tuple(files))
 
 
-def _scan_url(url: str) -> pl.LazyFrame:
+def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
     try:
         kind = format_of(url)
         if kind == "jsonl":
-            frame = pl.scan_ndjson(url, infer_schema_length=None)
+            lines = pl.scan_lines(url).collect()["line"]
+            frame = _set_down("\n".join(lines).encode(), url, mapping).lazy()
         elif kind == "parquet":
             frame = pl.scan_parquet(url)
         else:
@@ -138,31 +161,42 @@ def _scan_url(url: str) -> pl.LazyFrame:
     return frame
 
 
-def _open_stdin() -> Rollouts:
-    """JSON lines from a pipe; they are set down in a file so that they are read as any other."""
+def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
     content = sys.stdin.buffer.read()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "stdin.jsonl")
-        path.write_bytes(content)
-        try:
-            frame = scan_file(path).collect()
-        except InputError as wrong:
-            raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
+    frame = _set_down(content, "standard input", mapping)
     return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
 
 
-def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
-    """Give columns the names that Assay reads; a column that had such a name gives way.
+def _set_down(content: bytes, name: str, mapping: Mapping[str, str]) -> pl.DataFrame:
+    """JSON lines from elsewhere, set down in a file so that they are read as any other."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "lines.jsonl")
+        path.write_bytes(content)
+        try:
+            return scan_file(path, mapping).collect()
+        except InputError as wrong:
+            raise InputError(wrong.fact.replace(str(path), name), wrong.hint) from None
+
+
+def rename(frame: pl.LazyFrame, mapping: Mapping[str, str], known: Iterable[str] = ()) -> pl.LazyFrame:
+    """Give columns the names that Assay reads, or others; a column that had such a name gives way.
+
+    Args:
+        frame: The rollouts.
+        mapping: The name to give, and the name in the frame.
+        known: Names that are read besides those of Assay's own.
 
     Raises:
-        ColumnsError: A column to rename is not there.
+        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
     if not mapping:
         return frame
     there = frame.collect_schema().names()
     for name, column in mapping.items():
+        if name not in (*_READ, *known) and (near := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
+            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", near)
         if column not in there:
             hint = did_you_mean(column, there) or f"There are: {', '.join(there)}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
-    named = frame.with_columns(pl.col(column).alias(name) for name, column in mapping.items())
-    return named.drop([column for column in set(mapping.values()) if column not in mapping])
+    named = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
+    return named.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))

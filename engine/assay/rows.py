@@ -1,35 +1,76 @@
 """Rows of plain Python as a frame: what type inference would get wrong is settled before it is asked."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
+from assay.cells import Column, column
 from assay.errors import InputError
 from assay.lanes.jsontext import mended
-from assay.lanes.messages import completion_text
 
-__all__ = ["STRUCTURED", "from_columns", "from_rows"]
-
-STRUCTURED = ("metadata", "expected_output_schema", "verifier")
-"""Columns with structure; they travel as JSON text, for rows may differ in every field."""
+__all__ = ["Columns", "from_columns", "from_rows"]
 
 
-_ALIKE = ({int, float}, {list, tuple})
-"""Types that make one column together."""
+class Columns:
+    """The columns of rows that come in batches: all batches are seen first, then each becomes a frame of one schema.
+
+    Args:
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+    """
+
+    def __init__(self, mapping: Mapping[str, str]) -> None:
+        self._mapping = mapping
+        self._columns: dict[str, Column] = {}
+        self._rows = 0
+
+    def see(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Learn from a batch.
+
+        Raises:
+            InputError: A value cannot be put into any column.
+        """
+        for name, values in _transposed(rows).items():
+            self._columns.setdefault(name, column(name, self._mapping)).see(values, self._rows)
+        self._rows += len(rows)
+
+    def settle(self) -> pl.Schema:
+        """All is seen.
+
+        Returns:
+            Schema of the frames.
+
+        Raises:
+            InputError: What was seen cannot be read.
+        """
+        for one in self._columns.values():
+            one.settle()
+        return pl.Schema({name: one.dtype for name, one in self._columns.items()})
+
+    def frame(self, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+        """A batch that was seen before as a frame."""
+        values = _transposed(rows)
+        nulls = [None] * len(rows)
+        return pl.DataFrame({name: one.series(values.get(name, nulls)) for name, one in self._columns.items()})
 
 
-def from_rows(rows: Iterable[Any]) -> pl.DataFrame:
+def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
     """A frame from mappings; a key that a row lacks is null there.
 
-    Chat messages keep role and text, structure becomes JSON text, and any other column whose values have several types
-    becomes JSON text too. A lone surrogate becomes U+FFFD.
+    Chat messages keep role and text, structure becomes JSON text, and so does any other column whose values have several
+    types, nest deeply or have very many fields. A lone surrogate becomes U+FFFD.
+
+    Args:
+        rows: The mappings.
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
 
     Raises:
-        InputError: A row is not a mapping, or a completion is neither text nor messages.
+        InputError: A row is not a mapping, a completion is neither text nor messages, or a value fits no column.
     """
+    return from_columns(_transposed(rows), mapping)
+
+
+def _transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for height, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -39,87 +80,36 @@ def from_rows(rows: Iterable[Any]) -> pl.DataFrame:
             if name not in columns:
                 columns[name] = [None] * height
             elif len(columns[name]) > height:
-                raise InputError(f"Row {height} has two keys that read `{key}`.")
+                raise InputError(f"Row {height} has two keys that read `{name}`.")
             columns[name].append(value)
         for values in columns.values():
             if len(values) == height:
                 values.append(None)
-    return from_columns(columns)
+    return columns
 
 
-def from_columns(columns: Mapping[str, Any]) -> pl.DataFrame:
+def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
     """A frame from columns of plain values, as ``from_rows``.
 
     Raises:
-        InputError: A column is a single value, the columns have several lengths, or a completion cannot be read.
+        InputError: A column is a single value, two have one name, they have several lengths, or a value fits no column.
     """
-    series = []
-    for name, values in columns.items():
+    series: dict[str, pl.Series] = {}
+    for key, values in columns.items():
+        name = mended(str(key))
+        if name in series:
+            raise InputError(f"Two columns have names that read `{name}`.", "Rename one of them.")
         if not isinstance(values, pl.Series | Sequence) or isinstance(values, str | bytes):
             raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
-        series.append(values.alias(name) if isinstance(values, pl.Series) else _series(str(name), list(values)))
-    lengths = {len(one) for one in series}
-    if len(lengths) > 1:
-        said = ", ".join(f"`{one.name}` {len(one)}" for one in series)
+        series[name] = values.alias(name) if isinstance(values, pl.Series) else _series(name, values, mapping or {})
+    if len({len(one) for one in series.values()}) > 1:
+        said = ", ".join(f"`{name}` {len(one)}" for name, one in series.items())
         raise InputError(f"The columns have several lengths: {said}.")
-    return pl.DataFrame(series)
+    return pl.DataFrame(series)  # by name: in a list, a series named "" would get another
 
 
-def _series(name: str, values: list[Any]) -> pl.Series:
-    dtype = None
-    if name in STRUCTURED:
-        values = [value if isinstance(value, str | None) else json.dumps(value, default=str) for value in values]
-        dtype = pl.String
-    if name == "completion":
-        values = _completions(values)
-        dtype = None if any(isinstance(value, list) for value in values) else pl.String
-    try:
-        # Arrow takes the fields of every struct together and refuses what has several types
-        return pl.Series(name, _arrow(values), dtype=dtype)
-    except UnicodeEncodeError:
-        return _series(name, [_mended(value) for value in values])
-    except (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError):
-        texts = (
-            value if value is None else _mended(value) if isinstance(value, str) else json.dumps(value, default=str)
-            for value in values
-        )
-        return pl.Series(name, list(texts), dtype=pl.String)
-
-
-def _arrow(values: list[Any]) -> Any:
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) > 1 and not any(kinds <= alike for alike in _ALIKE):
-        raise TypeError("several types")  # Arrow would take 1 for a date beside a date
-    if kinds & {set, frozenset}:
-        raise TypeError("a set has no order")
-    return pa.array(values)
-
-
-def _completions(values: list[Any]) -> list[Any]:
-    """Strings as they are; messages reduced to role and text, so that all have one type."""
-    for at, value in enumerate(values):
-        if not isinstance(value, str | list | tuple | None):
-            raise InputError(
-                f"Row {at}: a completion is a string or a list of chat messages, not {type(value).__name__}."
-            )
-    chats = [value is None or not isinstance(value, str) for value in values]
-    messages = [[_message(one) for one in value] if isinstance(value, list | tuple) else value for value in values]
-    return messages if all(chats) else [completion_text(value) for value in messages]
-
-
-def _message(message: Any) -> dict[str, str | None]:
-    if not isinstance(message, Mapping | None):
-        raise InputError(f"A chat message is {type(message).__name__}, not a mapping with `role` and `content`.")
-    role = (message or {}).get("role")
-    text = completion_text([{"content": (message or {}).get("content")}])
-    return {"role": role if isinstance(role, str) else None, "content": text}
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return mended(value)
-    if isinstance(value, list | tuple):
-        return [_mended(inner) for inner in value]
-    if isinstance(value, Mapping):
-        return {_mended(key): _mended(inner) for key, inner in value.items()}
-    return value
+def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str]) -> pl.Series:
+    one = column(name, mapping)
+    one.see(values)
+    one.settle()
+    return one.series(values)

@@ -9,17 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from assay._version import __version__
 from assay.checks.base import Check
+from assay.columns import needed_columns
 from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
-from assay.files import scan_file
+from assay.fns import Function, function
+from assay.lanes.onrow import IN_PROCESS
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, warn
-from assay.spec import VerifierSource, verifiers_of_run
+from assay.sources import described
+from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
 from assay.summary import Summary
 
 __all__ = ["score_file"]
@@ -48,7 +52,9 @@ def score_file(
     command: str = "assay.score_file",
     progress: Progress | None = None,
 ) -> Summary:
-    """Score rollouts and write the rewards, in constant memory per batch.
+    """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
+
+    What comes from a pipe or an Arrow stream, and JSONL from a URL, is the exception: it is held as a whole.
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
@@ -84,7 +90,9 @@ def score_file(
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
     _check_path(out, overwrite=overwrite)
-    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    source, plan = prepare(
+        open_rollouts(rollouts, mapping, needed_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+    )
     task_files = _task_files(tasks)
     _check_apart(out, [*source.files, *task_files])
     warn(loaded)
@@ -127,7 +135,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
                 summary.add(plan, batch)
                 run.allowed.check(summary)
                 if writer is not None:
-                    writer.write(batch.select(plan.columns))
+                    writer.write(batch.select(cs.by_name(plan.columns)))
                 if run.progress is not None:
                     run.progress(summary.rows, run.total)
             run.allowed.check(summary, final=True)
@@ -146,7 +154,11 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
             "source": verifier.source,
             "sha256": verifier.sha256,
             "canonical": verifier.canonical,
-            "checks": [{"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable],
+            "kind": verifier.kind,
+            "checks": [
+                {"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id
+            ],
+            "code": _code(verifier, summary),
         }
         for verifier in plan.verifiers
     ]
@@ -161,18 +173,23 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
     }
 
 
+def _code(verifier: VerifierSpec, summary: Summary) -> list[dict[str, Any]]:
+    """The functions and classes that gave verdicts: names of Assay's own, names and hashes of users'."""
+    if verifier.kind == IN_PROCESS:
+        used = [(check.id, function(check.id)) for check in summary.checks]
+        return [{"name": name} if one is None or one.builtin else {"name": name, **_hashes(one)} for name, one in used]
+    made = (spec.check.made_by for spec in verifier.runnable if spec.check is not None)
+    return [described(cls) for cls in made if not cls.__module__.startswith("assay.")]
+
+
+def _hashes(one: Function) -> dict[str, Any]:
+    return described(one.fn) | ({} if one.expr is None else {"twin": described(one.expr)})
+
+
 def _counted(run: _Run, rows: int) -> list[InputFile]:
-    """The inputs with their rows; text files do not tell before they are read."""
+    """The inputs with their rows; of several, only parquet tells before it is read."""
     inputs = list(run.source.inputs)
-    if len(inputs) == 1 and run.limit is None:
-        return [replace(inputs[0], rows=rows)]
-    by_name = {str(path): path for path in run.source.files}
-    return [
-        replace(one, rows=scan_file(by_name[one.name]).select(pl.len()).collect().item())
-        if one.rows is None and one.name in by_name
-        else one
-        for one in inputs
-    ]
+    return [replace(inputs[0], rows=rows)] if len(inputs) == 1 and run.limit is None else inputs
 
 
 class _Allowed:

@@ -68,7 +68,9 @@ def score(
         [1.0]
     """
     loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict)
-    source, plan = prepare(open_rollouts(rollouts, mapping), loaded, tasks=tasks, keep=keep, details=details)
+    source, plan = prepare(
+        open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+    )
     warn(loaded)
     try:
         plan.refuse(source.frame)

@@ -10,7 +10,7 @@ import polars as pl
 from assay.columns import COMPLETION
 from assay.compile import TASK_FOUND, TASK_ID
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
-from assay.lanes.base import HIDDEN
+from assay.lanes.base import HIDDEN, exactly
 from assay.rollouts import scan
 from assay.rows import from_rows
 from assay.specfile import parse_text
@@ -124,13 +124,13 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
     theirs = tasks.collect_schema()
     taken = _taken(theirs, wanted)
     key = HIDDEN + "task_id"
-    table = tasks.select(pl.col(TASK_ID).alias(key), *taken, pl.lit(value=True).alias(TASK_FOUND))
+    table = tasks.select(pl.col(TASK_ID).alias(key), *map(exactly, taken), pl.lit(value=True).alias(TASK_FOUND))
     return (
         rollouts.rename({name: _OWN + name for name in taken if name in there})
         .with_columns(_id_text(there[TASK_ID]).alias(key))
         .join(table, on=key, how="left", maintain_order="left")
         # where the task says nothing, what the rollout says of itself holds
-        .with_columns(pl.coalesce(name, _OWN + name) for name in taken if there.get(name) == theirs[name])
+        .with_columns(pl.coalesce(exactly(name), _OWN + name) for name in taken if there.get(name) == theirs[name])
         .drop(key, *(_OWN + name for name in taken if name in there))
     )
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from assay.errors import encodable, said_by
-from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.base import Lane, exactly, rowwise, text
 
 __all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score"]
 
@@ -235,8 +235,8 @@ class Check:
             return None if row["completion"] is None else vars(self.outcome(row))
 
         def build(schema: pl.Schema) -> pl.Expr:
-            columns = [pl.col(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
-            columns += [pl.col(name) for name in self.may_read if name in schema]
+            columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
+            columns += [exactly(name) for name in self.may_read if name in schema]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
         # two classes may share a name (a factory makes them), and then not their verdicts

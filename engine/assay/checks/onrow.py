@@ -10,9 +10,11 @@ import polars as pl
 from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
 from assay.errors import AssayWarning, quoted, said_by
 from assay.fns import Function, function, list_fns
-from assay.lanes.base import HIDDEN, Lane, text
+from assay.lanes.base import HIDDEN, Lane, rowwise, text
 from assay.lanes.fncolumns import quoted_expr
-from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER, row_verifier, verifier_of
+from assay.lanes.jsontext import mended
+from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER, verifier_of
+from assay.lanes.onrow_columns import row_verifier
 
 __all__ = ["VERIFIER_FN", "OnRow", "outcome_of"]
 
@@ -146,7 +148,10 @@ class OnRow(Check):
     def _why_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
         asked = self._asked_lane().col
-        fn, expected = asked.struct.field("fn"), asked.struct.field("expected")
+        fn, absent = (
+            asked.struct.field("fn"),
+            asked.struct.field("expected").is_null() & asked.struct.field("typed").is_null(),
+        )
         known = list_fns()
         builtin = [name for name in known if (one := function(name)) is not None and one.builtin]
         unknown = pl.format(_unknown("{}"), fn) if known else pl.lit(None, dtype=pl.String)
@@ -154,7 +159,7 @@ class OnRow(Check):
             asked.struct.field("problem"),
             pl.when(fn == "").then(pl.lit(NO_FUNCTION)),
             pl.when(fn.is_in(known).not_()).then(unknown),
-            pl.when(expected.is_null() & fn.is_in(builtin)).then(pl.lit(MISSING)),
+            pl.when(absent & fn.is_in(builtin)).then(pl.lit(MISSING)),
         )
 
     def _answer_lane(self) -> Lane:
@@ -198,6 +203,15 @@ def _answers(one: Function, asked: pl.DataFrame) -> list[pl.DataFrame]:
     """One function: its twin where it has one, itself on the rows that the twin leaves null."""
     if one.expr is None:
         return [_by_row(one, asked)]
+    if asked["typed"].null_count() < asked.height:
+        is_object = pl.col("typed").str.starts_with("{") & one.takes_json
+        other = rowwise(
+            pl.when(is_object.not_()).then("typed"),
+            lambda value: mended(str(json.loads(value))),
+            pl.String,
+            distinct=True,
+        )
+        asked = asked.with_columns(expected=pl.coalesce("expected", other, "typed"))
     parts, left = _sets(one, asked)
     answers = []
     for part, params in parts:
@@ -216,14 +230,9 @@ _Parts = list[tuple[pl.DataFrame, dict[str, Any]]]
 def _sets(one: Function, asked: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame]]:
     """The rows that a twin may be asked about, by the params that it reads; and the other rows."""
     left = []
-    gold = pl.col("expected")
-    if asked["typed"].null_count() < asked.height:
-        if not one.builtin:
-            left.append(asked.filter(pl.col("typed").is_not_null()))
-            asked = asked.filter(pl.col("typed").is_null())
-        elif one.takes_json:
-            gold = pl.when(pl.col("typed").str.starts_with("{")).then("typed").otherwise("expected")
-    asked = asked.with_columns(gold=gold)
+    if asked["typed"].null_count() < asked.height and not one.builtin:
+        left.append(asked.filter(pl.col("typed").is_not_null()))
+        asked = asked.filter(pl.col("typed").is_null())
     texts = asked["params"].unique(maintain_order=True).to_list()
     sets = {text: json.dumps(_read_params(one, text), sort_keys=True) for text in texts}
     if len(set(sets.values())) == 1:
@@ -243,20 +252,30 @@ def _read_params(one: Function, params: str | None) -> dict[str, Any]:
 def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.DataFrame:
     """What the twin says, row for row; no score where the function must answer."""
     assert one.expr is not None  # noqa: S101  (only functions with a twin come here)
+    nothing = asked.select("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in _ANSWER.items()))
     try:
-        found = asked.with_columns(answer=one.expr(pl.col("text"), pl.col("gold"), params))
+        twin = one.expr(pl.col("text"), pl.col("expected"), params)
+    except Exception as wrong:  # noqa: BLE001  (a twin may be anybody's)
+        if not one.builtin:  # ours refuse params that the function will say what is wrong with
+            _warn(one, wrong)
+        return nothing
+    try:
+        found = asked.with_columns(answer=twin)
         if isinstance(found.schema["answer"], pl.Struct):
             return found.select("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
         found = found.with_columns(score=pl.col("answer").cast(pl.Float64))
-    except (Exception, pl.exceptions.PanicException) as wrong:  # noqa: BLE001  (a twin may be anybody's)
-        if not one.builtin:
-            said = f"the twin of {one.name} cannot run, the function answers row by row: {said_by(wrong)}"
-            warnings.warn(said, AssayWarning, stacklevel=1)
-        return asked.select("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in _ANSWER.items()))
+    except (Exception, pl.exceptions.PanicException) as wrong:  # noqa: BLE001
+        _warn(one, wrong)
+        return nothing
     failing = pl.col("score") < 1
     told = pl.lit(one.complaint) + quoted_expr(pl.when(failing).then("expected"))
     reason = pl.coalesce(told, pl.when(failing).then(pl.lit(_BELOW)))
     return found.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
+
+
+def _warn(one: Function, wrong: BaseException) -> None:
+    said = f"the twin of {one.name} cannot run, the function answers row by row: {said_by(wrong)}"
+    warnings.warn(said, AssayWarning, stacklevel=1)
 
 
 def _by_row(one: Function, asked: pl.DataFrame) -> pl.DataFrame:

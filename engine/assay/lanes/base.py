@@ -5,13 +5,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "layers", "plain_type", "rowwise", "text"]
+__all__ = ["HIDDEN", "TEXT", "Lane", "exactly", "layers", "once", "plain_type", "rowwise", "text"]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
 
 TEXT = HIDDEN + "text"
+
+
+def exactly(name: str) -> pl.Expr:
+    """The column of a name that a user gave; ``pl.col`` would take ``*`` and ``^…$`` for patterns."""
+    return cs.by_name(name).as_expr()
 
 
 def text() -> pl.Expr:
@@ -104,24 +110,44 @@ def rowwise(
         An elementwise expression of ``dtype``.
     """
 
+    def answers(asked: pl.Series) -> pl.Series:
+        return pl.Series([function(value) for value in asked.to_list()], dtype=dtype)
+
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
             return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
-        asked = series.drop_nulls()
-        if distinct:
-            asked = asked.unique(maintain_order=True)
-            if len(asked) == 1 and not series.null_count():
-                return pl.Series(series.name, [function(asked[0])], dtype=dtype).new_from_index(0, len(series))
-        found = pl.Series([function(value) for value in asked.to_list()], dtype=dtype)
-        return found.gather(_positions(series, asked if distinct else None)).alias(series.name)
+        present = series.is_not_null()
+        at = pl.select(pl.when(present).then(present.cast(pl.UInt32).cum_sum() - 1)).to_series()
+        return answers(series.drop_nulls()).gather(at).alias(series.name)
+
+    return (
+        once(values, answers, dtype) if distinct else values.map_batches(run, return_dtype=dtype, is_elementwise=True)
+    )
+
+
+def once(
+    values: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType | type[pl.DataType]
+) -> pl.Expr:
+    """Run a function of columns on the distinct non-null values of each batch; nulls stay null.
+
+    Args:
+        values: The column.
+        function: From a column of distinct values to one of ``dtype``, row for row.
+        dtype: Type of the result.
+
+    Returns:
+        An elementwise expression of ``dtype``.
+    """
+
+    def run(series: pl.Series) -> pl.Series:
+        asked = series.drop_nulls().unique(maintain_order=True)
+        if not len(asked):
+            return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
+        found = function(asked)
+        if len(asked) == 1 and not series.null_count():
+            return found.new_from_index(0, len(series)).alias(series.name)
+        table = pl.DataFrame({"value": asked, "at": pl.int_range(len(asked), dtype=pl.UInt32, eager=True)})
+        at = series.to_frame("value").join(table, on="value", how="left", maintain_order="left")["at"]
+        return found.gather(at).alias(series.name)
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
-
-
-def _positions(series: pl.Series, distinct: pl.Series | None) -> pl.Series:
-    """For each row, where its value stands among the asked ones; null for a null."""
-    if distinct is not None:
-        table = pl.DataFrame({"value": distinct, "at": pl.int_range(len(distinct), dtype=pl.UInt32, eager=True)})
-        return series.to_frame("value").join(table, on="value", how="left", maintain_order="left")["at"]
-    present = series.is_not_null()
-    return pl.select(pl.when(present).then(present.cast(pl.UInt32).cum_sum() - 1)).to_series()

@@ -72,8 +72,14 @@ def _is_ascii(values: pl.Series) -> pl.Series:
 
 def quoted_expr(values: pl.Expr) -> pl.Expr:
     """``quoted`` as an elementwise expression over a String column."""
+    return values.map_batches(_quoted, return_dtype=pl.String, is_elementwise=True)
+
+
+def _quoted(values: pl.Series) -> pl.Series:
     head = values.str.head(SHOWN + 1)  # nothing after it is shown
-    plain = head.str.contains(_NOT_PLAIN).not_()
-    other = rowwise(pl.when(plain.not_()).then(head), quoted, pl.String, distinct=True)
-    cut = pl.when(head.str.len_bytes() > SHOWN).then(head.str.head(SHOWN - 1) + pl.lit("…")).otherwise(head)
-    return pl.coalesce(other, pl.lit('"') + cut + pl.lit('"'))
+    plain = pl.select(pl.concat_str(pl.lit('"'), head, pl.lit('"'))).to_series()
+    odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
+    if not odd.any():
+        return plain
+    frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
+    return frame.select(pl.coalesce(rowwise(pl.col("odd"), quoted, pl.String, distinct=True), "plain")).to_series()

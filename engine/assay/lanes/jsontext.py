@@ -19,6 +19,7 @@ from assay.lanes.base import Lane, rowwise, text
 __all__ = [
     "CANDIDATE",
     "JSON_VALID",
+    "LIKE_JSON",
     "MAX_DEPTH",
     "MAX_DIGITS",
     "NOT_JSON",
@@ -29,7 +30,9 @@ __all__ = [
     "mended",
     "missing_keys",
     "missing_keys_expr",
+    "nesting",
     "parse",
+    "too_deep",
 ]
 
 MAX_DEPTH = 500
@@ -48,6 +51,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FEW_KEYS = 4
 """The engine reads the text once for each key; past so many, reading it once in Python is faster."""
+LIKE_JSON = r"(?s)\A(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})\z"
+"""What the engine's JSON writes of values that are no strings, as a pattern of its own engine."""
 NOT_JSON = object()
 """What ``parse`` returns for text that is not JSON."""
 
@@ -70,18 +75,24 @@ _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_c
 _full_decoder = json.JSONDecoder(parse_int=_number)
 
 
-def _too_deep(value: str) -> bool:
-    """Whether brackets outside strings nest past the limit; only ever asked about text with more brackets than that."""
-    depth = 0
+def nesting(value: str) -> int:
+    """Deepest nesting of brackets outside strings; where it passes ``MAX_DEPTH``, nothing more is looked at."""
+    depth = deepest = 0
     for match in _STRING_OR_BRACKET.finditer(value):
         bracket = match.group()
         if bracket in "[{":
             depth += 1
+            deepest = max(deepest, depth)
             if depth > MAX_DEPTH:
-                return True
+                break
         elif bracket in "]}":
             depth -= 1
-    return False
+    return deepest
+
+
+def too_deep(value: str) -> bool:
+    """Whether brackets outside strings nest past ``MAX_DEPTH``."""
+    return value.count("[") + value.count("{") > MAX_DEPTH and nesting(value) > MAX_DEPTH
 
 
 def parse(value: str) -> Any:
@@ -95,7 +106,7 @@ def loads(value: str) -> Any:
 
 
 def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
-    if value.count("[") + value.count("{") > MAX_DEPTH and _too_deep(value):
+    if too_deep(value):
         return NOT_JSON
     try:
         return decoder.decode(value)

@@ -11,7 +11,9 @@ import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = ["completion_text", "completion_text_expr"]
+__all__ = ["HOW_TO_SAY", "completion_text", "completion_text_expr"]
+
+HOW_TO_SAY = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
 
 def _content_text(content: Any) -> str:
@@ -55,7 +57,7 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
         A String expression.
 
     Raises:
-        ColumnsError: The type is neither.
+        ColumnsError: The type is neither, or no message can have a content to read.
     """
     values = pl.col(column)
     if dtype == pl.Null or _is_text(dtype):
@@ -68,7 +70,10 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
         )
     fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
     said: pl.Expr = pl.lit("")
-    if "content" in fields:
+    if isinstance(inner, pl.Struct):
+        if not _is_content(fields.get("content")):
+            have = ", ".join(f"{name}: {kind}" for name, kind in fields.items()) or "nothing"
+            raise ColumnsError(f"The messages of `{column}` have no `content` to read; they have: {have}.", HOW_TO_SAY)
         last = values.list.last()
         if _is_text(fields.get("role")):
             assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
@@ -81,6 +86,14 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
 def _is_text(dtype: Any) -> bool:
     """Strings, plain or dictionary-encoded."""
     return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
+def _is_content(dtype: Any) -> bool:
+    """Text, parts, or a field in which nothing was ever said."""
+    if dtype == pl.Null or _is_text(dtype):
+        return True
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    return inner == pl.Null or isinstance(inner, pl.Struct) or _is_text(inner)
 
 
 def _content_expr(content: pl.Expr, dtype: Any) -> pl.Expr:

@@ -124,23 +124,20 @@ _GOLD: dict[str, Any] = {
 """Of a wanted call, for each field ``f``: ``f``, its text, and ``asked/f``, whether it counts. ``known``: columns are exact."""
 
 
-def _gold(text: str) -> dict[str, Any]:
-    """A wanted call as columns compare it."""
-    unknown = {"gold": text, "known": False}
+def _gold(text: str) -> tuple[Any, ...]:
+    """A wanted call as columns compare it, a row of ``_GOLD``."""
+    unknown = (text, False, *[None] * (len(_GOLD) - 2))
     wanted = tool_call(text)
     if wanted is None:
         return unknown
-    row: dict[str, Any] = {"gold": text, "known": True}
-    for name in _FIELDS:
-        row[name], row[f"asked/{name}"] = value, asked = wanted.get(name), name in _ALWAYS or name in wanted
-        if asked and value is not None and not _is_plain(value):
-            return unknown
-    if _AT in wanted:
-        at = wanted[_AT]
-        if not (_is_pair(at) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in at)):
-            return unknown
-        row["x"], row["y"] = at
-    return row
+    values = [wanted.get(name) for name in _FIELDS]
+    asked = [name in _ALWAYS or name in wanted for name in _FIELDS]
+    if not all(value is None or _is_plain(value) for value in values):
+        return unknown
+    at = wanted.get(_AT, (None, None))
+    if _AT in wanted and not (_is_pair(at) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in at)):
+        return unknown
+    return (text, True, *at, *values, *asked)
 
 
 def _is_plain(value: Any) -> bool:
@@ -150,33 +147,35 @@ def _is_plain(value: Any) -> bool:
 
 def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     output, expected = columns
-    golds = pl.DataFrame(map(_gold, expected.unique(maintain_order=True).drop_nulls()), schema=_GOLD, orient="row")
+    texts = expected.unique(maintain_order=True).drop_nulls().to_list()
+    golds = pl.DataFrame([_gold(text) for text in texts], schema=_GOLD, orient="row")
     frame = pl.DataFrame({"span": _span(output), "gold": expected})
     frame = frame.join(golds, on="gold", how="left", maintain_order="left").drop("gold")
     has = pl.col("span").is_not_null()
     # one field after the other, each looked up only where all before it were equal: a parse costs more than all else here
     frame = frame.with_columns(open=pl.col("known") & has, valid=pl.lit(value=False), off=pl.lit(None, dtype=pl.String))
     for name in _FIELDS:
-        asked = pl.when(pl.col("open") & pl.col(f"asked/{name}")).then("span")
-        frame = frame.with_columns(said=asked.str.json_path_match(f"$.{name}"))
-        differs = pl.col("open") & pl.col(f"asked/{name}") & pl.col("said").ne_missing(pl.col(name))
-        why = pl.lit(f"{name} differs: expected ") + quoted_expr(pl.when(differs).then(name)).fill_null("none")
+        asked = pl.col("open") & pl.col(f"asked/{name}")
+        frame = frame.with_columns(said=pl.when(asked).then("span").str.json_path_match(f"$.{name}"))
+        differs = asked & pl.col("said").ne_missing(pl.col(name))
         frame = frame.with_columns(
             valid=pl.col("valid") | pl.col("said").is_not_null(),
             open=pl.col("open") & differs.not_(),
-            off=pl.when(differs).then(why).otherwise("off"),
+            off=pl.when(differs).then(pl.lit(name)).otherwise("off"),
         )
     frame = _compare_places(frame, tolerance)
     # nothing found may mean no such fields, or no JSON that the engine accepts
     doubt = pl.when(pl.col("known") & has & pl.col("valid").not_()).then("span")
     exact = pl.col("known") & (has.not_() | pl.col("valid") | doubt.str.json_path_match("$").is_not_null())
-    why = pl.when(has).then("off").otherwise(pl.lit(_NO_CALL))
+    wanted = pl.coalesce(*(pl.when(pl.col("off") == name).then(name) for name in _FIELDS))
+    wanted = quoted_expr(wanted).fill_null(pl.lit("none"))
+    wanted = pl.when(pl.col("off") == _AT).then(pl.format("[{}, {}]", "x", "y")).otherwise(wanted)
+    off = pl.concat_str("off", pl.lit(" differs: expected "), pl.when(pl.col("off").is_not_null()).then(wanted))
+    why = pl.when(has).then(off).otherwise(pl.lit(_NO_CALL))
     return frame.select(
-        pl.struct(
-            score=pl.when(exact & pl.col("known")).then(why.is_null()),
-            reason=why,
-            error=pl.lit(None, dtype=pl.String),
-        ).cast(_ANSWER)
+        pl.struct(score=pl.when(exact).then(why.is_null()), reason=why, error=pl.lit(None, dtype=pl.String)).cast(
+            _ANSWER
+        )
     ).to_series()
 
 
@@ -187,12 +186,11 @@ def _compare_places(frame: pl.DataFrame, tolerance: int) -> pl.DataFrame:
     pair = pl.col("said").str.extract_groups(_PAIR)
     axes = [pair.struct.field(str(at + 1)).cast(pl.Int64) - pl.col(name) for at, name in enumerate(("x", "y"))]
     near = pl.all_horizontal(axis.abs() <= tolerance for axis in axes).fill_null(value=False)
-    why = pl.format(f"{_AT} differs: expected [{{}}, {{}}]", "x", "y")
     odd = asked & pl.col("said").is_not_null() & pair.struct.field("1").is_null()
     return frame.with_columns(
         known=pl.col("known") & odd.not_(),
         valid=pl.col("valid") | pl.col("said").is_not_null(),
-        off=pl.when(asked & near.not_()).then(why).otherwise("off"),
+        off=pl.when(asked & near.not_()).then(pl.lit(_AT)).otherwise("off"),
     )
 
 
@@ -200,5 +198,6 @@ def _span(output: pl.Series) -> pl.Series:
     """From the first brace to the last; null where there is none."""
     bare = pl.col("output").str.strip_chars(" \t\n\r`").str.strip_prefix("json").str.strip_chars_start(" \t\n\r")
     whole = bare.str.starts_with("{") & bare.str.ends_with("}")
-    rest = pl.when(whole.not_()).then("output").str.extract(r"(?s)\{.*\}", 0)
+    braced = pl.col("output").str.contains("{", literal=True) & pl.col("output").str.contains("}", literal=True)
+    rest = pl.when(whole.not_() & braced).then("output").str.extract(r"(?s)\{.*\}", 0)
     return pl.DataFrame({"output": output}).select(pl.when(whole).then(bare).otherwise(rest)).to_series()

@@ -1,0 +1,317 @@
+"""One column of plain Python values: batches of them teach it a type, then each batch becomes a series of that type.
+
+Arrow types a column by all of its values. What it refuses (several types in one column) or would pay for dearly (structs of
+very many fields, deep nesting) becomes JSON text.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from assay.errors import InputError
+from assay.lanes.jsontext import MAX_DEPTH, mended
+from assay.lanes.messages import HOW_TO_SAY, completion_text
+from assay.lanes.onrow import EXPECTED
+from assay.lanes.onrow_columns import typed
+
+__all__ = ["MAX_FIELDS", "MAX_NESTING", "STRUCTURED", "Column", "column"]
+
+STRUCTURED = ("metadata", "expected_output_schema", "verifier")
+"""Columns with structure; they travel as JSON text, for rows may differ in every field."""
+
+MAX_NESTING = 50
+"""Deeper values become JSON text: parquet's writer and the engine's recursion have limits near 100 and 500."""
+
+MAX_FIELDS = 100
+"""A column with more fields becomes JSON text: every row of a struct pays for the fields of all."""
+
+_ALIKE = ({int, float}, {list, tuple})
+"""Types that make one column together."""
+
+_LEAVES = {str, int, float, bool, type(None)}
+_NESTS = (dict, list, tuple, Mapping)
+
+
+def _read_as(name: str, mapping: Mapping[str, str]) -> str:
+    """The name under which Assay reads a column of the input; ``""`` for one that gives way to another."""
+    renamed = next((known for known, given in mapping.items() if given == name), None)
+    return renamed or ("" if name in mapping else name)
+
+
+def column(name: str, mapping: Mapping[str, str]) -> "Column":
+    """A column that has seen nothing yet, of the kind that its name asks for."""
+    known = _read_as(name, mapping)
+    if known in STRUCTURED:
+        return _Structure(name)
+    return {"completion": _Completions, EXPECTED: _Golds}.get(known, Column)(name)
+
+
+class Column:
+    """Numbers, text, lists and structs as Arrow types them, JSON text for the rest; a lone surrogate becomes U+FFFD."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._type: Any = pa.null()
+        self._kinds: set[type] = set()
+        self._shape = _Shape()
+        self._floatable = True  # whether every integer so far is a float, too
+        self._as_text = False
+        self._mends = False
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        """Learn from values.
+
+        Args:
+            values: A batch.
+            first: Number of its first row, for messages.
+
+        Raises:
+            InputError: A value cannot be put into any column.
+        """
+        self._measure(values, first)
+        if self._as_text:
+            return
+        try:
+            try:
+                self._learn(values)
+            except UnicodeEncodeError:
+                self._mends = True
+                self._learn([_mended(value) for value in values])
+        except _REFUSED:
+            self._as_text = True
+
+    def settle(self) -> None:
+        """All is seen.
+
+        Raises:
+            InputError: What was seen cannot be read.
+        """
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the series, once all is seen."""
+        return self.series([]).dtype
+
+    def series(self, values: Sequence[Any]) -> pl.Series:
+        """Values that were seen before as a series."""
+        if self._as_text:
+            return pl.Series(self.name, [_text(value) for value in values], dtype=pl.String)
+        values = [_mended(value) for value in values] if self._mends else values
+        return pl.Series(self.name, pa.array(values, type=self._type))
+
+    def _measure(self, values: Sequence[Any], first: int) -> None:
+        for at, value in enumerate(values, first):
+            if type(value) in _LEAVES:
+                continue
+            try:
+                depth = self._shape.add(value)
+            except ValueError as wrong:
+                raise InputError(f"Row {at}: `{self.name}` {wrong}.") from None
+            if depth > MAX_NESTING or self._shape.fields > MAX_FIELDS:
+                self._as_text = True
+
+    def _learn(self, values: Sequence[Any]) -> None:
+        self._kinds |= {type(value) for value in values if value is not None}
+        if len(self._kinds) > 1 and not any(self._kinds <= alike for alike in _ALIKE):
+            raise TypeError("several types")  # Arrow would take 1 for a date beside a date
+        if self._kinds & {set, frozenset}:
+            raise TypeError("a set has no order")
+        found = pa.array(values)
+        self._floatable = self._floatable and _floatable(found)
+        merged = _merged(self._type, found.type, floatable=self._floatable)
+        pl.Series(found)  # the engine has no place for some of Arrow's types
+        self._type = merged
+
+
+_REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
+
+
+class _Structure(Column):
+    """Always JSON text: the same row gives the same text, whatever the rows beside it."""
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        self._as_text = True
+        self._measure(values, first)
+
+
+class _Golds(Column):
+    """A column that keeps the type of each value where they differ, for a gold is compared by its ``str()``."""
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        super().see(values, first)
+        self._as_text = self._as_text or any(isinstance(value, _NESTS) for value in values)
+
+    def series(self, values: Sequence[Any]) -> pl.Series:
+        if not self._as_text:
+            return super().series(values)
+        return typed(self.name, values)
+
+
+class _Completions(Column):
+    """Strings as they are, messages reduced to role and text; beside strings, messages are their text."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._chats = False
+        self._readable = False
+        self._keys: dict[str, None] = {}
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        for at, value in enumerate(values, first):
+            if isinstance(value, list | tuple):
+                self._chats = True
+                for message in value:
+                    self._look(message, at)
+            elif isinstance(value, str):
+                self._as_text = True
+            elif value is not None:
+                said = f"Row {at}: a completion is a string or a list of chat messages, not {type(value).__name__}."
+                raise InputError(said)
+
+    def _look(self, message: Any, at: int) -> None:
+        if not isinstance(message, Mapping | None):
+            raise InputError(
+                f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
+            )
+        if message is None or self._readable:
+            return
+        self._readable = "content" in message and isinstance(message["content"], str | list | tuple | None)
+        self._keys.update(dict.fromkeys(map(str, message)))
+
+    def settle(self) -> None:
+        if self._keys and not self._readable:
+            have = ", ".join(list(self._keys)[:10])
+            raise InputError(f"No message of `{self.name}` has a `content` to read; they have: {have}.", HOW_TO_SAY)
+
+    def series(self, values: Sequence[Any]) -> pl.Series:
+        if self._as_text or not self._chats:
+            texts = [None if value is None else mended(completion_text(value) or "") for value in values]
+            return pl.Series(self.name, texts, dtype=pl.String)
+        chats = [value if value is None else [_message(one) for one in value] for value in values]
+        return pl.Series(self.name, pa.array(chats, type=_CHAT))
+
+
+_CHAT = pa.large_list(pa.struct({"role": pa.string(), "content": pa.string()}))
+
+
+def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
+    role = (message or {}).get("role")
+    text = completion_text([{"content": (message or {}).get("content")}])
+    return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
+
+
+class _Shape:
+    """The fields that the values of a column have, at any depth."""
+
+    def __init__(self) -> None:
+        self.fields = 0
+        self._tree: dict[Any, Any] = {}
+
+    def add(self, value: Any) -> int:
+        """Take in the fields of a value.
+
+        Returns:
+            How deep it is nested.
+
+        Raises:
+            ValueError: Deeper than any reader goes, or a key that no JSON object can have; the words follow a name.
+        """
+        todo = [(value, 1, self._tree)] if isinstance(value, _NESTS) else []
+        deepest = 0
+        while todo:
+            outer, depth, node = todo.pop()
+            deepest = max(deepest, depth)
+            if depth > MAX_DEPTH:
+                raise ValueError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+            if isinstance(outer, list | tuple):
+                node = self._below(node, None)
+                todo += [(inner, depth + 1, node) for inner in outer if isinstance(inner, _NESTS)]
+            else:
+                _check_keys(outer)
+                for key, inner in outer.items():
+                    below = self._below(node, key)
+                    if type(inner) not in _LEAVES and isinstance(inner, _NESTS):
+                        todo.append((inner, depth + 1, below))
+        return deepest
+
+    def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
+        """The place of a field, or of the elements of a list (None); past the limit, nothing is kept."""
+        if key not in node:
+            if self.fields > MAX_FIELDS:
+                return {}
+            node[key] = {}
+            self.fields += key is not None
+        below: dict[Any, Any] = node[key]
+        return below
+
+
+def _check_keys(mapping: Mapping[Any, Any]) -> None:
+    if all(type(key) is str for key in mapping):
+        return
+    for key in mapping:
+        if not isinstance(key, str | int | float | None):
+            raise ValueError(f"has a key of type {type(key).__name__}, {key!r}; a key is a string")
+    read = [key if isinstance(key, str) else json.dumps(key) for key in mapping]
+    if twice := next((one for at, one in enumerate(read) if one in read[:at]), None):
+        raise ValueError(f"has two keys that read `{twice}`")
+
+
+def _floatable(values: Any) -> bool:
+    try:
+        values.cast(_floated(values.type))
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _floated(kind: Any) -> Any:
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    if pa.types.is_list(kind):
+        return pa.list_(_floated(kind.value_type))
+    return pa.struct([(field.name, _floated(field.type)) for field in kind]) if pa.types.is_struct(kind) else kind
+
+
+def _merged(one: Any, other: Any, *, floatable: bool) -> Any:
+    """The type that values of both types have together.
+
+    Raises:
+        TypeError: There is none.
+    """
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return pa.list_(_merged(one.value_type, other.value_type, floatable=floatable))
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = {field.name: field.type for field in one}
+        for field in other:
+            fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, floatable=floatable)
+        return pa.struct(list(fields.items()))
+    if floatable and {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    raise TypeError("several types")
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value if value is None else mended(value)
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, list | tuple):
+        return [_mended(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    return value

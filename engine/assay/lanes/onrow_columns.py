@@ -1,0 +1,194 @@
+"""``onrow.verifier_of`` for columns: what every row asks for, as one struct column.
+
+``expected`` may be any JSON value. It travels as ``expected`` where it is a string, as JSON text in ``typed`` where it is not.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from assay.lanes.base import Lane, once, rowwise
+from assay.lanes.jsontext import LIKE_JSON
+from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, JSON, PARAMS, VERIFIER, Asked, read_verifier
+from assay.lanes.words import strip_expr
+
+__all__ = ["TYPED", "row_verifier", "typed", "untyped_expr"]
+
+TYPED = pl.Struct({JSON: pl.String})
+"""Type of a column of values of several types, each as its JSON text."""
+
+_ASKED = pl.Struct(
+    {
+        "fn": pl.String,
+        "expected": pl.String,
+        "typed": pl.String,
+        "params": pl.String,
+        "problem": pl.String,
+        "refused": pl.Boolean,
+    }
+)
+
+
+def typed(name: str, values: Sequence[Any]) -> pl.Series:
+    """Values of several types as a column of ``TYPED``."""
+    texts = [None if value is None else json.dumps(value, default=str) for value in values]
+    return pl.DataFrame({JSON: texts}, schema={JSON: pl.String}).to_struct(name)
+
+
+def untyped_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """A column as people see it: what came as ``TYPED`` is JSON text."""
+    return values.struct.field(JSON) if dtype == TYPED else values
+
+
+def row_verifier(default: str = "") -> Lane:
+    """A struct column of what every row asks for.
+
+    Its fields are ``fn``, ``expected`` (null unless a string), ``typed`` (JSON text, null for a string and for nothing),
+    ``params`` (JSON text, null when there are none), ``problem`` (null when there is none) and ``refused``.
+
+    Args:
+        default: The function of rows that name none.
+    """
+    return Lane(f"row-verifier:{default}", lambda schema: _asked_expr(schema, default))
+
+
+def _row(asked: Asked) -> dict[str, Any]:
+    is_text = isinstance(asked.expected, str)
+    return {
+        "fn": asked.fn,
+        "expected": asked.expected if is_text else None,
+        "typed": None if is_text or asked.expected is None else json.dumps(asked.expected),
+        "params": json.dumps(asked.params) if asked.params else None,
+        "problem": asked.problem or None,
+        "refused": asked.refused,
+    }
+
+
+def _asked_expr(schema: pl.Schema, default: str) -> pl.Expr:
+    if VERIFIER not in schema:
+        return _from_fields({name: (pl.col(name), schema[name]) for name in COLUMNS if name in schema}, default)
+    column, dtype = pl.col(VERIFIER), schema[VERIFIER]
+    if isinstance(dtype, pl.Struct):
+        fields = dict(dtype.to_schema())
+        return _from_fields({name: (column.struct.field(name), kind) for name, kind in fields.items()}, default)
+    found = once(column.cast(pl.String), partial(_read_texts, default=default), _ASKED)
+    nothing = pl.lit(_row(read_verifier(None, default)), dtype=_ASKED)
+    return pl.when(column.is_null()).then(nothing).otherwise(found)
+
+
+# ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_NAME = r"^[A-Za-z_][A-Za-z0-9_. -]*$"
+_CONSTANT = r"^(?:true|false)$"
+_PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
+_PLAIN_PARAMS = rf'^\{{(?:"[^"\\]+":{_PLAIN_VALUE}(?:,"[^"\\]+":{_PLAIN_VALUE})*)?\}}$'
+_INEXACT = r"[0-9]{16}|[0-9][.eE]"
+"""Numbers that the engine's JSON may write otherwise than Python would."""
+
+
+def _read_texts(texts: pl.Series, default: str) -> pl.Series:
+    """Verifiers as JSON text.
+
+    The engine's JSON answers where it cannot differ: a text that it finds a plain name in is JSON, a value that does not look
+    like JSON is a string, and objects without large numbers and fractions come out as they went in. Python reads the rest.
+    """
+    path = pl.col("text").str.json_path_match
+    frame = texts.to_frame("text").select(
+        "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")
+    )
+    gold, params = pl.col("gold"), pl.col("params")
+    is_text = gold.str.contains(LIKE_JSON).not_()
+    is_object = gold.str.starts_with("{") & pl.col("text").str.contains(_INEXACT).not_()
+    # a string that looks like an object would come out the same
+    is_object = is_object & pl.col("text").str.contains(r'"expected"\s*:\s*"').not_()
+    exact = (
+        (pl.col("fn").str.contains(_NAME) & pl.col("fn").str.contains(_CONSTANT).not_())
+        & (pl.col("kind").is_null() | (pl.col("kind") == IN_PROCESS))
+        & (gold.is_null() | is_text | is_object)
+        & (params.is_null() | params.str.contains(_PLAIN_PARAMS))
+    ).fill_null(value=False)
+    read = pl.struct(
+        fn="fn",
+        expected=pl.when(is_text).then(gold),
+        typed=pl.when(is_text.not_()).then(gold),
+        params=pl.when(params != "{}").then(params),
+        problem=pl.lit(None, dtype=pl.String),
+        refused=pl.lit(value=False),
+    )
+    rest = rowwise(pl.when(exact.not_()).then("text"), lambda text: _row(read_verifier(text, default)), _ASKED)
+    return frame.select(pl.when(exact).then(read).otherwise(rest)).to_series()
+
+
+# ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────
+
+Field = tuple[pl.Expr, Any]
+
+
+def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
+    """The struct from columns of its parts; whatever is not plain text is read row by row."""
+    absent: Field = (pl.lit(None, dtype=pl.String), pl.Null())
+    kind, fn = (fields.get(name, absent) for name in ("kind", FN_NAME))
+    (expected, expected_type), (params, params_type) = (fields.get(name, absent) for name in (EXPECTED, PARAMS))
+    texts = all(dtype in (pl.Null, pl.String) for _, dtype in (kind, fn))
+    if not texts or expected_type not in (pl.Null, pl.String) or not _is_safe(params_type):
+        # NOTE: numbers too, for the engine writes a float as text in its own way
+        whole = pl.struct(values.alias(name) for name, (values, _) in fields.items() if name in ("kind", *COLUMNS))
+        return rowwise(whole, lambda value: _row(read_verifier(value, default)), _ASKED)
+    settled = _read_expr(params, params_type)
+    name = fn[0].cast(pl.String)
+    named = pl.when(strip_expr(name) != "").then(name).otherwise(pl.lit(default))
+    other = kind[0].cast(pl.String)
+    wrong_kind = other.is_not_null() & other.is_in(["", IN_PROCESS]).not_()
+    said = rowwise(pl.when(wrong_kind).then(other), lambda value: read_verifier({"kind": value}).problem, pl.String)
+    clean = wrong_kind.fill_null(value=False).not_()
+    problem = pl.coalesce(said, settled.struct.field("problem"))
+    usable = problem.is_null()
+    return pl.struct(
+        fn=pl.when(clean).then(named).otherwise(pl.lit("")),
+        expected=pl.when(usable).then(expected.cast(pl.String)),
+        typed=pl.lit(None, dtype=pl.String),
+        params=pl.when(usable).then(settled.struct.field("params")),
+        problem=problem,
+        refused=clean.not_(),
+    )
+
+
+def _is_safe(dtype: Any) -> bool:
+    """Whether the engine's JSON text of a type holds its values exactly: text, whole numbers, Booleans, and structs of them."""
+    if isinstance(dtype, pl.Struct):
+        return all(_is_safe(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, pl.List):
+        return _is_safe(dtype.inner)
+    return dtype in (pl.String, pl.Boolean, pl.Null) or (dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128))
+
+
+_PARAMS = pl.Struct({"params": pl.String, "problem": pl.String})
+
+
+def _read_expr(params: pl.Expr, dtype: Any) -> pl.Expr:
+    """Params as canonical JSON text, and what is wrong with them."""
+    text, read = params, _params_of_text
+    if isinstance(dtype, pl.Struct):
+        text, read = pl.when(params.is_not_null()).then(params.struct.json_encode()), _params_of_struct
+    elif dtype not in (pl.String, pl.Null):
+        text, read = pl.when(params.is_not_null()).then(pl.lit("0")), _params_of_text
+    return rowwise(text.cast(pl.String), _settled(read), _PARAMS, distinct=True)
+
+
+def _settled(read: Callable[[str], Asked]) -> Callable[[str], dict[str, Any]]:
+    def run(text: str) -> dict[str, Any]:
+        row = _row(read(text))
+        return {"params": row["params"], "problem": row["problem"]}
+
+    return run
+
+
+def _params_of_text(text: str) -> Asked:
+    return read_verifier({PARAMS: text})
+
+
+def _params_of_struct(text: str) -> Asked:
+    return read_verifier({PARAMS: json.loads(text)})
