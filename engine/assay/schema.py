@@ -5,7 +5,9 @@ from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
+from assay.lanes.onrow import IN_PROCESS, VERIFIER
 from assay.specread import CHECK_FIELDS, NATIVE, spellings
+from assay.verifiers import registered_configs
 
 __all__ = ["json_schema"]
 
@@ -13,7 +15,7 @@ _ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7
 
 
 def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
-    """The schema of a native verifier.
+    """The schema of a verifier file: a native verifier, or one that names a verifier class.
 
     Args:
         checks: Check types of your own, beside the built-in ones.
@@ -22,24 +24,80 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         A draft-07 schema as plain data. Unknown check types are allowed, for a run skips them.
     """
     known = (*CHECKS, *checks)
-    number = {"type": "number", "minimum": 0}
-    verifier = {
+    wrapped = {"properties": {VERIFIER: {"$ref": "#/definitions/verifier"}}, "additionalProperties": False}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Assay verifier",
+        "type": "object",
+        "if": {"required": [VERIFIER]},
+        "then": wrapped,
+        "else": {"$ref": "#/definitions/verifier"},
+        "definitions": {
+            **_definitions(known),
+            "verifier": _verifier(),
+            "check": {
+                "type": "object",
+                "required": ["type"],
+                "properties": _check(known),
+                "allOf": [_branch(one) for one in known],
+            },
+        },
+    }
+
+
+_WEIGHT = {"type": "number", "minimum": 0}
+
+
+def _verifier() -> dict[str, Any]:
+    """A native verifier, or one that names a verifier class; the classes known here have their params described."""
+    threshold = {**_WEIGHT, "default": 1.0, "description": "The score from which on an output passes."}
+    common = {
         "$schema": {"type": "string"},
         "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
         "name": {"type": "string", "description": "For people; by default the id."},
+    }
+    at_most_1 = {**threshold, "maximum": 1}
+    native = {
+        **common,
         "kind": {"const": NATIVE, "default": NATIVE},
-        "passThreshold": {
-            **number,
-            "maximum": 1,
-            "default": 1.0,
-            "description": "The score from which on an output passes.",
-        },
+        "passThreshold": at_most_1,
+        "pass_threshold": at_most_1,
         "checks": {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/check"}},
     }
-    check = {
+    kind = {"type": "string", "not": {"const": IN_PROCESS}, "description": "native, or a registered verifier class."}
+    by_class = {
+        **common,
+        "kind": kind,
+        "passThreshold": threshold,
+        "pass_threshold": threshold,
+        "params": {"type": ["object", "null"]},
+    }
+    configs = [
+        {
+            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
+            "then": {"properties": {"params": {"anyOf": [_config_schema(name, config), {"type": "null"}]}}},
+        }
+        for name, config in registered_configs().items()
+    ]
+    return {
+        "type": "object",
+        "if": {"properties": {"kind": {"const": NATIVE}}},
+        "then": {"required": ["checks"], "additionalProperties": False, "properties": native},
+        "else": {"additionalProperties": False, "properties": by_class, "allOf": configs},
+    }
+
+
+def _config_schema(name: str, config: Any) -> dict[str, Any]:
+    return dict(config.model_json_schema(ref_template=f"#/definitions/{name}.{{model}}"))
+
+
+def _check(known: Sequence[type[Check]]) -> dict[str, Any]:
+    """The fields that every check has."""
+    names = [name for one in known for name in (one.type, *one.aliases)]
+    return {
         "id": {**_ID, "description": "Unique in the verifier; by default the type."},
-        "type": {"anyOf": [{"enum": [name for one in known for name in (one.type, *one.aliases)]}, {"type": "string"}]},
-        "weight": {**number, "default": 1.0, "description": "Share of the score."},
+        "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
+        "weight": {**_WEIGHT, "default": 1.0, "description": "Share of the score."},
         "required": {
             "type": "boolean",
             "default": False,
@@ -47,23 +105,6 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         },
         "negate": {"type": "boolean", "default": False, "description": "Turn the score over: 1 - score."},
         "params": {"type": ["object", "null"]},
-    }
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "Assay verifier",
-        "type": "object",
-        "required": ["checks"],
-        "additionalProperties": False,
-        "properties": {**verifier, "pass_threshold": verifier["passThreshold"]},
-        "definitions": {
-            **_definitions(known),
-            "check": {
-                "type": "object",
-                "required": ["type"],
-                "properties": check,
-                "allOf": [_branch(one) for one in known],
-            },
-        },
     }
 
 
@@ -73,9 +114,10 @@ def _params_schema(check: type[Check]) -> dict[str, Any]:
 
 
 def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
-    return {
-        f"{one.type}.{name}": value for one in checks for name, value in _params_schema(one).get("$defs", {}).items()
-    }
+    """What the schemas of params and configurations define."""
+    schemas = {one.type: _params_schema(one) for one in checks}
+    schemas |= {name: _config_schema(name, config) for name, config in registered_configs().items()}
+    return {f"{of}.{name}": value for of, schema in schemas.items() for name, value in schema.pop("$defs", {}).items()}
 
 
 def _branch(check: type[Check]) -> dict[str, Any]:

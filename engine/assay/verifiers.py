@@ -29,6 +29,7 @@ __all__ = [
     "get_verifier",
     "list_verifiers",
     "register_verifier",
+    "registered_configs",
 ]
 
 GROUP = "assay.verifiers"
@@ -125,6 +126,11 @@ def _check(name: str, cls: Any) -> None:
 def list_verifiers() -> list[str]:
     """Names of the registered classes and of the plug-ins that are installed, which are not loaded for this."""
     return sorted({*_REGISTRY, *(point.name for point in entry_points(group=GROUP))})
+
+
+def registered_configs() -> dict[str, Any]:
+    """The pydantic models of the classes that are registered in this process, by name."""
+    return {name: cls.Config for name, cls in sorted(_REGISTRY.items())}  # type: ignore[attr-defined]
 
 
 def get_verifier(name: str) -> type:
