@@ -227,6 +227,10 @@ class Check:
         """Whether the check has a columnar face of its own."""
         return type(self).expr is not Check.expr
 
+    def _identity(self) -> str:
+        """What tells this check from others: two classes may share a name (a factory makes them), and then not their verdicts."""
+        return f"{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}"
+
     def _row_lane(self) -> Lane:
         names = ("completion", *self.reads)
         dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
@@ -239,5 +243,4 @@ class Check:
             columns += [exactly(name) for name in self.may_read if name in schema]
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
 
-        # two classes may share a name (a factory makes them), and then not their verdicts
-        return Lane(f"rows:{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}", build)
+        return Lane(f"rows:{self._identity()}", build)

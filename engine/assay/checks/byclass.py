@@ -21,7 +21,14 @@ _BELOW = "the reward is below 1"
 
 
 def prompt_text(prompt: Any) -> str:
-    """The text the model saw: a string, or the contents of chat messages, one after another with a blank line between."""
+    """The text the model saw: a string, or the contents of chat messages, one after another with a blank line between.
+
+    Messages may come as JSON text, as they do where the messages of a file are of several shapes.
+    """
+    if isinstance(prompt, str) and prompt.startswith("[{"):
+        found = loads(prompt)
+        if isinstance(found, list) and all(isinstance(one, dict) and "role" in one for one in found):
+            prompt = found
     if not isinstance(prompt, list | tuple):
         return prompt if isinstance(prompt, str) else ""
     return "\n\n".join(_content(message) for message in prompt)
@@ -115,16 +122,23 @@ class ByClass(Check):
             "columns: the class has a twin" if self.has_expr else "Python, row by row: the class has no verify_expr()"
         )
 
+    def _identity(self) -> str:
+        return f"{self.type}:{id(self.verifier)}"
+
     def _lane(self) -> Lane:
         if not self.has_expr:
             return self._row_lane()
-        return Lane(f"class:{self.type}:{id(self.verifier)}", self._twin)
+        return Lane(f"class:{self._identity()}", self._twin)
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
         prompt: pl.Expr = pl.lit("")
         if _PROMPT in schema:
             values = pl.col(_PROMPT)
-            prompt = values if schema[_PROMPT] == pl.String else rowwise(values, prompt_text, pl.String)
+            prompt = rowwise(values, prompt_text, pl.String)
+            if schema[_PROMPT] == pl.String:
+                prompt = pl.coalesce(
+                    rowwise(pl.when(values.str.starts_with("[{")).then(values), prompt_text, pl.String), values
+                )
         twin: pl.Expr = self.verifier.verify_expr(prompt=prompt.fill_null(""), completion=text())  # type: ignore[attr-defined]
         return twin
 
