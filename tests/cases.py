@@ -6,6 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SPECS = sorted(path for path in (ROOT / "specs").glob("*/*") if path.suffix in {".json", ".yaml", ".toml"})
+ON_ROW = ROOT / "specs" / "desk-agent"
 DATA = ROOT.parent / "shared" / "data"
 ALPACA = DATA / "alpaca_rollouts.parquet"
 

@@ -6,27 +6,29 @@ from pathlib import Path
 import assay
 from assay.reference import score_rows
 from assay.rollouts import scan
+from assay.spec import on_row
 from assay.tasks import join_tasks, load_tasks
-from cases import SPECS
+from cases import ON_ROW, SPECS
 
 
-def example(spec: Path) -> list[dict[str, object]]:
-    """The rollouts beside a spec with the columns of their tasks, as plain rows."""
-    frame = scan(spec.parent / "rollouts.jsonl")
-    tasks = spec.parent / "tasks.jsonl"
+def example(folder: Path) -> list[dict[str, object]]:
+    """The rollouts of a folder with the columns of their tasks, as plain rows."""
+    frame = scan(folder / "rollouts.jsonl")
+    tasks = folder / "tasks.jsonl"
     if tasks.exists():
-        frame = join_tasks(frame, load_tasks(tasks), ["metadata"]).drop("__assay/task")
+        frame = join_tasks(frame, load_tasks(tasks), ["metadata", "verifier"]).drop("__assay/task")
     return frame.collect().to_dicts()
 
 
 def golden(spec: Path) -> list[dict[str, object]]:
-    """What the row loop says of each rollout."""
-    rows = example(spec)
-    scored = score_rows(rows, [assay.load_verifier(spec)])
+    """What the row loop says of each rollout; the rollouts of ``ON_ROW`` name their functions themselves."""
+    rows = example(spec.parent)
+    verifier = on_row("contains") if spec.parent == ON_ROW else assay.load_verifier(spec)
+    scored = score_rows(rows, [verifier])
     return [{"rollout_id": row["rollout_id"], **result} for row, result in zip(rows, scored, strict=True)]
 
 
 if __name__ == "__main__":
-    for path in SPECS:
+    for path in [*SPECS, ON_ROW / "tasks.jsonl"]:
         lines = (json.dumps(row, ensure_ascii=False) for row in golden(path))
         (path.parent / "golden.jsonl").write_text("\n".join(lines) + "\n", "utf-8")

@@ -1,5 +1,6 @@
 """The command line as people meet it: exit codes, where what is printed, pipes, Ctrl-C."""
 
+import importlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import assay
+from assay import fns
 from assay.cli import app
 
 ENV = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
@@ -27,6 +29,10 @@ OLD = b"what was there before"
 def desk(tmp_path, monkeypatch):
     """The folder that commands run in, with a verifier and three rollouts."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    for name in ("my_fns", "gone"):  # what a test imports is forgotten
+        monkeypatch.delitem(sys.modules, name, raising=False)
     Path("v.json").write_text('{"checks": [{"type": "contains", "value": "refund"}]}')
     Path("broken.json").write_text('{"checks": [{"type": "regex", "pattern": "("}, {"type": "json_valid"}]}')
     Path("unknown.json").write_text('{"checks": [{"type": "json_valid"}, {"type": "vibes"}]}')
@@ -99,6 +105,63 @@ def test_a_mistake_is_told_in_words_with_exit_code_2(args, said):
     assert said in done.stderr
     assert done.stdout == ""
     assert Path("old.parquet").read_bytes() == OLD
+
+
+ROWS = """\
+{"completion": "Answer: 4", "verifier": {"fn_name": "starts", "expected": "Answer:"}}
+{"completion": "it is 4", "verifier": {"expected": 4}}
+"""
+MODULE = """\
+from assay.fns import register_fn
+
+@register_fn("starts")
+def starts(model_output, expected, params):
+    return float(model_output.startswith(str(expected)))
+"""
+
+
+def test_rows_name_their_functions_and_modules_register_them():
+    Path("rows.jsonl").write_text(ROWS)
+    Path("my_fns.py").write_text(MODULE)
+    said = run("score rows.jsonl --verifier-name contains", code=2).stderr
+    assert 'row 0: unknown verifier function "starts"' in said
+    assert "--import MODULE" in said
+    done = run("score rows.jsonl --verifier-name contains --import my_fns --out - --pass-threshold 0.5")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["reward"], row["verifier_fn"]) for row in rows] == [(1.0, "starts"), (1.0, "contains")]
+    assert "my_fns" not in run("checks").stdout
+    assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("", "--import gone: ModuleNotFoundError: No module named 'gone'"),
+        ("import sys; sys.exit(3)", "--import gone: SystemExit: 3"),
+        ("1 / 0", "--import gone: ZeroDivisionError: division by zero"),
+        ("def", "--import gone: SyntaxError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told(module, said):
+    if module:
+        Path("gone.py").write_text(module)
+    importlib.invalidate_caches()
+    done = run("score in.jsonl --import gone", code=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_spec_names_a_verifier_class():
+    Path("shape.yaml").write_text("kind: format_only\nparams: {has_think_reward: 0.25}\n")
+    done = run("score in.jsonl --spec shape.yaml --spec v.json --out -")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["info/shape"] == '{"has_think":false,"has_answer":false}'
+    assert rows[0]["score/shape"] == 0.0
+    assert "columns: the class has a twin" in run("explain shape.yaml").stdout
+    assert "ok: shape.yaml" in run("check shape.yaml").stderr
+    Path("shape.yaml").write_text("kind: format_only\nparams: {has_thnk_reward: 0.25}\n")
+    said = "$.params.has_thnk_reward (line 2): unknown field `has_thnk_reward`. Did you mean `has_think_reward`?"
+    assert said in run("check shape.yaml", code=2).stderr
 
 
 def test_too_many_errors_exit_with_3_and_name_the_check():
@@ -202,7 +265,9 @@ def test_the_listings_agree_on_the_check_types():
     listed = [check["type"] for check in json.loads(run("checks --json").stdout)]
     assert listed[:4] == ["task_expectations", "contains", "not_contains", "regex"]
     assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
-    assert re.findall(r"^(\w+)", run("checks").stdout, re.MULTILINE) == listed
+    checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
+    assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed
+    assert rest == "  contains, exact_match, regex_match, tool_calls_match\nverifier classes (kind)\n  format_only\n"
 
 
 def test_schema_and_version():

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import assay
-from cases import SPECS
+from cases import ON_ROW, SPECS
 from goldens import golden
 
 NAMES = [path.stem for path in SPECS]
@@ -47,6 +47,18 @@ def test_an_example_has_rows_that_pass_and_rows_that_fail(spec):
     assert min(rewards) < 0.6
     assert len(set(rewards)) > 3
     assert not [row for row in stored(spec) if row["error"] not in (None, "the completion is null")]
+
+
+def test_the_rows_of_the_desk_agent_name_their_functions(tmp_path):
+    tasks = ON_ROW / "tasks.jsonl"
+    assert golden(tasks) == stored(tasks)
+    options = {"tasks": tasks, "verifier_name": "contains", "keep": ["rollout_id"]}
+    out = assay.score(ON_ROW / "rollouts.jsonl", **options)
+    assert out.to_dicts() == stored(tasks)
+    assay.score_file(ON_ROW / "rollouts.jsonl", None, tmp_path / "out.parquet", **options)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
+    assert set(out["verifier_fn"].drop_nulls()) == {"contains", "exact_match", "regex_match", "tool_calls_match"}
+    assert out["error"].drop_nulls().to_list() == ["the completion is null"]
 
 
 @pytest.mark.parametrize(

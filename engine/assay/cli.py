@@ -25,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from assay._version import __version__
 from assay.errors import AssayError, AssayWarning, SpecError, UsageError, printable, said_by
+from assay.fns import list_fns
 from assay.listing import as_json, as_markdown
 from assay.rollouts import Rollouts, scan
 from assay.run import score_file
@@ -33,6 +34,7 @@ from assay.score import prepare
 from assay.spec import VerifierSpec, load_verifier, load_verifiers
 from assay.terminal import print_error, print_explanation, print_listing, print_summary, print_warning
 from assay.testing import assert_plan_conforms, hostile_texts
+from assay.verifiers import list_verifiers
 
 __all__ = ["app", "main"]
 
@@ -44,6 +46,10 @@ app = typer.Typer(
     help="Score millions of LLM rollouts in one pass.",
 )
 
+_Modules = Annotated[
+    list[str] | None,
+    typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
+]
 _SAMPLES = 200
 """Rows of the dry run of ``assay check``."""
 
@@ -130,10 +136,7 @@ def score(
     pass_threshold: Annotated[
         float | None, typer.Option(help="Reward from which on a row with its own verifier passes. [default: 1.0]")
     ] = None,
-    modules: Annotated[
-        list[str] | None,
-        typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
-    ] = None,
+    modules: _Modules = None,
     tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; - for JSONL on stdout.")
@@ -226,8 +229,10 @@ def check(
     tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
     mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Unknown check types are errors too.")] = False,
+    modules: _Modules = None,
 ) -> None:
     """Validate verifiers, list every problem, and try them on sample rows."""
+    _import(modules or [])
     console = _to_stderr()
     refused = False
     for path in specs:
@@ -276,8 +281,10 @@ def explain(
     specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
+    modules: _Modules = None,
 ) -> None:
     """Show what each check compiles to, which engine answers and why."""
+    _import(modules or [])
     loaded = load_verifiers([Path(one) for one in specs])
     if as_data:
         typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
@@ -300,20 +307,27 @@ def checks(
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the README.")] = False,
+    modules: _Modules = None,
 ) -> None:
-    """List the check types with their params."""
+    """List the check types with their params, the functions that rows may name, and the verifier classes."""
+    _import(modules or [])
     if markdown:
         typer.echo(as_markdown(), nl=False)
     elif as_data:
         typer.echo(json.dumps(as_json()))
     else:
-        _show(functools.partial(print_listing, listing=as_json()))
+        named = {
+            "functions that rows may name (verifier.fn_name)": list_fns(),
+            "verifier classes (kind)": list_verifiers(),
+        }
+        _show(functools.partial(print_listing, listing=as_json(), named=named))
 
 
 @app.command()
 @_command
-def schema() -> None:
+def schema(*, modules: _Modules = None) -> None:
     """Print the JSON Schema (draft-07) of a verifier file."""
+    _import(modules or [])
     typer.echo(json.dumps(json_schema(), indent=2))
 
 

@@ -1,7 +1,7 @@
 """What people see: summaries, problems and listings, with nothing from data that a terminal would obey."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -108,8 +108,10 @@ def print_explanation(console: Console, verifier: VerifierSpec) -> None:
     console.print(table)
 
 
-def print_listing(console: Console, listing: Sequence[dict[str, Any]]) -> None:
-    """The check types."""
+def print_listing(
+    console: Console, listing: Sequence[dict[str, Any]], named: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """The check types, and what else can be named."""
     for check in listing:
         names = " ".join([check["type"], *(f"({alias})" for alias in check["aliases"])])
         console.print(Text(names, "bold"))
@@ -120,3 +122,6 @@ def print_listing(console: Console, listing: Sequence[dict[str, Any]]) -> None:
             console.print(
                 Text(f"  - {param['name']}{also}: {param['type']}{default} {param['description']}"), soft_wrap=True
             )
+    for what, listed in (named or {}).items():
+        console.print(Text(what, "bold"))
+        console.print(Text(f"  {', '.join(map(printable, listed))}"), soft_wrap=True)
