@@ -309,6 +309,11 @@ def test_a_wanted_call_that_is_none_fills_error(gold, said):
     assert (row["reward"], row["error"]) == (0.0, f"tool_calls_match: {said}")
 
 
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
 # ── functions of users ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -328,12 +333,14 @@ def test_a_wanted_call_that_is_none_fills_error(gold, said):
         (KeyError("x"), 0.0, "KeyError: 'x'"),
         (RecursionError("deep"), 0.0, "RecursionError: deep"),
         (ValueError("\ud800"), 0.0, "ValueError: \\ud800"),
+        (SystemExit(3), 0.0, "SystemExit: 3"),
+        (SpeechlessError(), 0.0, "SpeechlessError: its message cannot be shown"),
     ],
     ids=repr,
 )
 def test_what_a_function_returns_or_raises(value, reward, error):
     def fn(model_output, expected, params):
-        if isinstance(value, Exception):
+        if isinstance(value, BaseException):
             raise value
         return value
 

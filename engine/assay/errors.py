@@ -124,10 +124,17 @@ def encodable(said: str) -> str:
     return said.encode("utf-8", "backslashreplace").decode()
 
 
+RAISED = (Exception, SystemExit)
+"""What somebody else's code may raise without ending a run: all but an interrupt."""
+
+
 def said_by(exception: BaseException) -> str:
     """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``."""
     name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
-    return encodable(f"{name}: {exception}")
+    try:
+        return encodable(f"{name}: {exception}")
+    except Exception:  # noqa: BLE001  (its own words may raise, too)
+        return f"{name}: its message cannot be shown"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

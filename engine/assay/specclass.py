@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from assay.checks.byclass import ByClass
-from assay.errors import said_by
+from assay.errors import RAISED, said_by
 from assay.lanes.onrow import IN_PROCESS
 from assay.specfile import Path_, named
 from assay.verifiers import get_verifier
@@ -51,7 +51,7 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[
         return []
     try:
         check = ByClass(kind, cls(**dict(config)))
-    except Exception as wrong:  # noqa: BLE001  (a user's own class may raise anything)
+    except RAISED as wrong:  # a user's own class may raise anything
         reader.problem(("params",), f"{cls.__qualname__} cannot be made: {said_by(wrong)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from assay.errors import encodable, said_by
+from assay.errors import RAISED, encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
 
 __all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score"]
@@ -209,7 +209,7 @@ class Check:
                 return Outcome(0.0, self.misfit, self.misfit)
             score, error = float(given), self.error(row)
             return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
-        except Exception as wrong:  # noqa: BLE001  (one broken check never ends a run)
+        except RAISED as wrong:  # one broken check never ends a run
             return Outcome(0.0, said_by(wrong), said_by(wrong))
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
-from assay.errors import said_by
+from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
 from assay.verifiers import Verifier
@@ -86,7 +86,7 @@ class ByClass(Check):
             if not is_reward(reward):
                 return Outcome(0.0, NO_REWARD, NO_REWARD, info)
             reward = float(reward)
-        except Exception as wrong:  # noqa: BLE001  (one broken verifier never ends a run)
+        except RAISED as wrong:  # one broken verifier never ends a run
             return Outcome(0.0, said_by(wrong), said_by(wrong))
         return Outcome(reward, (_BELOW if info == "{}" else info) if reward < 1 else "", None, info)
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
-from assay.errors import AssayWarning, quoted, said_by
+from assay.errors import RAISED, AssayWarning, quoted, said_by
 from assay.fns import Function, function, list_fns
 from assay.lanes.base import HIDDEN, Lane, rowwise, text
 from assay.lanes.fncolumns import quoted_expr
@@ -45,7 +45,7 @@ def outcome_of(one: Function, output: str, expected: Any, params: dict[str, Any]
             return Outcome(0.0, NO_REWARD, NO_REWARD, one.name)
         reward = float(reward)
         reason, error = _told(one, output, expected, params) if reward < 1 else ("", None)
-    except Exception as wrong:  # noqa: BLE001  (one broken function never ends a run)
+    except RAISED as wrong:  # one broken function never ends a run
         return Outcome(0.0, said_by(wrong), said_by(wrong), one.name)
     return Outcome(reward if error is None else 0.0, reason, error, one.name)
 
