@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from assay.checks.byclass import ByClass
 from assay.errors import RAISED, said_by
 from assay.lanes.onrow import IN_PROCESS
-from assay.specfile import Path_, named
+from assay.specfile import Place, named
 from assay.verifiers import get_verifier
 
 __all__ = ["by_class"]
@@ -19,9 +19,9 @@ class Reader(Protocol):
 
     problems: list[str]
 
-    def problem(self, path: Path_, said: str) -> None: ...
-    def unknown(self, path: Path_, allowed: tuple[str, ...]) -> None: ...
-    def value(self, fields: Mapping[str, Any], path: Path_, name: str, kind: type, default: Any) -> Any: ...
+    def problem(self, path: Place, said: str) -> None: ...
+    def unknown(self, path: Place, allowed: tuple[str, ...]) -> None: ...
+    def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any: ...
 
 
 def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import yaml
 
 from assay.errors import SpecError, printable
 
-__all__ = ["FORMATS", "Document", "Path_", "check_depth", "named", "parse_text", "read_document"]
+__all__ = ["FORMATS", "Document", "Place", "check_depth", "named", "parse_text", "read_document"]
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
 MAX_BYTES = 4 * 2**20
@@ -24,7 +24,7 @@ MAX_BYTES = 4 * 2**20
 
 MAX_DEPTH = 100
 
-Path_ = tuple[str | int, ...]
+Place = tuple[str | int, ...]
 """Place of a value in a document: ``("checks", 0, "params")``."""
 
 
@@ -38,7 +38,7 @@ class Document:
     """
 
     data: Any
-    lines: dict[Path_, int] = field(default_factory=dict)
+    lines: dict[Place, int] = field(default_factory=dict)
 
 
 def read_document(path: Path) -> Document:
@@ -182,7 +182,7 @@ def _parse_yaml(content: str) -> Document:
     loader = _Loader(content)
     try:
         node = loader.get_single_node()
-        lines: dict[Path_, int] = {}
+        lines: dict[Place, int] = {}
         return Document(None if node is None else _construct(loader, node, (), lines), lines)
     finally:
         loader.dispose()
@@ -208,7 +208,7 @@ def _check_events(content: str) -> None:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
-def _construct(loader: _Loader, node: yaml.Node, place: Path_, lines: dict[Path_, int]) -> Any:
+def _construct(loader: _Loader, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
     lines[place] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         return [_construct(loader, inner, (*place, at), lines) for at, inner in enumerate(node.value)]
@@ -239,7 +239,7 @@ def _flat(content: str) -> str:
 _NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
-def _lines_of(content: str) -> dict[Path_, int]:
+def _lines_of(content: str) -> dict[Place, int]:
     """Lines of the values of a JSON text; JSON is near enough to YAML for its reader to find them, mostly."""
     try:
         return _parse_yaml(_flat(content)).lines

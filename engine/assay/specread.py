@@ -12,7 +12,7 @@ from assay.checks.broken import Broken
 from assay.errors import closest, did_you_mean, printable, quoted, said_by
 from assay.lanes.onrow import VERIFIER
 from assay.specclass import by_class
-from assay.specfile import Document, Path_, named
+from assay.specfile import Document, Place, named
 
 __all__ = ["CHECK_FIELDS", "NATIVE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
@@ -35,7 +35,7 @@ def spellings(check: type[Check]) -> dict[str, str]:
     return names | dict(check.Params.spellings)
 
 
-def place(path: Path_) -> str:
+def place(path: Place) -> str:
     """A place as messages write it: ``$.checks[0].params.value``."""
     written = "$"
     for step in path:
@@ -60,10 +60,10 @@ class SpecReader:
         self.known = known
         self.strict = strict
         self.problems: list[str] = []
-        self.spelled: dict[Path_, Path_] = {}
-        self.root: Path_ = ()
+        self.spelled: dict[Place, Place] = {}
+        self.root: Place = ()
 
-    def problem(self, path: Path_, said: str) -> None:
+    def problem(self, path: Place, said: str) -> None:
         """Note what is wrong at a place, as the document spells it."""
         path = (*self.root, *self.spelled.get(path, path))
         line = self.document.lines.get(path)
@@ -97,7 +97,7 @@ class SpecReader:
     def fields(
         self,
         data: Any,
-        path: Path_,
+        path: Place,
         allowed: tuple[str, ...],
         ignored: tuple[str, ...] = (),
     ) -> dict[str, Any] | None:
@@ -118,13 +118,13 @@ class SpecReader:
                 self.spelled[*path, name] = (*path, key)
         return found
 
-    def unknown(self, path: Path_, allowed: tuple[str, ...]) -> None:
+    def unknown(self, path: Place, allowed: tuple[str, ...]) -> None:
         """Note an unknown field, with the likely one."""
         guess = did_you_mean(str(path[-1]), allowed)
         known = f"Known: {', '.join(allowed)}." if allowed else "There are none here."
         self.problem(path, f"unknown field `{path[-1]}`. {guess or known}")
 
-    def value(self, fields: Mapping[str, Any], path: Path_, name: str, kind: type, default: Any) -> Any:
+    def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any:
         """A field of a plain type; absent and null mean the default."""
         value = fields.get(name)
         if value is None:
@@ -136,7 +136,7 @@ class SpecReader:
             return default
         return value
 
-    def number(self, fields: Mapping[str, Any], path: Path_, default: float) -> float:
+    def number(self, fields: Mapping[str, Any], path: Place, default: float) -> float:
         """A finite number, at least 0."""
         value = fields.get(str(path[-1]))
         if value is None:
@@ -153,7 +153,7 @@ class SpecReader:
             return default
         return value + 0.0  # -0.0 is 0.0
 
-    def ident(self, fields: Mapping[str, Any], path: Path_, default: str) -> str:
+    def ident(self, fields: Mapping[str, Any], path: Place, default: str) -> str:
         """An id: a non-empty string without ``/`` and control characters, for it becomes part of column names."""
         ident: str = self.value(fields, path, "id", str, default)
         if not ident or "/" in ident or not ident.isprintable():
@@ -183,7 +183,7 @@ class SpecReader:
 
     def name_checks(self, read: list[dict[str, Any]]) -> None:
         """Refuse one id twice; give the checks without an id their type, then ``type-2`` and so on."""
-        taken: dict[str, Path_] = {}
+        taken: dict[str, Place] = {}
         for check in read:
             if check["id"] is None:
                 continue
@@ -198,7 +198,7 @@ class SpecReader:
                 check["id"] = ident
                 taken[ident] = check["path"]
 
-    def check(self, data: Any, path: Path_) -> dict[str, Any] | None:
+    def check(self, data: Any, path: Place) -> dict[str, Any] | None:
         """The fields of one ``CheckSpec``, or None when there is nothing to make it of."""
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
@@ -240,7 +240,7 @@ class SpecReader:
             }
         return common | self.params(known, given, path if flat else (*path, "params"))
 
-    def skip(self, name: str, path: Path_) -> str:
+    def skip(self, name: str, path: Place) -> str:
         """What to say of a check whose type nobody knows."""
         said = f"skipped, unknown check type {quoted(name)}"
         guess = did_you_mean(name, self.known)
@@ -250,7 +250,7 @@ class SpecReader:
             )
         return f"{said}. {guess}" if guess else said
 
-    def params(self, known: type[Check], given: Any, path: Path_) -> dict[str, Any]:
+    def params(self, known: type[Check], given: Any, path: Place) -> dict[str, Any]:
         """The check with its params, or a broken one; unknown params are problems."""
         if not isinstance(given, dict):
             return self.broken(f"TypeError: params is {named(given)}, not an object", given, path)
@@ -271,7 +271,7 @@ class SpecReader:
         except Exception as wrong:  # noqa: BLE001  (a user's own check class may raise anything)
             return self.broken(said_by(wrong), given, path)
 
-    def broken(self, problem: str, given: Any, path: Path_) -> dict[str, Any]:
+    def broken(self, problem: str, given: Any, path: Place) -> dict[str, Any]:
         """A check that says what is wrong with it on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
