@@ -43,7 +43,7 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at")
-    frame = frame.filter(~same).filter(near | (padded & (size > wanted))).with_columns(strip_expr(output)).filter(near)
+    frame = frame.filter(~same & (near | (padded & (size > wanted)))).with_columns(strip_expr(output)).filter(near)
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 
@@ -74,16 +74,17 @@ def _is_ascii(values: pl.Series) -> pl.Series:
     return values.str.len_bytes() == values.str.len_chars()
 
 
-def quoted_expr(values: pl.Expr) -> pl.Expr:
-    """``quoted`` as an elementwise expression over a String column."""
-    return values.map_batches(_quoted, return_dtype=pl.String, is_elementwise=True)
+def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
+    """``before`` and ``quoted`` as an elementwise expression over a String column."""
+    return values.map_batches(partial(_quoted, before=before), return_dtype=pl.String, is_elementwise=True)
 
 
-def _quoted(values: pl.Series) -> pl.Series:
+def _quoted(values: pl.Series, before: str) -> pl.Series:
     head = values.str.head(SHOWN + 1)  # nothing after it is shown
-    plain = pl.select(pl.concat_str(pl.lit('"'), head, pl.lit('"'))).to_series()
+    plain = pl.select(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
     odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    return frame.select(pl.coalesce(rowwise(pl.col("odd"), quoted, pl.String, distinct=True), "plain")).to_series()
+    told = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String, distinct=True)
+    return frame.select(pl.coalesce(told, "plain")).to_series()
