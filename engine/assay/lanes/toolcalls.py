@@ -148,11 +148,13 @@ def _read_flat(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
 
 def _read_any(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
     """A field by the engine's JSON; nothing found may mean no such field, or no JSON that the engine accepts."""
-    said = pl.when(asked).then("source").str.json_path_match(f"$.{name}")
-    said = said if name == _AT else pl.concat_str(pl.lit('"'), said, pl.lit('"'))
-    return frame.with_columns(said=said, doubt=pl.lit(value=False)).with_columns(
-        valid=pl.col("valid") | pl.col("said").is_not_null()
-    )
+    source = pl.when(asked).then("source").str
+    said, doubt = source.json_path_match(f"$.{name}"), pl.lit(value=False)
+    if name == _AT:  # a string that looks like a list has no first element
+        doubt = said.is_not_null() & source.json_path_match(f"$.{name}[0]").is_null()
+    else:
+        said = pl.concat_str(pl.lit('"'), said, pl.lit('"'))
+    return frame.with_columns(said=said, doubt=doubt).with_columns(valid=pl.col("valid") | pl.col("said").is_not_null())
 
 
 def _golds(texts: pl.Series) -> pl.DataFrame:
@@ -259,7 +261,8 @@ def _told(frame: pl.DataFrame, exact: pl.Expr) -> pl.DataFrame:
     """Verdicts as ``answer``, without a score where columns are not exact."""
     wanted = pl.coalesce(*(pl.when(pl.col("off") == name).then(name) for name in _FIELDS))
     wanted = quoted_expr(wanted).fill_null(pl.lit("none"))
-    wanted = pl.when(pl.col("off") == _AT).then(pl.format("[{}, {}]", "x", "y")).otherwise(wanted)
+    places = (pl.when(pl.col("off") == _AT).then(axis) for axis in ("x", "y"))
+    wanted = pl.coalesce(pl.format("[{}, {}]", *places), wanted)
     off = pl.concat_str("off", pl.lit(" differs: expected "), pl.when(pl.col("off").is_not_null()).then(wanted))
     why = pl.when(pl.col("source").is_not_null()).then(off).otherwise(pl.lit(_NO_CALL))
     answer = pl.struct(score=pl.when(exact).then(why.is_null()), reason=why, error=pl.lit(None, dtype=pl.String))
