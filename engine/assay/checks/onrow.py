@@ -268,7 +268,7 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
         _warn(one, wrong)
         return nothing
     failing = pl.col("score") < 1
-    told = pl.lit(one.complaint) + quoted_expr(pl.when(failing).then("expected"))
+    told = quoted_expr(pl.when(failing).then("expected"), before=one.complaint)
     reason = pl.coalesce(told, pl.when(failing).then(pl.lit(_BELOW)))
     return found.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
 

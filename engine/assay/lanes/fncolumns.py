@@ -1,31 +1,30 @@
 """The built-in verifier functions that compare text, as expressions: the completion against a column of golds."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from assay.errors import SHOWN, quoted
 from assay.lanes.base import rowwise
-from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, lower_expr, strip_expr
+from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, lower_expr, strip_expr
 
 __all__ = ["contains_expr", "exact_match_expr", "quoted_expr"]
 
 _FOLDS = "ignore_case"
-_GROWS = 3
-"""No text grows by more when it is lowered, in code points."""
+_BLANKS = list(WHITESPACE)
+_GROWS = 5
+"""No two texts that are equal in lower case differ by more in size: lowering makes at most 3 bytes of 2, at least 1 of 3."""
 _NOT_PLAIN = r"[^ !#-~]"
 """What is not shown as it is between double quotes."""
 
 
 def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.exact_match`` as an elementwise expression."""
-    output, expected = strip_expr(output), strip_expr(expected)
-    return (
-        pl.map_batches([output, expected], _equal_folded, pl.Boolean, is_elementwise=True)
-        if params.get(_FOLDS)
-        else output == expected
-    )
+    run = partial(_equal_batch, folds=bool(params.get(_FOLDS)))
+    return pl.map_batches([output, strip_expr(expected)], run, pl.Boolean, is_elementwise=True)
 
 
 def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
@@ -36,29 +35,34 @@ def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any])
     return found & (expected != "")
 
 
-def _equal_folded(columns: Sequence[pl.Series]) -> pl.Series:
+def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
+    """Whether outputs equal stripped golds. Stripping copies a text, so only those are stripped that may then be equal."""
+    output, gold = pl.col("output"), pl.col("gold")
+    size, wanted, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
+    near = (size <= grows * wanted) & (wanted <= grows * size)
+    padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
-    sizes = [series.str.len_chars().cast(pl.Int64) for series in columns]
-    near = (sizes[0] <= _GROWS * sizes[1]) & (sizes[1] <= _GROWS * sizes[0])
-    return _settled(columns, same, near & ~same, lambda output, gold: output == gold)
+    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at")
+    frame = frame.filter(~same & (near | (padded & (size > wanted)))).with_columns(strip_expr(output)).filter(near)
+    return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     # as written is as lowered between ASCII; beyond it a final sigma may change
     there = columns[0].str.contains(pl.lit(columns[1]), literal=True) & _is_ascii(columns[1])
-    return _settled(columns, there, ~there, lambda output, gold: output.str.contains(gold, literal=True))
+    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~there)
+    return _folded(frame, there, lambda output, gold: output.str.contains(gold, literal=True))
 
 
 _Compare = Callable[[pl.Expr, pl.Expr], pl.Expr]
 
 
-def _settled(columns: Sequence[pl.Series], known: pl.Series, open_: pl.Series, compare: _Compare) -> pl.Series:
-    """What is known, and for the open rows what both sides in lower case say.
+def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Series:
+    """What is known, and for the rows of the frame what both sides in lower case say.
 
     An ASCII gold meets only ASCII letters, so for it lowering bytes will do, where the output has none of the few code points
     that are ASCII in lower case. NOTE: rows are filtered, not masked, for the engine works on what stands behind a null too.
     """
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(open_)
     simple = _is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
     for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
         found = rows.select(compare(lowered(pl.col("output")), lowered(pl.col("gold")))).to_series()
@@ -70,16 +74,17 @@ def _is_ascii(values: pl.Series) -> pl.Series:
     return values.str.len_bytes() == values.str.len_chars()
 
 
-def quoted_expr(values: pl.Expr) -> pl.Expr:
-    """``quoted`` as an elementwise expression over a String column."""
-    return values.map_batches(_quoted, return_dtype=pl.String, is_elementwise=True)
+def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
+    """``before`` and ``quoted`` as an elementwise expression over a String column."""
+    return values.map_batches(partial(_quoted, before=before), return_dtype=pl.String, is_elementwise=True)
 
 
-def _quoted(values: pl.Series) -> pl.Series:
+def _quoted(values: pl.Series, before: str) -> pl.Series:
     head = values.str.head(SHOWN + 1)  # nothing after it is shown
-    plain = pl.select(pl.concat_str(pl.lit('"'), head, pl.lit('"'))).to_series()
+    plain = pl.select(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
     odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    return frame.select(pl.coalesce(rowwise(pl.col("odd"), quoted, pl.String, distinct=True), "plain")).to_series()
+    told = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String, distinct=True)
+    return frame.select(pl.coalesce(told, "plain")).to_series()

@@ -18,6 +18,7 @@ from assay.lanes.base import Lane, rowwise, text
 
 __all__ = [
     "CANDIDATE",
+    "FLAT_OBJECT",
     "JSON_VALID",
     "LIKE_JSON",
     "MAX_DEPTH",
@@ -53,6 +54,13 @@ _FEW_KEYS = 4
 """The engine reads the text once for each key; past so many, reading it once in Python is faster."""
 LIKE_JSON = r"(?s)\A(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})\z"
 """What the engine's JSON writes of values that are no strings, as a pattern of its own engine."""
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_ATOM = rf"(?:{_STRING}|-?(?:0|[1-9][0-9]{{0,17}})(?:\.[0-9]{{1,18}})?(?:[eE][+-]?[0-9]{{1,3}})?|true|false|null)"
+_LIST = rf"\[{_SPACE}(?:{_ATOM}{_SPACE}(?:,{_SPACE}{_ATOM}{_SPACE})*)?\]"
+_MEMBER = rf'"[^"\\\x00-\x1f]*"{_SPACE}:{_SPACE}(?:{_ATOM}|{_LIST}){_SPACE}'
+FLAT_OBJECT = rf"\{{{_SPACE}(?:{_MEMBER}(?:,{_SPACE}{_MEMBER})*)?\}}"
+"""An object that CPython reads, of values and lists of values, with no escapes in its keys. Not every such object."""
+
 NOT_JSON = object()
 """What ``parse`` returns for text that is not JSON."""
 

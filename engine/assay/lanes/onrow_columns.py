@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.lanes.base import Lane, once, rowwise
-from assay.lanes.jsontext import LIKE_JSON
+from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON
 from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, JSON, PARAMS, VERIFIER, Asked, read_verifier
 from assay.lanes.words import strip_expr
 
@@ -74,9 +74,8 @@ def _asked_expr(schema: pl.Schema, default: str) -> pl.Expr:
     if isinstance(dtype, pl.Struct):
         fields = dict(dtype.to_schema())
         return _from_fields({name: (column.struct.field(name), kind) for name, kind in fields.items()}, default)
-    found = once(column.cast(pl.String), partial(_read_texts, default=default), _ASKED)
-    nothing = pl.lit(_row(read_verifier(None, default)), dtype=_ASKED)
-    return pl.when(column.is_null()).then(nothing).otherwise(found)
+    # a null asks for what JSON's null asks for
+    return once(pl.coalesce(column.cast(pl.String), pl.lit("null")), partial(_read_texts, default=default), _ASKED)
 
 
 # ── JSON text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,8 +88,66 @@ _INEXACT = r"[0-9]{16}|[0-9][.eE]"
 """Numbers that the engine's JSON may write otherwise than Python would."""
 
 
+_HOLE = "\ue000gold\ue000"
+_KEY = '"expected":'
+_FLAT = rf"\A{FLAT_OBJECT}\z"
+_ESCAPED = r"[\\\x00-\x1f]"
+_REPEATS = 8
+"""How often, on average, a template must be used for it to be worth reading in Python."""
+
+
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
-    """Verifiers as JSON text.
+    """Verifiers as JSON text: by their templates where those are few, the rest one by one."""
+    found = _read_templates(texts, default)
+    left = found.is_null()
+    if not left.any():
+        return found
+    rest = _read_singly(texts.filter(left), default)
+    if len(rest) == len(texts):
+        return rest
+    at = pl.select(pl.when(left).then(left.cast(pl.UInt32).cum_sum() - 1)).to_series()
+    return found.zip_with(~left, rest.gather(at))
+
+
+def _read_templates(texts: pl.Series, default: str) -> pl.Series:
+    """Verifiers that differ in their gold only, null for the others.
+
+    A text with its gold cut out is a template; there are few, and Python reads each with a word of ours in the hole. Where that
+    word comes back as ``expected``, so would any other JSON value that stands in its place: a string without escapes, which is
+    itself, or a flat object, which stays text.
+    """
+    frame = texts.to_frame("text").select(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
+    frame = frame.unnest("text").with_columns(pl.col("rest").str.strip_chars_start(" \t\n\r"))
+    rest, is_text = pl.col("rest"), pl.col("rest").str.starts_with('"')
+    frame = frame.with_columns(
+        quote=pl.when(is_text).then(rest).str.splitn('"', 3).struct.rename_fields(["before", "gold", "tail"]),
+        brace=pl.when(rest.str.starts_with("{")).then(rest).str.splitn("}", 2).struct.rename_fields(["gold", "tail"]),
+    )
+    gold = pl.col("quote").struct.field("gold")
+    typed = pl.col("brace").struct.field("gold") + "}"
+    frame = frame.select(
+        expected=pl.when(gold.str.contains(_ESCAPED).not_()).then(gold),
+        typed=pl.when(typed.str.contains(_FLAT)).then(typed),
+        head="head",
+        tail=pl.coalesce(pl.col("quote").struct.field("tail"), pl.col("brace").struct.field("tail")),
+    )
+    template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
+    usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()
+    frame = frame.select("expected", "typed", template=pl.when(usable).then(template))
+    if frame["template"].n_unique() * _REPEATS > len(texts) + _REPEATS:
+        return pl.repeat(None, len(texts), dtype=_ASKED, eager=True)
+
+    def read(template: str) -> dict[str, Any] | None:
+        asked = read_verifier(template, default)
+        return _row(asked) if asked.expected == _HOLE and template.count(_HOLE) == 1 else None
+
+    frame = frame.with_columns(read=rowwise(pl.col("template"), read, _ASKED, distinct=True))
+    known = pl.col("read").struct.with_fields(expected=pl.col("expected"), typed=pl.col("typed"))
+    return frame.select(pl.when(pl.col("read").is_not_null()).then(known)).to_series()
+
+
+def _read_singly(texts: pl.Series, default: str) -> pl.Series:
+    """Verifiers as JSON text, each by itself.
 
     The engine's JSON answers where it cannot differ: a text that it finds a plain name in is JSON, a value that does not look
     like JSON is a string, and objects without large numbers and fractions come out as they went in. Python reads the rest.

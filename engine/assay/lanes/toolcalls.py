@@ -10,7 +10,7 @@ Everything else goes to the definition.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -18,7 +18,7 @@ import polars as pl
 
 from assay.errors import quoted
 from assay.lanes.fncolumns import quoted_expr
-from assay.lanes.jsontext import NOT_JSON, loads, mended
+from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON, NOT_JSON, loads, mended
 
 __all__ = ["TOLERANCE", "tool_call", "tool_calls_differ", "tool_calls_match_expr"]
 
@@ -28,7 +28,12 @@ _ALWAYS, _WHERE_WANTED, _AT = ("tool", "action"), ("ref", "text"), "coordinate"
 _NO_CALL = "the output has no JSON object"
 _NO_GOLD = "expected is not a JSON object"
 _BAD_COORDINATE = "expected.coordinate is not a list of two numbers"
-_PAIR = r"^\[(-?[0-9]{1,9}),(-?[0-9]{1,9})\]$"
+_BLANK = r"[ \t\n\r]*"
+_PAIR = rf"^\[{_BLANK}(-?[0-9]{{1,9}}){_BLANK},{_BLANK}(-?[0-9]{{1,9}}){_BLANK}\]$"
+_FLAT = rf'\A[^{{}}"]*{FLAT_OBJECT}[^{{}}"]*\z'
+"""A text with no brace or quote but those of one flat object."""
+_TOKEN = rf'\A{_BLANK}:{_BLANK}("[^"\\]*"|\[[^\]"]*\]|[^",\]}}\[\\ \t\n\r]+)'
+"""What stands behind a key: a string without escapes, a list without strings, a number or a constant."""
 _LIKE_JSON = re.compile(r"-?[0-9][0-9.eE+-]*\Z|(?:true|false)\Z|\[.*\]\Z|\{.*\}\Z", re.DOTALL)
 _FARTHEST = 10**9
 _AXES = 2
@@ -123,6 +128,62 @@ _GOLD: dict[str, Any] = {
 }
 """Of a wanted call, for each field ``f``: ``f``, its text, and ``asked/f``, whether it counts. ``known``: columns are exact."""
 
+_NULL = "null"
+_Read = Callable[[pl.DataFrame, str, pl.Expr], pl.DataFrame]
+"""Adds ``said``, a field of the texts as JSON text (of a string: between quotes), and ``doubt``, where that may be wrong."""
+
+
+def _read_flat(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
+    """A field of texts that match ``_FLAT``.
+
+    No key there has escapes, so a field that is there once is what follows its name in quotes. That name twice (the last one
+    counts, or one is a value) and a value with escapes are in doubt.
+    """
+    parts = pl.when(asked).then("source").str.splitn(f'"{name}"', 3).struct.rename_fields(["before", "rest", "more"])
+    frame = frame.with_columns(parts.alias("parts")).with_columns(pl.col("parts").struct.unnest())
+    frame = frame.with_columns(said=pl.col("rest").str.extract(_TOKEN, 1))
+    odd = pl.col("rest").is_not_null() & (pl.col("said").is_null() | pl.col("more").is_not_null())
+    return frame.with_columns(doubt=odd).drop("before", "more", "parts")
+
+
+def _read_any(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
+    """A field by the engine's JSON; nothing found may mean no such field, or no JSON that the engine accepts."""
+    source = pl.when(asked).then("source").str
+    said, doubt = source.json_path_match(f"$.{name}"), pl.lit(value=False)
+    if name == _AT:  # a string that looks like a list has no first element
+        doubt = said.is_not_null() & source.json_path_match(f"$.{name}[0]").is_null()
+    else:
+        said = pl.concat_str(pl.lit('"'), said, pl.lit('"'))
+    return frame.with_columns(said=said, doubt=doubt).with_columns(valid=pl.col("valid") | pl.col("said").is_not_null())
+
+
+def _golds(texts: pl.Series) -> pl.DataFrame:
+    """Wanted calls as columns compare them, ``_GOLD``, and of each field ``f`` as ``json/f`` what ``_Read`` has of its equals."""
+    frame = pl.DataFrame({"gold": texts, "source": texts}).with_columns(known=pl.col("source").str.contains(_FLAT))
+    for name in (*_FIELDS, _AT):
+        frame = _read_flat(frame, name, pl.col("known"))
+        said = pl.col("said")
+        plain = said.is_null() | (said == _NULL)
+        if name == _AT:
+            pair = said.str.extract_groups(_PAIR)
+            frame = frame.with_columns(
+                pair.struct.field(str(at)).cast(pl.Int64).alias(axis) for at, axis in enumerate(("x", "y"), 1)
+            )
+            plain = said.is_null() | pl.col("x").is_not_null()
+        else:
+            value = said.str.extract(r'(?s)\A"(.*)"\z', 1)
+            there = pl.col("rest").is_not_null() | pl.lit(name in _ALWAYS)
+            frame = frame.with_columns(value.alias(name), there.alias(f"asked/{name}"))
+            plain = plain | pl.col(name).str.contains(LIKE_JSON).not_()
+        exact = pl.col("known") & pl.col("doubt").not_() & plain.fill_null(value=False)
+        frame = frame.with_columns(known=exact)
+    rest = frame.filter(~pl.col("known"))["gold"].to_list()
+    read = pl.DataFrame([_gold(text) for text in rest], schema=_GOLD, orient="row")
+    frame = pl.concat([frame.filter("known").select(*_GOLD), read])
+    return frame.with_columns(
+        pl.concat_str(pl.lit('"'), name, pl.lit('"')).fill_null(_NULL).alias(f"json/{name}") for name in _FIELDS
+    )
+
 
 def _gold(text: str) -> tuple[Any, ...]:
     """A wanted call as columns compare it, a row of ``_GOLD``."""
@@ -147,51 +208,65 @@ def _is_plain(value: Any) -> bool:
 
 def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     output, expected = columns
-    texts = expected.unique(maintain_order=True).drop_nulls().to_list()
-    golds = pl.DataFrame([_gold(text) for text in texts], schema=_GOLD, orient="row")
-    frame = pl.DataFrame({"span": _span(output), "gold": expected})
-    frame = frame.join(golds, on="gold", how="left", maintain_order="left").drop("gold")
-    has = pl.col("span").is_not_null()
-    # one field after the other, each looked up only where all before it were equal: a parse costs more than all else here
-    frame = frame.with_columns(open=pl.col("known") & has, valid=pl.lit(value=False), off=pl.lit(None, dtype=pl.String))
+    frame = pl.DataFrame({"source": output, "gold": expected}).with_row_index("at")
+    golds = _golds(expected.unique(maintain_order=True).drop_nulls())
+    frame = frame.join(golds, on="gold", how="left", maintain_order="left").with_columns(
+        flat=pl.col("source").str.contains(_FLAT), valid=pl.lit(value=False), off=pl.lit(None, dtype=pl.String)
+    )
+    flat = _compared(frame.filter("flat"), _read_flat, tolerance)
+    again = flat.filter(pl.col("doubted"))["at"]
+    rest = frame.filter(~pl.col("flat") | pl.col("at").is_in(again.implode()))
+    parts = [_told(flat.filter(~pl.col("doubted")), pl.col("known"))]
+    if rest.height:
+        rest = _compared(rest.with_columns(source=_span(rest["source"])), _read_any, tolerance)
+        has = pl.col("source").is_not_null()
+        doubt = pl.when(pl.col("known") & has & pl.col("valid").not_()).then("source")
+        accepted = has.not_() | pl.col("valid") | doubt.str.json_path_match("$").is_not_null()
+        parts.append(_told(rest, pl.col("known") & accepted & pl.col("doubted").not_()))
+    found = pl.concat(parts)
+    return (found if len(parts) == 1 else found.sort("at"))["answer"]
+
+
+def _compared(frame: pl.DataFrame, read: _Read, tolerance: int) -> pl.DataFrame:
+    """With the first field that differs as ``off``, and ``doubted``.
+
+    One field after the other, each looked up only where all before it were equal: reading costs more than all else here.
+    """
+    frame = frame.with_columns(open=pl.col("known") & pl.col("source").is_not_null(), doubted=pl.lit(value=False))
     for name in _FIELDS:
         asked = pl.col("open") & pl.col(f"asked/{name}")
-        frame = frame.with_columns(said=pl.when(asked).then("span").str.json_path_match(f"$.{name}"))
-        differs = asked & pl.col("said").ne_missing(pl.col(name))
-        frame = frame.with_columns(
-            valid=pl.col("valid") | pl.col("said").is_not_null(),
-            open=pl.col("open") & differs.not_(),
-            off=pl.when(differs).then(pl.lit(name)).otherwise("off"),
-        )
-    frame = _compare_places(frame, tolerance)
-    # nothing found may mean no such fields, or no JSON that the engine accepts
-    doubt = pl.when(pl.col("known") & has & pl.col("valid").not_()).then("span")
-    exact = pl.col("known") & (has.not_() | pl.col("valid") | doubt.str.json_path_match("$").is_not_null())
+        frame = read(frame, name, asked)
+        differs = asked & (pl.col("said").fill_null(_NULL) != pl.col(f"json/{name}"))
+        frame = _settled(frame, name, differs)
+    asked = pl.col("open") & pl.col("x").is_not_null()
+    frame = read(frame, _AT, asked).with_columns(pair=pl.col("said").str.extract_groups(_PAIR))
+    pair = pl.col("pair").struct
+    axes = [pair.field(str(at)).cast(pl.Int64) - pl.col(axis) for at, axis in enumerate(("x", "y"), 1)]
+    near = pl.all_horizontal(axis.abs() <= tolerance for axis in axes).fill_null(value=False)
+    other = asked & pl.col("said").is_not_null() & pair.field("1").is_null()
+    frame = frame.with_columns(doubt=pl.col("doubt") | other)
+    return _settled(frame, _AT, asked & near.not_())
+
+
+def _settled(frame: pl.DataFrame, name: str, differs: pl.Expr) -> pl.DataFrame:
+    doubt = pl.col("doubt").fill_null(value=False)
+    return frame.with_columns(
+        open=pl.col("open") & (differs | doubt).not_(),
+        doubted=pl.col("doubted") | doubt,
+        off=pl.when(differs).then(pl.lit(name)).otherwise("off"),
+    )
+
+
+def _told(frame: pl.DataFrame, exact: pl.Expr) -> pl.DataFrame:
+    """Verdicts as ``answer``, without a score where columns are not exact."""
     wanted = pl.coalesce(*(pl.when(pl.col("off") == name).then(name) for name in _FIELDS))
     wanted = quoted_expr(wanted).fill_null(pl.lit("none"))
-    wanted = pl.when(pl.col("off") == _AT).then(pl.format("[{}, {}]", "x", "y")).otherwise(wanted)
+    places = (pl.when(pl.col("off") == _AT).then(axis) for axis in ("x", "y"))
+    wanted = pl.coalesce(pl.format("[{}, {}]", *places), wanted)
     off = pl.concat_str("off", pl.lit(" differs: expected "), pl.when(pl.col("off").is_not_null()).then(wanted))
-    why = pl.when(has).then(off).otherwise(pl.lit(_NO_CALL))
-    return frame.select(
-        pl.struct(score=pl.when(exact).then(why.is_null()), reason=why, error=pl.lit(None, dtype=pl.String)).cast(
-            _ANSWER
-        )
-    ).to_series()
-
-
-def _compare_places(frame: pl.DataFrame, tolerance: int) -> pl.DataFrame:
-    """The coordinate, where it is asked for and all before it was equal; unusual ones are not known here."""
-    asked = pl.col("open") & pl.col("x").is_not_null()
-    frame = frame.with_columns(said=pl.when(asked).then("span").str.json_path_match(f"$.{_AT}"))
-    pair = pl.col("said").str.extract_groups(_PAIR)
-    axes = [pair.struct.field(str(at + 1)).cast(pl.Int64) - pl.col(name) for at, name in enumerate(("x", "y"))]
-    near = pl.all_horizontal(axis.abs() <= tolerance for axis in axes).fill_null(value=False)
-    odd = asked & pl.col("said").is_not_null() & pair.struct.field("1").is_null()
-    return frame.with_columns(
-        known=pl.col("known") & odd.not_(),
-        valid=pl.col("valid") | pl.col("said").is_not_null(),
-        off=pl.when(asked & near.not_()).then(pl.lit(_AT)).otherwise("off"),
-    )
+    why = pl.when(pl.col("source").is_not_null()).then(off).otherwise(pl.lit(_NO_CALL))
+    answer = pl.struct(score=pl.when(exact).then(why.is_null()), reason=why, error=pl.lit(None, dtype=pl.String))
+    return frame.select("at", answer=answer.cast(_ANSWER))
 
 
 def _span(output: pl.Series) -> pl.Series:

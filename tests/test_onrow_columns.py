@@ -1,0 +1,86 @@
+"""Verifiers on the row, by columns: the shapes of text on which the fast ways could part from the definition."""
+
+import json
+
+import pytest
+
+from assay.spec import on_row
+from assay.testing import assert_fn_conforms, assert_plan_conforms
+
+_CALL = {"tool": "click", "action": "left", "coordinate": [100, 200]}
+_OUTPUTS = [
+    json.dumps(_CALL),
+    json.dumps(_CALL, separators=(",", ":")),
+    f"```json\n{json.dumps(_CALL, indent=1)}\n```",
+    '"tool": "x" {"tool": "click", "action": "left", "coordinate": [100, 200]}',
+    '{"tool": "drag", "tool": "click", "action": "left", "coordinate": [100, 200]}',
+    '{"t\\u006fol": "click", "action": "left", "coordinate": [100, 200]}',
+    '{"tool": "cl\\u0069ck", "action": "left", "coordinate": [100, 200]}',
+    '{"tool": "click", "action": "left", "coordinate": "[100,200]"}',
+    '{"tool": "click", "action": "left", "coordinate": ["100", "200"]}',
+    '{"tool": "click", "action": "left", "coordinate": [1e2, 200.0], "x": NaN}',
+    '{"tool": "click", "action": "left", "coordinate": [126, 200]}',
+    '{"tool": "click", "action": "left", "args": {"coordinate": [100, 200]}}',
+    '{"x": "tool", "tool": "click", "action": "left", "y": ", \\"tool\\": \\"b\\"", "coordinate": [true, 200]}',
+    '{"tool": "click",}',
+    "no call",
+]
+_GOLDS = [
+    _CALL,
+    {**_CALL, "text": None},
+    {**_CALL, "coordinate": [100.0, 200]},
+    {"tool": 1},
+    {"tool": "a}b", "ref": '"'},
+    {},
+    *_OUTPUTS[-8:],
+]
+
+
+def test_tool_calls():
+    params = [{}, {"coordinate_tolerance": 0}, {"coordinate_tolerance": None}]
+    assert_fn_conforms("tool_calls_match", golds=_GOLDS, texts=_OUTPUTS, params=params)
+
+
+@pytest.mark.parametrize(
+    "verifier",
+    [
+        '{"fn_name": "exact_match", "expected": "%s", "params": {}}',
+        '{"expected":\t"%s" , "params":{"ignore_case":true},"fn_name":"exact_match"}',
+        '{"fn_name": "exact_match", "expected": "%s", "expected": "b"}',
+        '{"fn_name": "exact_match", "expected": "b", "expected": "%s"}',
+        '{"note": {"expected": "%s"}, "fn_name": "exact_match", "expected": "b"}',
+        '{"note": "\\"expected\\":", "fn_name": "exact_match", "expected": "%s"}',
+        '{"note": "\ue000gold\ue000", "fn_name": "exact_match", "expected": "%s"}',
+        '{"kind": "other", "fn_name": "exact_match", "expected": "%s"}',
+        '{"fn_name": "exact_match", "expected": "%s"',
+    ],
+)
+def test_verifiers_that_differ_in_their_gold_only(verifier):
+    golds = ("a", "A", "b", "", " a\t", "\\u0061", '\\"', "\\ud800", "\ue000gold\ue000", "a}", '", "x": "')
+    rows = [{"completion": text, "verifier": verifier % gold} for gold in golds for text in ("a", " A\n", "b", "\x85")]
+    assert_plan_conforms([on_row()], [*rows, {"completion": "a", "verifier": None}])
+
+
+def test_a_gold_that_is_an_object_stays_text():
+    texts = [
+        '{"a": 1.50}',
+        '{"a": {"b": 1}}',
+        '{"a": "}"}',
+        '{"a": 1, "a": 2}',
+        "{}",
+        '{"a": [1, 2]}',
+        '{"a" 1}',
+        "[1]",
+    ]
+    rows = [
+        {"completion": text, "verifier": f'{{"fn_name": "{fn}", "expected": {text}, "params": {{}}}}'}
+        for fn in ("exact_match", "tool_calls_match")
+        for text in texts
+    ]
+    assert_plan_conforms([on_row()], rows)
+
+
+@pytest.mark.parametrize("fn_name", ["exact_match", "contains", "regex_match"])
+def test_text(fn_name):
+    texts = ["a", " a", "a\x1f", "\u2028a\xa0" + " " * 99, "\u212a", "\u0130", "i\u0307", "ΟΔΟΣ", "ὀδος", "", " \n"]
+    assert_fn_conforms(fn_name, texts=texts, golds=[*texts, "k", None, 0])
