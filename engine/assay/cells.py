@@ -17,10 +17,13 @@ from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
 from assay.lanes.onrow_columns import typed
 
-__all__ = ["MAX_FIELDS", "MAX_NESTING", "STRUCTURED", "Column", "column"]
+__all__ = ["MAX_FIELDS", "MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Columns with structure; they travel as JSON text, for rows may differ in every field."""
+
+OPEN = ("params", "target")
+"""Columns that may have structure; then they travel as JSON text, too."""
 
 MAX_NESTING = 50
 """Deeper values become JSON text: parquet's writer and the engine's recursion have limits near 100 and 500."""
@@ -46,7 +49,8 @@ def column(name: str, mapping: Mapping[str, str]) -> "Column":
     known = _read_as(name, mapping)
     if known in STRUCTURED:
         return _Structure(name)
-    return {"completion": _Completions, EXPECTED: _Golds}.get(known, Column)(name)
+    kinds = {"completion": _Completions, EXPECTED: _Golds, **dict.fromkeys(OPEN, _Open)}
+    return kinds.get(known, Column)(name)
 
 
 class Column:
@@ -98,7 +102,7 @@ class Column:
     def series(self, values: Sequence[Any]) -> pl.Series:
         """Values that were seen before as a series."""
         if self._as_text:
-            return pl.Series(self.name, [_text(value) for value in values], dtype=pl.String)
+            return pl.Series(self.name, [_text(value, self.name) for value in values], dtype=pl.String)
         values = [_mended(value) for value in values] if self._mends else values
         return pl.Series(self.name, pa.array(values, type=self._type))
 
@@ -137,17 +141,26 @@ class _Structure(Column):
         self._measure(values, first)
 
 
-class _Golds(Column):
-    """A column that keeps the type of each value where they differ, for a gold is compared by its ``str()``."""
+class _Open(Column):
+    """A column whose structure is JSON text, for what a row asks for must not depend on the rows beside it."""
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         super().see(values, first)
         self._as_text = self._as_text or any(isinstance(value, _NESTS) for value in values)
 
+
+class _Golds(Column):
+    """A column that keeps the type of each value where they differ, for a gold is compared by its ``str()``."""
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        super().see(values, first)
+        # NOTE: an integer beside a float would become one
+        self._as_text = self._as_text or len(self._kinds) > 1 or not self._kinds <= _LEAVES
+
     def series(self, values: Sequence[Any]) -> pl.Series:
         if not self._as_text:
             return super().series(values)
-        return typed(self.name, values)
+        return typed(self.name, [_json(value, self.name) for value in values])
 
 
 class _Completions(Column):
@@ -297,10 +310,15 @@ def _merged(one: Any, other: Any, *, floatable: bool) -> Any:
     raise TypeError("several types")
 
 
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value if value is None else mended(value)
-    return json.dumps(value, default=_plain)
+def _text(value: Any, name: str) -> str | None:
+    return mended(value) if isinstance(value, str) else _json(value, name)
+
+
+def _json(value: Any, name: str) -> str | None:
+    try:
+        return None if value is None else json.dumps(value, default=_plain)
+    except ValueError as wrong:  # an integer past the interpreter's limit
+        raise InputError(f"A value of `{name}` cannot be written as JSON: {wrong}.") from None
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,18 @@ from assay.errors import ColumnsError, InputError, closest, did_you_mean
 from assay.fns import list_fns
 from assay.lanes.base import HIDDEN
 from assay.lanes.messages import completion_text_expr
+from assay.lanes.onrow import EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
 from assay.spec import VerifierSpec
 
-__all__ = ["COMPLETION", "check_columns", "needed_columns", "read_columns", "refused_rows"]
+__all__ = [
+    "COMPLETION",
+    "check_columns",
+    "check_one_verifier",
+    "doubted_rows",
+    "needed_columns",
+    "read_columns",
+    "refused_rows",
+]
 
 COMPLETION = "completion"
 
@@ -92,6 +101,26 @@ def refused_rows(found: Sequence[tuple[str, int, int]]) -> InputError:
     guesses = (did_you_mean(why.split('"')[1], known) if '"' in why else "" for why, _, _ in shown)
     hints = [*dict.fromkeys(filter(None, guesses)), f"Registered functions: {', '.join(known)}."]
     return InputError(fact, "\n".join([*hints, "Register yours first: --import MODULE, or assay.fns.register_fn."]))
+
+
+def check_one_verifier(verifiers: Sequence[VerifierSpec], rollouts: pl.Schema, tasks: pl.Schema) -> None:
+    """Find rows and tasks that name their verifiers in two ways, of which only one would be read.
+
+    Raises:
+        ColumnsError: The rollouts have a ``verifier``, and the tasks the parts of one.
+    """
+    parts = [name for name in (FN_NAME, EXPECTED) if name in tasks]
+    if any(one.kind == IN_PROCESS for one in verifiers) and VERIFIER in rollouts and VERIFIER not in tasks and parts:
+        fact = f"The rollouts have a column `{VERIFIER}`, and the task table has {' and '.join(f'`{name}`' for name in parts)}."
+        raise ColumnsError(
+            fact, "Only one can hold: drop or rename the other, or give the tasks a `verifier` of their own."
+        )
+
+
+def doubted_rows(found: Sequence[tuple[str, int, int]]) -> list[str]:
+    """What to say of rows that can be scored and may not say what their author meant; arguments as in ``refused_rows``."""
+    said = [f"row {row}{f' and {rows - 1:,} more' if rows > 1 else ''}: {why}" for why, row, rows in found[:_SHOWN]]
+    return [*said, f"… and {len(found) - _SHOWN:,} other doubts"] if len(found) > _SHOWN else said
 
 
 def _likely(missing: Sequence[str], there: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from assay.aggregate import (
 )
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.columns import COMPLETION, check_columns, needed_columns, read_columns, refused_rows
+from assay.columns import COMPLETION, check_columns, doubted_rows, needed_columns, read_columns, refused_rows
 from assay.errors import ColumnsError, SpecError, said_by
 from assay.lanes.base import HIDDEN, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
@@ -139,26 +139,34 @@ class Plan:
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 
-    def refuse(self, rollouts: pl.LazyFrame) -> None:
+    def refuse(self, rollouts: pl.LazyFrame) -> list[str]:
         """Look for rows that a run refuses before it scores anything; only the columns that tell are read.
+
+        Returns:
+            What the owner of the run should know: fields that nothing reads.
 
         Raises:
             InputError: There are some: a verifier of another kind, or a function that nobody has registered.
         """
         schema = pl.Schema(self.schema)
+        doubts: list[str] = []
         for _, _, check in self.checks:
-            why = check.refused_expr()
-            if why is None:
+            why, doubt = check.refused_expr(), check.doubt_expr()
+            if why is None or doubt is None:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
             for layer in layers(check.refusal_lanes(), schema):
                 frame = frame.with_columns(layer)
-            told = frame.select(one_line_expr(why).alias("why"), pl.col(_ROW)).filter(pl.col("why").is_not_null())
-            by_why = told.group_by("why").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows")).sort("row")
-            found = by_why.collect(engine="streaming")
-            if found.height:
-                raise refused_rows(found.rows())
+            told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
+            told = told.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
+            grouped = told.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
+            found = grouped.sort("row").collect(engine="streaming")
+            refused = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
+            if (refused_ := refused.agg(pl.col("row").min(), pl.col("rows").sum())).height:
+                raise refused_rows(refused_.rows())
+            doubts += doubted_rows(found.select("doubt", "row", "rows").rows())
+        return doubts
 
     def score(self, rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
         """Score a frame that has this plan's schema.

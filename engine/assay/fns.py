@@ -187,6 +187,8 @@ def register(
     for given in (fn, expr):
         if given is not None and not callable(given):
             raise TypeError(f"{fn_name}: {type(given).__name__} is not callable.")
+    if isinstance(params, str):
+        raise TypeError(f"{fn_name}: params is a list of names: params=[{params!r}]")
     if expr is not None:
         _check_twin(fn_name, expr)
     _REGISTRY[fn_name] = Function(fn_name, fn, expr, None if params is None else tuple(params))

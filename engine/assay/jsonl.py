@@ -8,7 +8,7 @@ for the types of the columns and once for their values, so that it is never in m
 
 import glob
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import polars.selectors as cs
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
-from assay.cells import MAX_FIELDS, MAX_NESTING, STRUCTURED
+from assay.cells import MAX_FIELDS, MAX_NESTING, OPEN, STRUCTURED
 from assay.errors import InputError
 from assay.lanes.base import exactly, rowwise
 from assay.lanes.jsontext import MAX_DEPTH, nesting, too_deep
-from assay.lanes.onrow import EXPECTED
+from assay.lanes.onrow import EXPECTED, VERIFIER
 from assay.rows import Columns
 
 __all__ = ["scan_jsonl"]
@@ -64,12 +64,9 @@ def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyF
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty.")
     mapping = mapping or {}
-    structured = [
-        *(name for name in STRUCTURED if name not in mapping),
-        *(mapping[n] for n in STRUCTURED if n in mapping),
-    ]
+    structured = [mapping.get(name, name) for name in STRUCTURED]
     try:
-        frame = None if _is_hard(path, structured, mapping.get(EXPECTED, EXPECTED)) else _engine(path)
+        frame = None if _is_hard(path, mapping) else _engine(path)
     except PolarsError:
         frame = None
     if frame is None:
@@ -101,11 +98,13 @@ def _has_floats(dtype: Any) -> bool:
     return _has_floats(dtype.inner) if isinstance(dtype, pl.List) else dtype.is_float()
 
 
-def _is_hard(path: Path, structured: list[str], gold: str) -> bool:
+def _is_hard(path: Path, mapping: Mapping[str, str]) -> bool:
     """Whether the engine must not even look for the types of the columns."""
     line = pl.col("line")
-    names = "|".join(map(_escaped, structured))
-    patterns = (_PARTS, _ESCAPED_KEY, _NO_OBJECT, rf'"(?:{names}){_VALUE}[^"n\s]', rf'"{_escaped(gold)}{_VALUE}[\[{{]')
+    texts, opens = (
+        "|".join(_escaped(mapping.get(name, name)) for name in names) for names in ((*STRUCTURED, EXPECTED), OPEN)
+    )
+    patterns = (_PARTS, _ESCAPED_KEY, _NO_OBJECT, rf'"(?:{texts}){_VALUE}[^"n\s]', rf'"(?:{opens}){_VALUE}[\[{{]')
     tests = [line.str.contains(pattern) for pattern in patterns]
     # surrogates come in pairs, or else
     escaped = pl.when(line.str.contains(_HIGH) | line.str.contains(_LOW)).then(line)
@@ -149,8 +148,9 @@ def _escaped(name: str) -> str:
 
 def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
     columns = Columns(mapping)
+    golds = [mapping.get(name, name) for name in (EXPECTED, VERIFIER)]
     try:
-        for batch in _batches(path):
+        for batch in _batches(path, golds):
             columns.see(batch)
         schema = columns.settle()
     except InputError as wrong:
@@ -159,7 +159,7 @@ def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
     def read(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        for batch in _batches(path):
+        for batch in _batches(path, golds):
             frame = columns.frame(batch if limit is None else batch[:limit])
             if limit is not None:
                 limit -= frame.height
@@ -171,14 +171,14 @@ def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
     return register_io_source(read, schema=schema)
 
 
-def _batches(path: Path) -> Iterator[list[dict[str, Any]]]:
+def _batches(path: Path, golds: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     size = 0
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace")
             if line.strip():
-                batch.append(_read(line, f"{path}:{number}"))
+                batch.append(_read(line, f"{path}:{number}", golds))
             size += len(raw)
             if size > _BATCH:
                 yield batch
@@ -186,7 +186,7 @@ def _batches(path: Path) -> Iterator[list[dict[str, Any]]]:
     yield batch
 
 
-def _read(line: str, where: str) -> dict[str, Any]:
+def _read(line: str, where: str, golds: Sequence[str]) -> dict[str, Any]:
     if too_deep(line):
         raise InputError(f"{where}: nested deeper than {MAX_DEPTH} levels.")
     try:
@@ -197,4 +197,6 @@ def _read(line: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: not readable: {wrong}") from None
     if not isinstance(value, dict):
         raise InputError(f"{where}: a line must be a JSON object, not {type(value).__name__}.")
+    if "NaN" in line or "Infinity" in line:  # elsewhere they are null; a gold is compared by its str()
+        value |= {name: given for name, given in json.loads(line).items() if name in golds}
     return value

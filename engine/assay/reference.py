@@ -22,6 +22,7 @@ from assay.checks.base import Outcome, Row
 from assay.columns import COMPLETION
 from assay.compile import NULL_COMPLETION, TASK_FOUND, TASK_ID, no_task
 from assay.lanes.messages import completion_text
+from assay.lanes.onrow import untyped
 from assay.spec import VerifierSpec
 
 __all__ = ["score_row", "score_rows"]
@@ -41,7 +42,7 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     why = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         why = no_task(row[TASK_ID])
-    seen = {**row, COMPLETION: text}
+    seen = {name: untyped(value) for name, value in row.items()} | {COMPLETION: text}
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
     if why is None:
         why = next((said for check in checks if (said := check.unscored(seen)) is not None), None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import polars.selectors as cs
+import pyarrow as pa
 from polars.exceptions import PolarsError
 
 from assay.arrow import from_arrow
@@ -109,6 +110,8 @@ def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
         if not hasattr(source, "num_rows"):
             raise InputError(f"{_kind(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
         return from_arrow(source.with_format("arrow")[:])
+    if _kind(source) == "pandas.DataFrame":
+        return _of_pandas(source)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
         return from_arrow(source)
     if isinstance(source, Mapping):
@@ -119,6 +122,14 @@ def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
     )
+
+
+def _of_pandas(frame: Any) -> pl.DataFrame:
+    """A pandas frame by way of Arrow, or, where a column of it has values of several types, value by value."""
+    try:
+        return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
 def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:

@@ -21,7 +21,7 @@ from assay.export import ENDINGS, STDOUT, open_writer
 from assay.fns import Function, function
 from assay.lanes.onrow import IN_PROCESS
 from assay.rollouts import InputFile, Rollouts, open_rollouts
-from assay.score import engine_error, prepare, warn
+from assay.score import engine_error, prepare, tell, warn
 from assay.sources import described
 from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
 from assay.summary import Summary
@@ -128,7 +128,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
     scored = plan.lazy(frame, watched=True)
     started = time.perf_counter()
     try:
-        plan.refuse(frame)
+        tell(plan.refuse(frame))
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
         with open_writer(out, schema, raw_csv=run.raw_csv) as writer:
             for batch in scored.collect_batches(engine="streaming"):

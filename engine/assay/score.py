@@ -9,7 +9,7 @@ from polars.exceptions import PolarsError
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.columns import read_columns
+from assay.columns import check_one_verifier, read_columns
 from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
@@ -17,7 +17,7 @@ from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
 from assay.tasks import join_tasks, load_tasks, outspoken
 
-__all__ = ["engine_error", "prepare", "score", "warn"]
+__all__ = ["engine_error", "prepare", "score", "tell", "warn"]
 
 
 def score(
@@ -73,7 +73,7 @@ def score(
     )
     warn(loaded)
     try:
-        plan.refuse(source.frame)
+        tell(plan.refuse(source.frame))
         return plan.score(source.frame)
     except PolarsError as wrong:
         raise engine_error(wrong, source, plan) from wrong
@@ -95,10 +95,17 @@ def prepare(
     notes = source.notes
     if tasks is not None:
         table, wanted = load_tasks(tasks), [*read_columns(verifiers), *(keep or ())]
+        check_one_verifier(verifiers, frame.collect_schema(), table.collect_schema())
         notes += outspoken(frame, table, wanted)
         frame = join_tasks(frame, table, wanted)
     plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
     return Rollouts(frame, source.inputs, source.files, notes), plan
+
+
+def tell(doubts: Sequence[str]) -> None:
+    """Tell the caller what the rows may not have meant."""
+    for said in doubts:
+        warnings.warn(said, AssayWarning, stacklevel=3)
 
 
 def warn(verifiers: Sequence[VerifierSpec]) -> None:

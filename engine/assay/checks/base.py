@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from assay.errors import RAISED, encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
+from assay.lanes.onrow import untyped
 
 __all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score"]
 
@@ -175,8 +176,12 @@ class Check:
         """Why a run refuses the row before it scores anything, as a String expression; None when it never does."""
         return None
 
+    def doubt_expr(self) -> pl.Expr | None:
+        """What the row's author may not have meant, told before the run, as a String expression; None when there is no such thing."""
+        return None
+
     def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Lanes that ``refused_expr`` reads."""
+        """Lanes that ``refused_expr`` and ``doubt_expr`` read."""
         return ()
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
@@ -236,7 +241,8 @@ class Check:
         dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
         def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
-            return None if row["completion"] is None else vars(self.outcome(row))
+            seen = {name: untyped(value) for name, value in row.items()}
+            return None if seen["completion"] is None else vars(self.outcome(seen))
 
         def build(schema: pl.Schema) -> pl.Expr:
             columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]

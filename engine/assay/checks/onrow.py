@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
 from assay.errors import RAISED, AssayWarning, quoted, said_by
-from assay.fns import Function, function, list_fns
+from assay.fns import Function, function
 from assay.lanes.base import HIDDEN, Lane, rowwise, text
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
@@ -75,12 +75,10 @@ class OnRow(Check):
         asked = verifier_of(row, self.default)
         if asked.problem:
             return asked.problem
-        if not asked.fn:
-            return NO_FUNCTION
-        one = function(asked.fn)
-        if one is None:
-            return _unknown(asked.fn)
-        return MISSING if one.builtin and asked.expected is None else None
+        standing = _standing(asked.fn)
+        if standing in (_BUILTIN, _KNOWN):
+            return MISSING if standing == _BUILTIN and asked.expected is None else None
+        return standing
 
     def outcome(self, row: Row) -> Outcome:
         asked = verifier_of(row, self.default)
@@ -129,6 +127,9 @@ class OnRow(Check):
             return [(fact, f"Rename one with --map {EXPECTED}={likely}, or join a task table with --tasks.")]
         return []
 
+    def doubt_expr(self) -> pl.Expr:
+        return self._asked_lane().col.struct.field("doubt")
+
     def lanes(self) -> tuple[Lane, ...]:
         return (self._answer_lane(),)
 
@@ -147,19 +148,15 @@ class OnRow(Check):
 
     def _why_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
-        asked = self._asked_lane().col
-        fn, absent = (
-            asked.struct.field("fn"),
-            asked.struct.field("expected").is_null() & asked.struct.field("typed").is_null(),
-        )
-        known = list_fns()
-        builtin = [name for name in known if (one := function(name)) is not None and one.builtin]
-        unknown = pl.format(_unknown("{}"), fn) if known else pl.lit(None, dtype=pl.String)
+        asked = self._asked_lane().col.struct
+        fn = asked.field("fn")
+        # the registry is asked when a batch is scored: a function may be registered after the plan was made
+        standing = rowwise(fn, _standing, pl.String, distinct=True)
+        absent = asked.field("expected").is_null() & asked.field("typed").is_null()
         return pl.coalesce(
-            asked.struct.field("problem"),
-            pl.when(fn == "").then(pl.lit(NO_FUNCTION)),
-            pl.when(fn.is_in(known).not_()).then(unknown),
-            pl.when(absent & fn.is_in(builtin)).then(pl.lit(MISSING)),
+            asked.field("problem"),
+            pl.when(standing != _BUILTIN).then(standing.replace(_KNOWN, None)),
+            pl.when(absent & (standing == _BUILTIN)).then(pl.lit(MISSING)),
         )
 
     def _answer_lane(self) -> Lane:
@@ -173,8 +170,15 @@ class OnRow(Check):
         return pl.map_batches(columns, _answer_batch, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
 
-def _unknown(name: str) -> str:
-    return f'unknown verifier function "{name}"'
+_BUILTIN, _KNOWN = "built in", "known"
+
+
+def _standing(name: str) -> str:
+    """What a name stands for: a built-in function, another known one, or else why it cannot be used."""
+    one = function(name)
+    if one is None:
+        return f'unknown verifier function "{name}"' if name else NO_FUNCTION
+    return _BUILTIN if one.builtin else _KNOWN
 
 
 # ── a batch ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,10 +222,10 @@ def _answers(one: Function, asked: pl.DataFrame) -> list[pl.DataFrame]:
         found = _by_twin(one, part, params)
         open_ = found["score"].is_finite().fill_null(value=False).not_()
         if open_.any():
-            left.append(part.filter(open_).select("at", *_TRIPLE))
+            left.append(part.filter(open_))
             found = found.filter(open_.not_())
         answers.append(found)
-    return answers + [_by_row(one, rows) for rows in left if rows.height]
+    return answers + [_by_row(one, rows.select("at", *_TRIPLE)) for rows in left if rows.height]
 
 
 _Parts = list[tuple[pl.DataFrame, dict[str, Any]]]
@@ -235,13 +239,16 @@ def _sets(one: Function, asked: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame
         asked = asked.filter(pl.col("typed").is_null())
     texts = asked["params"].unique(maintain_order=True).to_list()
     sets = {text: json.dumps(_read_params(one, text), sort_keys=True) for text in texts}
-    if len(set(sets.values())) == 1:
-        return [(asked, json.loads(sets[texts[0]]))], left
+    if len(set(sets.values())) <= 1:
+        return [(asked, json.loads(sets[text])) for text in texts[:1]], left
     asked = asked.with_columns(set=pl.col("params").replace_strict(sets, return_dtype=pl.String))
-    parts = asked.partition_by("set", maintain_order=True, include_key=True) if asked.height else []
-    small = [part for part in parts if len(parts) > _SETS and part.height < _FEW]
-    left += [pl.concat(small).select("at", *_TRIPLE)] if small else []
-    return [(part, json.loads(part["set"][0])) for part in parts if len(parts) <= _SETS or part.height >= _FEW], left
+    counts = asked["set"].value_counts()
+    if counts.height > _SETS:
+        few = asked["set"].is_in(counts.filter(pl.col("count") < _FEW)["set"].implode())
+        left.append(asked.filter(few))
+        asked = asked.filter(~few)
+    parts = asked.partition_by("set", maintain_order=True) if asked.height else []
+    return [(part, json.loads(part["set"][0])) for part in parts], left
 
 
 def _read_params(one: Function, params: str | None) -> dict[str, Any]:
@@ -255,16 +262,21 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
     nothing = asked.select("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in _ANSWER.items()))
     try:
         twin = one.expr(pl.col("text"), pl.col("expected"), params)
-    except Exception as wrong:  # noqa: BLE001  (a twin may be anybody's)
+    except RAISED as wrong:  # a twin may be anybody's
         if not one.builtin:  # ours refuse params that the function will say what is wrong with
             _warn(one, wrong)
         return nothing
     try:
+        if not isinstance(twin, pl.Expr):
+            raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
         found = asked.with_columns(answer=twin)
-        if isinstance(found.schema["answer"], pl.Struct):
+        dtype = found.schema["answer"]
+        if one.builtin and isinstance(dtype, pl.Struct):
             return found.select("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
+        if not (dtype == pl.Boolean or dtype.is_numeric()):
+            raise TypeError(f"it gives {dtype}, not Boolean or Float64")
         found = found.with_columns(score=pl.col("answer").cast(pl.Float64))
-    except (Exception, pl.exceptions.PanicException) as wrong:  # noqa: BLE001
+    except (*RAISED, pl.exceptions.PanicException) as wrong:
         _warn(one, wrong)
         return nothing
     failing = pl.col("score") < 1

@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.errors import SHOWN, quoted
 from assay.lanes.base import rowwise
-from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, lower_expr, strip_expr
+from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, contains_column, lower_expr, strip_expr
 
 __all__ = ["contains_expr", "exact_match_expr", "quoted_expr"]
 
@@ -29,10 +29,8 @@ def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, An
 
 def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.contains`` as an elementwise expression."""
-    found = output.str.contains(expected, literal=True)
-    if params.get(_FOLDS):
-        found = pl.map_batches([output, expected], _contains_folded, pl.Boolean, is_elementwise=True)
-    return found & (expected != "")
+    run = _contains_folded if params.get(_FOLDS) else _contains
+    return pl.map_batches([output, expected], run, pl.Boolean, is_elementwise=True) & (expected != "")
 
 
 def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
@@ -47,14 +45,18 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 
+def _contains(columns: Sequence[pl.Series]) -> pl.Series:
+    return contains_column(columns[0], columns[1])
+
+
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     # as written is as lowered between ASCII; beyond it a final sigma may change
-    there = columns[0].str.contains(pl.lit(columns[1]), literal=True) & _is_ascii(columns[1])
+    there = _contains(columns) & _is_ascii(columns[1])
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~there)
-    return _folded(frame, there, lambda output, gold: output.str.contains(gold, literal=True))
+    return _folded(frame, there, contains_column)
 
 
-_Compare = Callable[[pl.Expr, pl.Expr], pl.Expr]
+_Compare = Callable[[pl.Series, pl.Series], pl.Series]
 
 
 def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Series:
@@ -65,7 +67,8 @@ def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Seri
     """
     simple = _is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
     for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
-        found = rows.select(compare(lowered(pl.col("output")), lowered(pl.col("gold")))).to_series()
+        both = rows.select(lowered(pl.col("output")), lowered(pl.col("gold")))
+        found = compare(both["output"], both["gold"])
         known = known.scatter(rows["at"], found)
     return known
 

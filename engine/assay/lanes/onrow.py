@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.errors import quoted
+from assay.errors import did_you_mean, encodable, quoted
 from assay.lanes.base import HIDDEN
 from assay.lanes.jsontext import loads, mended
 
 __all__ = [
     "COLUMNS",
     "EXPECTED",
+    "FIELDS",
     "FN_NAME",
     "IN_PROCESS",
     "JSON",
@@ -24,10 +25,13 @@ __all__ = [
     "VERIFIER",
     "Asked",
     "read_verifier",
+    "unread",
+    "untyped",
     "verifier_of",
 ]
 
 VERIFIER, FN_NAME, EXPECTED, PARAMS = COLUMNS = ("verifier", "fn_name", "expected", "params")
+FIELDS = ("kind", FN_NAME, EXPECTED, PARAMS)
 IN_PROCESS = "in_process"
 JSON = HIDDEN + "json"
 """Field of a struct that stands for a value of any type, as its JSON text: what a column of several types becomes."""
@@ -47,6 +51,7 @@ class Asked:
         params: Options of the function.
         problem: Why the row cannot be scored; ``""`` when it can.
         refused: Whether the problem is one that a run refuses before it scores anything.
+        doubt: What its author may not have meant, though it can be scored: fields that nothing reads.
     """
 
     fn: str = ""
@@ -54,6 +59,7 @@ class Asked:
     params: Mapping[str, Any] | None = None
     problem: str = ""
     refused: bool = False
+    doubt: str = ""
 
 
 def verifier_of(row: Mapping[str, Any], default: str = "") -> Asked:
@@ -86,14 +92,28 @@ def read_verifier(verifier: Any, default: str = "") -> Asked:
     if not isinstance(params, dict | None):
         return Asked(fn, problem=f"ValueError: {_BAD_PARAMS}")
     expected = verifier.get(EXPECTED)
-    return Asked(fn, mended(expected) if isinstance(expected, str) else expected, params or {})
+    doubt = "; ".join(unread(name) for name in verifier if name not in FIELDS)
+    return Asked(fn, mended(expected) if isinstance(expected, str) else expected, params or {}, doubt=doubt)
+
+
+def unread(name: str) -> str:
+    """What to say of a field of a verifier that nothing reads."""
+    guess = did_you_mean(name, FIELDS)
+    return encodable(f"verifier.{name} is read by nothing{f'. {guess}' if guess else ''}")
+
+
+def untyped(value: Any) -> Any:
+    """A value of a column: the one that its JSON text stands for, where the column has several types."""
+    if isinstance(value, Mapping) and [*value] == [JSON]:
+        return None if value[JSON] is None else json.loads(value[JSON])
+    return value
 
 
 def _plain(value: Any) -> Any:
     """A value of a column as JSON has it; fields that are null in a struct were absent before rows were made alike."""
     if isinstance(value, Mapping):
         if [*value] == [JSON]:
-            return None if value[JSON] is None else json.loads(value[JSON])
+            return untyped(value)
         return {str(key): _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]

@@ -12,7 +12,19 @@ import polars as pl
 
 from assay.lanes.base import Lane, once, rowwise
 from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON
-from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, JSON, PARAMS, VERIFIER, Asked, read_verifier
+from assay.lanes.onrow import (
+    COLUMNS,
+    EXPECTED,
+    FIELDS,
+    FN_NAME,
+    IN_PROCESS,
+    JSON,
+    PARAMS,
+    VERIFIER,
+    Asked,
+    read_verifier,
+    unread,
+)
 from assay.lanes.words import strip_expr
 
 __all__ = ["TYPED", "row_verifier", "typed", "untyped_expr"]
@@ -28,13 +40,13 @@ _ASKED = pl.Struct(
         "params": pl.String,
         "problem": pl.String,
         "refused": pl.Boolean,
+        "doubt": pl.String,
     }
 )
 
 
-def typed(name: str, values: Sequence[Any]) -> pl.Series:
-    """Values of several types as a column of ``TYPED``."""
-    texts = [None if value is None else json.dumps(value, default=str) for value in values]
+def typed(name: str, texts: Sequence[str | None]) -> pl.Series:
+    """JSON texts of values of several types as a column of ``TYPED``."""
     return pl.DataFrame({JSON: texts}, schema={JSON: pl.String}).to_struct(name)
 
 
@@ -47,12 +59,12 @@ def row_verifier(default: str = "") -> Lane:
     """A struct column of what every row asks for.
 
     Its fields are ``fn``, ``expected`` (null unless a string), ``typed`` (JSON text, null for a string and for nothing),
-    ``params`` (JSON text, null when there are none), ``problem`` (null when there is none) and ``refused``.
+    ``params`` (JSON text, null when there are none), ``problem`` (null when there is none), ``refused`` and ``doubt``.
 
     Args:
         default: The function of rows that name none.
     """
-    return Lane(f"row-verifier:{default}", lambda schema: _asked_expr(schema, default))
+    return Lane(f"row-verifier:{default}", lambda schema: _asked_expr(schema, default), after=(_ROW_PARAMS,))
 
 
 def _row(asked: Asked) -> dict[str, Any]:
@@ -64,16 +76,26 @@ def _row(asked: Asked) -> dict[str, Any]:
         "params": json.dumps(asked.params) if asked.params else None,
         "problem": asked.problem or None,
         "refused": asked.refused,
+        "doubt": asked.doubt or None,
     }
 
 
-def _asked_expr(schema: pl.Schema, default: str) -> pl.Expr:
+Field = tuple[pl.Expr, Any]
+
+
+def _fields(schema: pl.Schema) -> dict[str, Field]:
+    """The parts of a verifier that stand in columns or in the fields of one struct, each with its type."""
     if VERIFIER not in schema:
-        return _from_fields({name: (pl.col(name), schema[name]) for name in COLUMNS if name in schema}, default)
-    column, dtype = pl.col(VERIFIER), schema[VERIFIER]
-    if isinstance(dtype, pl.Struct):
-        fields = dict(dtype.to_schema())
-        return _from_fields({name: (column.struct.field(name), kind) for name, kind in fields.items()}, default)
+        return {name: (pl.col(name), schema[name]) for name in COLUMNS if name in schema}
+    dtype = schema[VERIFIER]
+    parts = dict(dtype.to_schema()) if isinstance(dtype, pl.Struct) else {}
+    return {name: (pl.col(VERIFIER).struct.field(name), kind) for name, kind in parts.items()}
+
+
+def _asked_expr(schema: pl.Schema, default: str) -> pl.Expr:
+    if VERIFIER not in schema or isinstance(schema[VERIFIER], pl.Struct):
+        return _from_fields(_fields(schema), default)
+    column = pl.col(VERIFIER)
     # a null asks for what JSON's null asks for
     return once(pl.coalesce(column.cast(pl.String), pl.lit("null")), partial(_read_texts, default=default), _ASKED)
 
@@ -84,8 +106,9 @@ _NAME = r"^[A-Za-z_][A-Za-z0-9_. -]*$"
 _CONSTANT = r"^(?:true|false)$"
 _PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
 _PLAIN_PARAMS = rf'^\{{(?:"[^"\\]+":{_PLAIN_VALUE}(?:,"[^"\\]+":{_PLAIN_VALUE})*)?\}}$'
-_INEXACT = r"[0-9]{16}|[0-9][.eE]"
-"""Numbers that the engine's JSON may write otherwise than Python would."""
+_INEXACT = r"[0-9]{16}|[0-9][.eE]|-0|\\"
+"""Numbers that the engine's JSON may write otherwise than Python would, and keys that may be written in two ways."""
+_ANY_KEY, _KNOWN_KEY = (rf'"{name}"\s*:' for name in (r'[^"\\]*', "(?:kind|fn_name|expected|params|ignore_case)"))
 
 
 _HOLE = "\ue000gold\ue000"
@@ -166,6 +189,7 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
         & (pl.col("kind").is_null() | (pl.col("kind") == IN_PROCESS))
         & (gold.is_null() | is_text | is_object)
         & (params.is_null() | params.str.contains(_PLAIN_PARAMS))
+        & (pl.col("text").str.count_matches(_ANY_KEY) == pl.col("text").str.count_matches(_KNOWN_KEY))
     ).fill_null(value=False)
     read = pl.struct(
         fn="fn",
@@ -174,6 +198,7 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
         params=pl.when(params != "{}").then(params),
         problem=pl.lit(None, dtype=pl.String),
         refused=pl.lit(value=False),
+        doubt=pl.lit(None, dtype=pl.String),
     )
     rest = rowwise(pl.when(exact.not_()).then("text"), lambda text: _row(read_verifier(text, default)), _ASKED)
     return frame.select(pl.when(exact).then(read).otherwise(rest)).to_series()
@@ -181,25 +206,28 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
 
 # ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────
 
-Field = tuple[pl.Expr, Any]
-
 
 def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     """The struct from columns of its parts; whatever is not plain text is read row by row."""
     absent: Field = (pl.lit(None, dtype=pl.String), pl.Null())
     kind, fn = (fields.get(name, absent) for name in ("kind", FN_NAME))
-    (expected, expected_type), (params, params_type) = (fields.get(name, absent) for name in (EXPECTED, PARAMS))
+    expected, expected_type = fields.get(EXPECTED, absent)
     texts = all(dtype in (pl.Null, pl.String) for _, dtype in (kind, fn))
-    if not texts or expected_type not in (pl.Null, pl.String) or not _is_safe(params_type):
+    if not texts or expected_type not in (pl.Null, pl.String) or not _is_safe(fields.get(PARAMS, absent)[1]):
         # NOTE: numbers too, for the engine writes a float as text in its own way
-        whole = pl.struct(values.alias(name) for name, (values, _) in fields.items() if name in ("kind", *COLUMNS))
+        whole = pl.struct(values.alias(name) for name, (values, _) in fields.items())
         return rowwise(whole, lambda value: _row(read_verifier(value, default)), _ASKED)
-    settled = _read_expr(params, params_type)
+    settled = _ROW_PARAMS.col
     name = fn[0].cast(pl.String)
     named = pl.when(strip_expr(name) != "").then(name).otherwise(pl.lit(default))
     other = kind[0].cast(pl.String)
     wrong_kind = other.is_not_null() & other.is_in(["", IN_PROCESS]).not_()
     said = rowwise(pl.when(wrong_kind).then(other), lambda value: read_verifier({"kind": value}).problem, pl.String)
+    doubts: list[pl.Expr] = [
+        pl.when(values.is_not_null()).then(pl.lit(unread(name)))
+        for name, (values, _) in fields.items()
+        if name not in FIELDS
+    ] or [pl.lit("")]
     clean = wrong_kind.fill_null(value=False).not_()
     problem = pl.coalesce(said, settled.struct.field("problem"))
     usable = problem.is_null()
@@ -210,6 +238,7 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
         params=pl.when(usable).then(settled.struct.field("params")),
         problem=problem,
         refused=clean.not_(),
+        doubt=pl.when(usable).then(pl.concat_str(doubts, separator="; ", ignore_nulls=True).replace("", None)),
     )
 
 
@@ -249,3 +278,12 @@ def _params_of_text(text: str) -> Asked:
 
 def _params_of_struct(text: str) -> Asked:
     return read_verifier({PARAMS: json.loads(text)})
+
+
+def _row_params(schema: pl.Schema) -> pl.Expr:
+    params, dtype = _fields(schema).get(PARAMS, (pl.lit(None, dtype=pl.String), pl.Null()))
+    return _read_expr(params, dtype) if dtype == pl.Null or _is_safe(dtype) else pl.lit(None, dtype=_PARAMS)
+
+
+_ROW_PARAMS = Lane("row-params", _row_params)
+"""Params that stand in a column: canonical JSON text, and what is wrong with them."""

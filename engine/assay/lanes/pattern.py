@@ -12,8 +12,11 @@ do not matter to it. The pattern is read by Python's own parser and written anew
   something that may be empty go to Python, and so does a pattern too large for the linear engine.
 """
 
+import contextlib
 import re
+import threading
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from re import _compiler as sre_compiler  # type: ignore[attr-defined]
@@ -52,10 +55,20 @@ class _NotLinearError(Exception):
     """A construct that the linear engine cannot express exactly; the message names it."""
 
 
+_QUIET = threading.Lock()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings. NOTE: what they are set to is the whole process's, and two threads would restore it in the wrong order."""
+    with _QUIET, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Python's compiled pattern; its FutureWarnings about set syntax are for authors of Python code, not of specs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _quiet():
         return re.compile(pattern, flags)
 
 
@@ -105,8 +118,7 @@ def route(pattern: str, flags: int = 0) -> Route:
     Raises:
         re.error: Python does not accept the pattern.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _quiet():
         tree = sre_parser.parse(pattern, flags)
     writer = _Writer()
     try:

@@ -15,10 +15,11 @@ from typing import Any
 import polars as pl
 
 from assay.lanes.pattern import compile_pattern, route
-from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr
+from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column
 
 __all__ = ["Anatomy", "anatomy", "regex_match_expr"]
 
+_TRIES = 16
 _MANY = 256
 """Rows of one pattern from which on the linear engine earns what it costs to compile."""
 
@@ -83,17 +84,19 @@ def _is_word(text: str, at: int) -> bool:
     return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")  # what re calls \w
 
 
-def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -> bool:
-    r"""Whether the literal occurs with ``\b`` on the sides asked for."""
-    at = text.find(literal)
-    while at >= 0:
+def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -> bool | None:
+    r"""Whether the literal occurs with ``\b`` on the sides asked for; None where it occurs too often to look at each."""
+    at = -1
+    for _ in range(_TRIES):
+        at = text.find(literal, at + 1)
+        if at < 0:
+            return False
         end = at + len(literal)
         if (not before or _is_word(text, at - 1) != _is_word(text, at)) and (
             not after or _is_word(text, end - 1) != _is_word(text, end)
         ):
             return True
-        at = text.find(literal, at + 1)
-    return False
+    return None
 
 
 def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
@@ -121,7 +124,7 @@ def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     frame = frame.with_columns(
         seen=pl.when(pl.col("folds").not_()).then("text").when(alike.not_()).then(ascii_lower_expr(folded))
     )
-    frame = frame.with_columns(has=pl.col("seen").str.contains(pl.col("literal"), literal=True))
+    frame = frame.with_columns(contains_column(frame["seen"], frame["literal"]).alias("has"))
     bare = pl.col("whole") & (pl.col("before") | pl.col("after")).not_()
     settled = pl.when((pl.col("pattern") == "") | pl.col("has").not_()).then(pl.lit(value=False))
     frame = frame.with_row_index("at").with_columns(found=settled.when(pl.col("has") & bare).then(pl.lit(value=True)))

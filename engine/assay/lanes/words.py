@@ -23,6 +23,7 @@ __all__ = [
     "as_class",
     "ascii_lower_expr",
     "beyond_ascii",
+    "contains_column",
     "contains_expr",
     "equals_expr",
     "lower",
@@ -38,8 +39,8 @@ WHITESPACE = (
 
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 """The code points beyond ASCII that lower case or IGNORECASE takes for an ASCII letter: İ, ı, ſ and the Kelvin sign."""
-_LONGEST_LITERAL = 100_000
-"""The engine makes a regular expression of a literal, and refuses one past 10 MB: some 180,000 code points."""
+_LONGEST_LITERAL = 1_000
+"""Bytes. The engine makes a regular expression of a literal: a long one is searched for in quadratic time, a longer one refused."""
 
 
 @lru_cache(maxsize=1)
@@ -111,6 +112,18 @@ def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
     asked = pl.when(values.str.len_bytes() >= size).then(values)
     found = rowwise(asked, lambda value: phrase in value, pl.Boolean)
     return pl.when(values.is_not_null()).then(found.fill_null(value=False))
+
+
+def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
+    """``phrase in value``, row for row; null where either is.
+
+    NOTE: of one row the engine makes a regular expression, which takes quadratic time and refuses long phrases.
+    """
+    if len(values) == 1:
+        value, phrase = values[0], phrases[0]
+        found = None if value is None or phrase is None else phrase in value
+        return pl.Series(values.name, [found], dtype=pl.Boolean)
+    return values.str.contains(pl.lit(phrases), literal=True)
 
 
 def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
