@@ -3,11 +3,12 @@
 import json
 import math
 import pickle
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
 
 import assay
 from assay import verifiers
@@ -164,6 +165,43 @@ def test_a_class_that_cannot_be_made_is_told():
     assay.register_verifier("never")(type("Never", (), {"Config": Config, "verify": print, "__init__": refuse}))
     with pytest.raises(assay.SpecError, match=r"\$\.params: Never cannot be made: RuntimeError: no"):
         assay.load_verifier({"kind": "never"})
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_config_that_raises_is_a_problem_of_the_spec():
+    class Odd(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        how: str = ""
+        held: Any = None
+
+        @model_validator(mode="before")
+        @classmethod
+        def look(cls, data):
+            raised = {"key": KeyError("how"), "type": TypeError("no"), "exit": SystemExit(3)}
+            if data["how"] in raised:
+                raise raised[data["how"]]
+            if data["how"] == "curt":
+                raise PydanticCustomError("x", "")
+            held = {"object": object(), "bytes": b"\xff"}
+            return {**data, "held": held[data["how"]]}
+
+    assay.register_verifier("odd")(
+        type("Held", (Echo,), {"name": "odd", "Config": Odd, "__init__": lambda self, **_: None})
+    )
+    said = {
+        "key": "cannot read them: KeyError: 'how'",
+        "type": "cannot read them: TypeError: no",
+        "exit": "cannot read them: SystemExit: 3",
+        "curt": r"\$\.params: an object: is refused",
+        "object": "cannot be written as JSON: PydanticSerializationError: Unable to serialize unknown type",
+        "bytes": "cannot be written as JSON: (PydanticSerialization|UnicodeDecode)Error: ",
+    }
+    for how, words in said.items():
+        with pytest.raises(assay.SpecError, match=words) as caught:
+            assay.load_verifier({"kind": "odd", "params": {"how": how}})
+        [problem] = caught.value.problems
+        assert problem.startswith("$.params: ")
 
 
 def test_the_canonical_form_has_the_params_written_out():

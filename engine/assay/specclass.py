@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from assay.checks.byclass import ByClass
 from assay.errors import RAISED, said_by
@@ -43,19 +43,35 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[
     except ValueError as wrong:
         reader.problem(("kind",), str(wrong))
         return []
-    try:
-        config = cls.Config.model_validate(given)
-    except ValidationError as wrong:
-        for error in wrong.errors():
-            _config_problem(reader, cls.Config, error)
+    config = _config(reader, cls, given)
+    if config is None:
         return []
     try:
         check = ByClass(kind, cls(**dict(config)))
     except RAISED as wrong:  # a user's own class may raise anything
         reader.problem(("params",), f"{cls.__qualname__} cannot be made: {said_by(wrong)}")
         return []
+    try:
+        params = config.model_dump(mode="json")
+    except RAISED as wrong:  # a default or a validator's value may be any object
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(wrong)}")
+        return []
     plain = {"weight": 1.0, "required": False, "negate": False}
-    return [{"id": kind, "type": kind, "params": config.model_dump(mode="json"), "check": check, **plain}]
+    return [{"id": kind, "type": kind, "params": params, "check": check, **plain}]
+
+
+def _config(reader: Reader, cls: Any, given: Any) -> BaseModel | None:
+    """The params as the class's config; None when there are problems."""
+    try:
+        config: BaseModel = cls.Config.model_validate(given)
+    except ValidationError as wrong:
+        for error in wrong.errors():
+            _config_problem(reader, cls.Config, error)
+        return None
+    except RAISED as wrong:  # a validator may raise more than pydantic catches
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read them: {said_by(wrong)}")
+        return None
+    return config
 
 
 def _config_problem(reader: Reader, config: Any, error: Any) -> None:
@@ -66,4 +82,5 @@ def _config_problem(reader: Reader, config: Any, error: Any) -> None:
     elif error["type"] == "missing":
         reader.problem(path, "is missing")
     else:
-        reader.problem(path, f"{named(error['input'])}: {error['msg'][0].lower()}{error['msg'][1:]}")
+        said = error["msg"] or "is refused"  # a validator's own words may be none
+        reader.problem(path, f"{named(error['input'])}: {said[0].lower()}{said[1:]}")
