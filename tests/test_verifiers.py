@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 import assay
@@ -165,6 +165,63 @@ def test_a_class_that_cannot_be_made_is_told():
     assay.register_verifier("never")(type("Never", (), {"Config": Config, "verify": print, "__init__": refuse}))
     with pytest.raises(assay.SpecError, match=r"\$\.params: Never cannot be made: RuntimeError: no"):
         assay.load_verifier({"kind": "never"})
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    depth: int = 0
+
+
+class Aliased(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    target_len: int = Field(0, alias="targetLen")
+    least: int = Field(0, validation_alias=AliasChoices("min", AliasPath("bounds", 0)))
+    one: Inner | None = None
+    several: list[Inner] = []
+    named: dict[str, Inner] = Field({}, alias="byName")
+    pair: tuple[Inner, int] | None = None
+    either: Inner | int = 0
+
+
+class Both(Aliased):
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class ByName(Aliased):
+    model_config = ConfigDict(validate_by_alias=False, validate_by_name=True)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("config", "params", "problems"),
+    [
+        (Aliased, {"target_len": 1}, ["target_len: unknown field `target_len`. Did you mean `targetLen`?"]),
+        (
+            Aliased,
+            {"lest": 1},
+            ["lest: unknown field `lest`. Known: targetLen, min, bounds, one, several, byName, pair, either."],
+        ),
+        (Both, {"target_leng": 1}, ["target_leng: unknown field `target_leng`. Did you mean `target_len`?"]),
+        (ByName, {"targetLen": 1}, ["targetLen: unknown field `targetLen`. Did you mean `target_len`?"]),
+        (Aliased, {"one": {"dept": 1}}, ["one.dept: unknown field `dept`. Did you mean `depth`?"]),
+        (Aliased, {"several": [{"x": 1}]}, ["several[0].x: unknown field `x`. Known: depth."]),
+        (Aliased, {"byName": {"depth": {"x": 1}}}, ["byName.depth.x: unknown field `x`. Known: depth."]),
+        (Aliased, {"pair": [{"x": 1}, 1]}, ["pair[0].x: unknown field `x`"]),
+        (
+            Aliased,
+            {"either": {"x": 1}},
+            ["either.Inner.x: unknown field `x`", "either.int: an object: input should be a valid integer"],
+        ),
+    ],
+)
+def test_an_unknown_field_is_told_the_names_that_the_config_takes(config, params, problems):
+    made = type("Aka", (Echo,), {"name": "aka", "Config": config, "__init__": lambda self, **_: None})
+    assay.register_verifier("aka")(made)
+    with pytest.raises(assay.SpecError) as caught:
+        assay.load_verifier({"kind": "aka", "params": params})
+    assert list(caught.value.problems) == [f"$.params.{problem}" for problem in problems]
 
 
 @pytest.mark.usefixtures("registry")

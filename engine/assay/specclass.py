@@ -1,9 +1,10 @@
 """From the fields of a spec to a verifier class: its config validated, its problems at their places."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from types import NoneType, UnionType
+from typing import Any, Protocol, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
 from assay.checks.byclass import ByClass
 from assay.errors import RAISED, said_by
@@ -78,9 +79,44 @@ def _config_problem(reader: Reader, config: Any, error: Any) -> None:
     """One of pydantic's errors, at its place in the spec."""
     path = ("params", *error["loc"])
     if error["type"] == "extra_forbidden":
-        reader.unknown(path, tuple(config.model_fields) if len(error["loc"]) == 1 else ())
+        model = _model_at(config, error["loc"][:-1])
+        if model is None:
+            reader.problem(path, f"unknown field `{path[-1]}`")
+        else:
+            reader.unknown(path, tuple(name for names in _names(model).values() for name in names))
     elif error["type"] == "missing":
         reader.problem(path, "is missing")
     else:
         said = error["msg"] or "is refused"  # a validator's own words may be none
         reader.problem(path, f"{named(error['input'])}: {said[0].lower()}{said[1:]}")
+
+
+def _names(model: type[BaseModel]) -> dict[str, list[str]]:
+    """The names that a spec may use for each field of a config: aliases, and field names where the config takes them."""
+    rules = model.model_config
+    by_name = bool(rules.get("populate_by_name") or rules.get("validate_by_name"))
+    named_by: dict[str, list[str]] = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias if rules.get("validate_by_alias", True) else None
+        choices = alias.choices if isinstance(alias, AliasChoices) else [] if alias is None else [alias]
+        aliases = [str(one.path[0]) if isinstance(one, AliasPath) else one for one in choices]
+        named_by[name] = aliases + ([name] if (by_name or not aliases) and name not in aliases else [])
+    return named_by
+
+
+def _model_at(config: type[BaseModel], loc: Place) -> type[BaseModel] | None:
+    """The model that stands at a place of a config; None where the annotations leave a choice, or hold no model."""
+    at: Any = config
+    for step in loc:
+        if _is_model(at):
+            at = next((at.model_fields[name].annotation for name, names in _names(at).items() if step in names), None)
+        else:  # an item of a list, or a value of a mapping
+            inner = {list: 0, dict: 1}.get(get_origin(at))
+            at = None if inner is None else get_args(at)[inner]
+        some = [one for one in get_args(at) if one is not NoneType]
+        at = some[0] if get_origin(at) in (Union, UnionType) and len(some) == 1 else at
+    return at if _is_model(at) else None
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
