@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 import assay
 from assay import verifiers
+from assay.checks.base import is_reward, is_score
 from assay.checks.byclass import prompt_text, target_of
 from assay.reference import score_rows
 from assay.testing import assert_plan_conforms, assert_verifier_conforms, hostile_texts
@@ -379,7 +380,7 @@ def test_prompts_and_targets_of_any_shape():
             assay.VerificationResult(0.5, {"é": "\ud800", "n": math.nan, "o": {1}}),
             0.5,
             None,
-            '{"é":"\ufffd","n":NaN,"o":"{1}"}',
+            '{"é":"\ufffd","n":null,"o":"{1}"}',
         ),
         (assay.VerificationResult(math.nan, {"a": 1}), 0.0, "ValueError: the reward is not a finite number", '{"a":1}'),
         (assay.VerificationResult("1"), 0.0, "ValueError: the reward is not a finite number", "{}"),
@@ -402,6 +403,87 @@ def test_what_a_class_returns_or_raises(result, reward, error, info):
     reason = error or ("the reward is below 1" if info == "{}" else info)
     assert row["feedback"] == (f"given: {reason}" if reward < 1 else "")
     assert_plan_conforms([spec], [{"completion": "a"}, {"completion": None}])
+
+
+class Scalar:
+    """Stands for an array without dimensions, or a scalar of an array library: no ``numbers.Real``."""
+
+    ndim = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value
+
+    def __float__(self):
+        return float(self.value)
+
+
+def scalars():
+    """The same by numpy, where it is installed."""
+    made = [Scalar(True), Scalar(0.25), Scalar("1"), Scalar(math.nan), Scalar(None)]
+    try:
+        import numpy as np
+    except ImportError:
+        return made
+    return [*made, np.bool_(True), np.array(0.25), np.array("1"), np.float32("nan"), np.array([0.25])]
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_reward_may_be_a_scalar_of_an_array_library():
+    made = scalars()
+    given(lambda completion: assay.VerificationResult(made[int(completion)]))
+    assay.fns.register("given_scalar", lambda output, expected, params: made[int(output)])
+    rows = [{"completion": str(at)} for at in range(len(made))]
+    try:
+        by_class = assay.score(rows, {"kind": "given"})
+        by_fn = assay.score(rows, verifier_name="given_scalar")
+    finally:
+        del assay.fns._REGISTRY["given_scalar"]
+    wanted = [1.0, 0.25, 0.0, 0.0, 0.0]
+    assert by_class["reward"].to_list() == by_fn["reward"].to_list() == wanted * (len(made) // 5)
+    assert by_class["error"].is_null().to_list() == [True, True, False, False, False] * (len(made) // 5)
+    assert [is_score(one) for one in made] == [True, True, False, False, False] * (len(made) // 5)
+    assert is_reward(Scalar(2)) is True
+    assert is_score(Scalar(2)) is False
+
+
+class Unsaid:
+    """It has no str()."""
+
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("info", "text"),
+    [
+        ({"a": {(1, 2): {3: None}}, "b": [{4: (1, "x")}]}, '{"a":{"(1, 2)":{"3":null}},"b":[{"4":[1,"x"]}]}'),
+        ({1: "first", "1": "later"}, '{"1":"later"}'),
+        ({"a": math.nan, "b": [math.inf, -math.inf, 1.5], "c": True}, '{"a":null,"b":[null,null,1.5],"c":true}'),
+        ({"s": {1}, "n": Scalar(2), "f": Scalar(math.nan), "c": 1j}, '{"s":"{1}","n":2,"f":null,"c":"1j"}'),
+        ({"a": Unsaid()}, '{"info":"RuntimeError: no"}'),
+    ],
+)
+@pytest.mark.usefixtures("registry")
+def test_no_info_costs_a_good_reward(info, text):
+    given(lambda _: assay.VerificationResult(0.5, info))
+    [row] = assay.score([{"completion": "a"}], {"id": "v", "kind": "given"}).to_dicts()
+    assert (row["reward"], row["error"], row["info/v"]) == (0.5, None, text)
+
+
+@pytest.mark.usefixtures("registry")
+def test_info_may_hold_itself_and_scalars_of_numpy():
+    np = pytest.importorskip("numpy")
+    itself = {}
+    itself["itself"] = itself
+    infos = [itself, {"n": {np.int64(1): np.float32(0.5)}, "b": np.bool_(True), "a": np.array(3)}]
+    given(lambda completion: assay.VerificationResult(1.0, infos[int(completion)]))
+    out = assay.score([{"completion": "0"}, {"completion": "1"}], {"id": "v", "kind": "given"})
+    assert out["reward"].to_list() == [1.0, 1.0]
+    assert json.loads(out["info/v"][0])["info"].startswith("RecursionError")
+    assert out["info/v"][1] == '{"n":{"1":0.5},"b":true,"a":3}'
 
 
 @pytest.mark.usefixtures("registry")

@@ -1,12 +1,13 @@
 """The check that a verifier class makes: its reward, its diagnostics, its errors."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
+from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward, scalar
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
@@ -144,10 +145,25 @@ class ByClass(Check):
 
 
 def _json(info: Any) -> str:
-    """Diagnostics as compact JSON text."""
+    """Diagnostics as compact JSON text, whatever they hold: no info costs a good reward."""
     if info is None:
         return "{}"
     if not isinstance(info, Mapping):
         raise TypeError(f"info is {type(info).__name__}, not a dict")
-    keyed = {str(key): value for key, value in info.items()}
-    return mended(json.dumps(keyed, separators=(",", ":"), ensure_ascii=False, default=str))
+    try:
+        plain = json.dumps(_plain(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except RAISED as wrong:  # it holds itself, or what has no str()
+        plain = json.dumps({"info": said_by(wrong)}, separators=(",", ":"), ensure_ascii=False)
+    return mended(plain)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: keys and what JSON does not know by their str(), what is no finite number as null."""
+    value = scalar(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
