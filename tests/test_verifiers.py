@@ -518,6 +518,107 @@ def test_a_twin_that_disagrees_or_cannot_run_is_found():
         assay.score([{"completion": "a"}], {"kind": "broken"})
 
 
+def twinned(twin, name="twinned"):
+    """Register a class whose twin is a function of the completion."""
+
+    class Twinned(Echo):
+        def verify(self, *, prompt, completion, target):
+            return assay.VerificationResult(1.0)
+
+        def verify_expr(self, *, prompt, completion):
+            return twin(completion)
+
+    Twinned.name = name
+    return assay.register_verifier(name)(Twinned)
+
+
+def no_zero(text):
+    if text == "0":
+        raise SystemExit(3)
+    return 1 / int(text)
+
+
+INFO = pl.struct(a=pl.lit(1))
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        (
+            lambda text: text.map_elements(lambda _: 1 / 0, return_dtype=pl.Float64),
+            "ZeroDivisionError: division by zero",
+        ),
+        (lambda text: text.map_elements(no_zero, return_dtype=pl.Float64), "SystemExit: 3"),
+        (lambda text: text.str.to_integer(base=2), "ComputeError: strict integer parsing failed for 1 value"),
+        (
+            lambda text: text.map_batches(lambda _: pl.Series(["x"] * 3), return_dtype=pl.Float64),
+            "(InvalidOperation|Schema)Error",
+        ),
+        (lambda text: text.cast(pl.Float64).head(2), "(Shape|InvalidOperation|Compute)Error"),
+    ],
+)
+def test_a_twin_that_raises_scores_zero_and_says_so_and_never_ends_a_run(reward, said):
+    twinned(lambda text: pl.struct(reward=reward(text), info=INFO))
+    spec = {"id": "t", "kind": "twinned"}
+    rows = pl.DataFrame({"completion": ["0", "2", "0", None]})
+    plan = assay.compile(spec, rows)
+    out = plan.lazy(rows.lazy()).collect(engine="in-memory")
+    told = rf"^twinned: the twin of twinned\.<locals>\.Twinned cannot run: {said}"
+    assert out["reward"].to_list() == [0.0, 0.0, 0.0, None]
+    assert out["info/t"].null_count() == 4
+    assert out["error"].str.contains(told).to_list() == [True, True, True, False]
+    assert out["feedback"].to_list() == [*out["error"][:3], None]
+    assert plan.lazy(rows.lazy()).collect(engine="streaming").height == 4  # its batches are as the engine likes
+    with pytest.raises(AssertionError, match="differ"):
+        assert_verifier_conforms("twinned", cases=5)
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_twin_may_be_a_literal_or_leave_info_null_and_gets_no_null():
+    twinned(lambda _: pl.struct(reward=pl.lit(True), info=INFO), "fixed")
+    twinned(
+        lambda text: pl.struct(
+            reward=text.map_elements(len, return_dtype=pl.Int64, skip_nulls=False), info=pl.when(False).then(INFO)
+        ),
+        "long",
+    )
+    rows = [{"completion": text} for text in ("a", "", None)]
+    out = assay.score(rows, [{"id": kind, "kind": kind} for kind in ("fixed", "long")])
+    assert out["score/fixed"].to_list() == [1.0, 1.0, None]
+    assert out["info/fixed"].to_list() == ['{"a":1}', '{"a":1}', None]
+    assert out["score/long"].to_list() == [1.0, 0.0, None]
+    assert out["info/long"].to_list() == ["{}", "{}", None]
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("twin", "said"),
+    [
+        (
+            lambda text: pl.struct(reward=text.str.len_chars()),
+            "TypeError: it gives Struct({'reward': UInt32}), not a struct of",
+        ),
+        (
+            lambda text: pl.struct(reward=text.str.len_chars(), info=text),
+            "not a struct of `reward`, a number, and `info`, a struct",
+        ),
+        (lambda text: pl.struct(reward=text, info=INFO), "not a struct of"),
+        (lambda text: text.str.len_chars(), "TypeError: it gives UInt32, not a struct of"),
+        (lambda text: 5, "TypeError: it gives Int32, not a struct of"),
+        (lambda text: pl.struct(reward=pl.col("nowhere"), info=INFO), "ColumnNotFoundError"),
+        (no_zero, "TypeError"),
+    ],
+)
+def test_a_twin_of_the_wrong_type_is_refused_before_a_row_is_read(twin, said):
+    twinned(twin)
+    with pytest.raises(assay.SpecError) as caught:
+        assay.compile({"kind": "twinned"})
+    assert "verifier/twinned: the expression of Twinned cannot run: " in caught.value.fact
+    assert said in caught.value.fact
+    assert "assay.testing.assert_verifier_conforms" in caught.value.hint
+
+
 @pytest.mark.usefixtures("registry")
 def test_the_file_says_which_class_made_it(tmp_path):
     specs = [{"id": "a", "kind": "echo"}, {"id": "b", "kind": "format_only"}]
