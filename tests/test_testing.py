@@ -9,7 +9,7 @@ from pydantic import Field
 import assay
 from assay import Check, Example, Params
 from assay.lanes.base import text
-from assay.testing import assert_check_conforms, hostile_texts
+from assay.testing import assert_check_conforms, assert_fn_conforms, assert_verifier_conforms, hostile_texts
 
 
 class WordsParams(Params):
@@ -257,3 +257,41 @@ def test_hostile_texts_come_by_their_seed():
     assert list(hostile_texts(50, seed=1)) == list(hostile_texts(50, seed=1))
     assert list(hostile_texts(50, seed=1)) != list(hostile_texts(50, seed=2))
     assert all(one.encode() is not None for one in hostile_texts(500))
+
+
+def nothing(output, expected, params):
+    return 1.0 if output == expected else 0.0
+
+
+@pytest.mark.parametrize(
+    ("twin", "said"),
+    [
+        (None, "^idle has no twin to compare$"),
+        (
+            lambda output, expected, params: output == params["gone"],
+            "^the twin of idle never answers: KeyError: 'gone'$",
+        ),
+        (
+            lambda output, expected, params: output.map_batches(lambda _: 1 / 0, return_dtype=pl.Float64),
+            "^the twin of idle never answers: ZeroDivisionError: division by zero",
+        ),
+        (lambda output, expected, params: pl.lit(None, dtype=pl.Float64), "never answers: it is null on every row"),
+    ],
+)
+def test_a_function_whose_twin_proves_nothing_does_not_conform(twin, said, monkeypatch):
+    monkeypatch.setattr(assay.fns, "_REGISTRY", dict(assay.fns._REGISTRY))
+    assay.fns.register("idle", nothing, expr=twin)
+    with pytest.raises(AssertionError, match=said):
+        assert_fn_conforms("idle", cases=20)
+    assay.fns.register(
+        "idle", nothing, expr=lambda output, expected, params: pl.when(expected != "").then(output == expected)
+    )
+    assert assert_fn_conforms("idle", cases=20) == 21
+
+
+def test_a_class_without_a_twin_proves_nothing(monkeypatch):
+    monkeypatch.setattr(assay.verifiers, "_REGISTRY", dict(assay.verifiers._REGISTRY))
+    one = type("One", (assay.verifiers.FormatOnly,), {"name": "one", "verify_expr": None})
+    assay.register_verifier("one")(one)
+    with pytest.raises(AssertionError, match="one has no twin to compare: the class has no verify_expr"):
+        assert_verifier_conforms("one", cases=20)

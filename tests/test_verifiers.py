@@ -3,14 +3,16 @@
 import json
 import math
 import pickle
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 import assay
 from assay import verifiers
+from assay.checks.base import is_reward, is_score
 from assay.checks.byclass import prompt_text, target_of
 from assay.reference import score_rows
 from assay.testing import assert_plan_conforms, assert_verifier_conforms, hostile_texts
@@ -166,6 +168,100 @@ def test_a_class_that_cannot_be_made_is_told():
         assay.load_verifier({"kind": "never"})
 
 
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    depth: int = 0
+
+
+class Aliased(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    target_len: int = Field(0, alias="targetLen")
+    least: int = Field(0, validation_alias=AliasChoices("min", AliasPath("bounds", 0)))
+    one: Inner | None = None
+    several: list[Inner] = []
+    named: dict[str, Inner] = Field({}, alias="byName")
+    pair: tuple[Inner, int] | None = None
+    either: Inner | int = 0
+
+
+class Both(Aliased):
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class ByName(Aliased):
+    model_config = ConfigDict(validate_by_alias=False, validate_by_name=True)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("config", "params", "problems"),
+    [
+        (Aliased, {"target_len": 1}, ["target_len: unknown field `target_len`. Did you mean `targetLen`?"]),
+        (
+            Aliased,
+            {"lest": 1},
+            ["lest: unknown field `lest`. Known: targetLen, min, bounds, one, several, byName, pair, either."],
+        ),
+        (Both, {"target_leng": 1}, ["target_leng: unknown field `target_leng`. Did you mean `target_len`?"]),
+        (ByName, {"targetLen": 1}, ["targetLen: unknown field `targetLen`. Did you mean `target_len`?"]),
+        (Aliased, {"one": {"dept": 1}}, ["one.dept: unknown field `dept`. Did you mean `depth`?"]),
+        (Aliased, {"several": [{"x": 1}]}, ["several[0].x: unknown field `x`. Known: depth."]),
+        (Aliased, {"byName": {"depth": {"x": 1}}}, ["byName.depth.x: unknown field `x`. Known: depth."]),
+        (Aliased, {"pair": [{"x": 1}, 1]}, ["pair[0].x: unknown field `x`"]),
+        (
+            Aliased,
+            {"either": {"x": 1}},
+            ["either.Inner.x: unknown field `x`", "either.int: an object: input should be a valid integer"],
+        ),
+    ],
+)
+def test_an_unknown_field_is_told_the_names_that_the_config_takes(config, params, problems):
+    made = type("Aka", (Echo,), {"name": "aka", "Config": config, "__init__": lambda self, **_: None})
+    assay.register_verifier("aka")(made)
+    with pytest.raises(assay.SpecError) as caught:
+        assay.load_verifier({"kind": "aka", "params": params})
+    assert list(caught.value.problems) == [f"$.params.{problem}" for problem in problems]
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_config_that_raises_is_a_problem_of_the_spec():
+    class Odd(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        how: str = ""
+        held: Any = None
+
+        @model_validator(mode="before")
+        @classmethod
+        def look(cls, data):
+            raised = {"key": KeyError("how"), "type": TypeError("no"), "exit": SystemExit(3)}
+            if data["how"] in raised:
+                raise raised[data["how"]]
+            if data["how"] == "curt":
+                raise PydanticCustomError("x", "")
+            held = {"object": object(), "bytes": b"\xff"}
+            return {**data, "held": held[data["how"]]}
+
+    assay.register_verifier("odd")(
+        type("Held", (Echo,), {"name": "odd", "Config": Odd, "__init__": lambda self, **_: None})
+    )
+    said = {
+        "key": "cannot read them: KeyError: 'how'",
+        "type": "cannot read them: TypeError: no",
+        "exit": "cannot read them: SystemExit: 3",
+        "curt": r"\$\.params: an object: is refused",
+        "object": "cannot be written as JSON: PydanticSerializationError: Unable to serialize unknown type",
+        "bytes": "cannot be written as JSON: (PydanticSerialization|UnicodeDecode)Error: ",
+    }
+    for how, words in said.items():
+        with pytest.raises(assay.SpecError, match=words) as caught:
+            assay.load_verifier({"kind": "odd", "params": {"how": how}})
+        [problem] = caught.value.problems
+        assert problem.startswith("$.params: ")
+
+
 def test_the_canonical_form_has_the_params_written_out():
     verifier = assay.load_verifier({"kind": "format_only", "params": {"has_think_reward": 1}})
     assert json.loads(verifier.canonical) == {
@@ -284,7 +380,7 @@ def test_prompts_and_targets_of_any_shape():
             assay.VerificationResult(0.5, {"é": "\ud800", "n": math.nan, "o": {1}}),
             0.5,
             None,
-            '{"é":"\ufffd","n":NaN,"o":"{1}"}',
+            '{"é":"\ufffd","n":null,"o":"{1}"}',
         ),
         (assay.VerificationResult(math.nan, {"a": 1}), 0.0, "ValueError: the reward is not a finite number", '{"a":1}'),
         (assay.VerificationResult("1"), 0.0, "ValueError: the reward is not a finite number", "{}"),
@@ -307,6 +403,87 @@ def test_what_a_class_returns_or_raises(result, reward, error, info):
     reason = error or ("the reward is below 1" if info == "{}" else info)
     assert row["feedback"] == (f"given: {reason}" if reward < 1 else "")
     assert_plan_conforms([spec], [{"completion": "a"}, {"completion": None}])
+
+
+class Scalar:
+    """Stands for an array without dimensions, or a scalar of an array library: no ``numbers.Real``."""
+
+    ndim = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value
+
+    def __float__(self):
+        return float(self.value)
+
+
+def scalars():
+    """The same by numpy, where it is installed."""
+    made = [Scalar(True), Scalar(0.25), Scalar("1"), Scalar(math.nan), Scalar(None)]
+    try:
+        import numpy as np
+    except ImportError:
+        return made
+    return [*made, np.bool_(True), np.array(0.25), np.array("1"), np.float32("nan"), np.array([0.25])]
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_reward_may_be_a_scalar_of_an_array_library():
+    made = scalars()
+    given(lambda completion: assay.VerificationResult(made[int(completion)]))
+    assay.fns.register("given_scalar", lambda output, expected, params: made[int(output)])
+    rows = [{"completion": str(at)} for at in range(len(made))]
+    try:
+        by_class = assay.score(rows, {"kind": "given"})
+        by_fn = assay.score(rows, verifier_name="given_scalar")
+    finally:
+        del assay.fns._REGISTRY["given_scalar"]
+    wanted = [1.0, 0.25, 0.0, 0.0, 0.0]
+    assert by_class["reward"].to_list() == by_fn["reward"].to_list() == wanted * (len(made) // 5)
+    assert by_class["error"].is_null().to_list() == [True, True, False, False, False] * (len(made) // 5)
+    assert [is_score(one) for one in made] == [True, True, False, False, False] * (len(made) // 5)
+    assert is_reward(Scalar(2)) is True
+    assert is_score(Scalar(2)) is False
+
+
+class Unsaid:
+    """It has no str()."""
+
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("info", "text"),
+    [
+        ({"a": {(1, 2): {3: None}}, "b": [{4: (1, "x")}]}, '{"a":{"(1, 2)":{"3":null}},"b":[{"4":[1,"x"]}]}'),
+        ({1: "first", "1": "later"}, '{"1":"later"}'),
+        ({"a": math.nan, "b": [math.inf, -math.inf, 1.5], "c": True}, '{"a":null,"b":[null,null,1.5],"c":true}'),
+        ({"s": {1}, "n": Scalar(2), "f": Scalar(math.nan), "c": 1j}, '{"s":"{1}","n":2,"f":null,"c":"1j"}'),
+        ({"a": Unsaid()}, '{"info":"RuntimeError: no"}'),
+    ],
+)
+@pytest.mark.usefixtures("registry")
+def test_no_info_costs_a_good_reward(info, text):
+    given(lambda _: assay.VerificationResult(0.5, info))
+    [row] = assay.score([{"completion": "a"}], {"id": "v", "kind": "given"}).to_dicts()
+    assert (row["reward"], row["error"], row["info/v"]) == (0.5, None, text)
+
+
+@pytest.mark.usefixtures("registry")
+def test_info_may_hold_itself_and_scalars_of_numpy():
+    np = pytest.importorskip("numpy")
+    itself = {}
+    itself["itself"] = itself
+    infos = [itself, {"n": {np.int64(1): np.float32(0.5)}, "b": np.bool_(True), "a": np.array(3)}]
+    given(lambda completion: assay.VerificationResult(1.0, infos[int(completion)]))
+    out = assay.score([{"completion": "0"}, {"completion": "1"}], {"id": "v", "kind": "given"})
+    assert out["reward"].to_list() == [1.0, 1.0]
+    assert json.loads(out["info/v"][0])["info"].startswith("RecursionError")
+    assert out["info/v"][1] == '{"n":{"1":0.5},"b":true,"a":3}'
 
 
 @pytest.mark.usefixtures("registry")
@@ -339,6 +516,107 @@ def test_a_twin_that_disagrees_or_cannot_run_is_found():
         assert_verifier_conforms("wrong", cases=20)
     with pytest.raises(assay.SpecError, match="verifier/broken: the expression of"):
         assay.score([{"completion": "a"}], {"kind": "broken"})
+
+
+def twinned(twin, name="twinned"):
+    """Register a class whose twin is a function of the completion."""
+
+    class Twinned(Echo):
+        def verify(self, *, prompt, completion, target):
+            return assay.VerificationResult(1.0)
+
+        def verify_expr(self, *, prompt, completion):
+            return twin(completion)
+
+    Twinned.name = name
+    return assay.register_verifier(name)(Twinned)
+
+
+def no_zero(text):
+    if text == "0":
+        raise SystemExit(3)
+    return 1 / int(text)
+
+
+INFO = pl.struct(a=pl.lit(1))
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        (
+            lambda text: text.map_elements(lambda _: 1 / 0, return_dtype=pl.Float64),
+            "ZeroDivisionError: division by zero",
+        ),
+        (lambda text: text.map_elements(no_zero, return_dtype=pl.Float64), "SystemExit: 3"),
+        (lambda text: text.str.to_integer(base=2), "ComputeError: strict integer parsing failed for 1 value"),
+        (
+            lambda text: text.map_batches(lambda _: pl.Series(["x"] * 3), return_dtype=pl.Float64),
+            "(InvalidOperation|Schema)Error",
+        ),
+        (lambda text: text.cast(pl.Float64).head(2), "(Shape|InvalidOperation|Compute)Error"),
+    ],
+)
+def test_a_twin_that_raises_scores_zero_and_says_so_and_never_ends_a_run(reward, said):
+    twinned(lambda text: pl.struct(reward=reward(text), info=INFO))
+    spec = {"id": "t", "kind": "twinned"}
+    rows = pl.DataFrame({"completion": ["0", "2", "0", None]})
+    plan = assay.compile(spec, rows)
+    out = plan.lazy(rows.lazy()).collect(engine="in-memory")
+    told = rf"^twinned: the twin of twinned\.<locals>\.Twinned cannot run: {said}"
+    assert out["reward"].to_list() == [0.0, 0.0, 0.0, None]
+    assert out["info/t"].null_count() == 4
+    assert out["error"].str.contains(told).to_list() == [True, True, True, False]
+    assert out["feedback"].to_list() == [*out["error"][:3], None]
+    assert plan.lazy(rows.lazy()).collect(engine="streaming").height == 4  # its batches are as the engine likes
+    with pytest.raises(AssertionError, match="differ"):
+        assert_verifier_conforms("twinned", cases=5)
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_twin_may_be_a_literal_or_leave_info_null_and_gets_no_null():
+    twinned(lambda _: pl.struct(reward=pl.lit(True), info=INFO), "fixed")
+    twinned(
+        lambda text: pl.struct(
+            reward=text.map_elements(len, return_dtype=pl.Int64, skip_nulls=False), info=pl.when(False).then(INFO)
+        ),
+        "long",
+    )
+    rows = [{"completion": text} for text in ("a", "", None)]
+    out = assay.score(rows, [{"id": kind, "kind": kind} for kind in ("fixed", "long")])
+    assert out["score/fixed"].to_list() == [1.0, 1.0, None]
+    assert out["info/fixed"].to_list() == ['{"a":1}', '{"a":1}', None]
+    assert out["score/long"].to_list() == [1.0, 0.0, None]
+    assert out["info/long"].to_list() == ["{}", "{}", None]
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    ("twin", "said"),
+    [
+        (
+            lambda text: pl.struct(reward=text.str.len_chars()),
+            "TypeError: it gives Struct({'reward': UInt32}), not a struct of",
+        ),
+        (
+            lambda text: pl.struct(reward=text.str.len_chars(), info=text),
+            "not a struct of `reward`, a number, and `info`, a struct",
+        ),
+        (lambda text: pl.struct(reward=text, info=INFO), "not a struct of"),
+        (lambda text: text.str.len_chars(), "TypeError: it gives UInt32, not a struct of"),
+        (lambda text: 5, "TypeError: it gives Int32, not a struct of"),
+        (lambda text: pl.struct(reward=pl.col("nowhere"), info=INFO), "ColumnNotFoundError"),
+        (no_zero, "TypeError"),
+    ],
+)
+def test_a_twin_of_the_wrong_type_is_refused_before_a_row_is_read(twin, said):
+    twinned(twin)
+    with pytest.raises(assay.SpecError) as caught:
+        assay.compile({"kind": "twinned"})
+    assert "verifier/twinned: the expression of Twinned cannot run: " in caught.value.fact
+    assert said in caught.value.fact
+    assert "assay.testing.assert_verifier_conforms" in caught.value.hint
 
 
 @pytest.mark.usefixtures("registry")

@@ -30,11 +30,11 @@ from assay.aggregate import (
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import COMPLETION, check_columns, doubted_rows, needed_columns, read_columns, refused_rows
-from assay.errors import ColumnsError, SpecError, said_by
+from assay.errors import RAISED, ColumnsError, SpecError, said_by
 from assay.lanes.base import HIDDEN, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.onrow_columns import untyped_expr
-from assay.spec import CheckSpec, VerifierSource, VerifierSpec, verifiers_of_run
+from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec, verifiers_of_run
 
 __all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
 
@@ -248,9 +248,10 @@ class Plan:
                     frame = frame.with_columns(layer)
                 dtype = frame.select(score=check.expr()).collect_schema()["score"]
                 check.complaint(), check.claim()
-            except Exception as wrong:  # noqa: BLE001  (a user's own class may raise anything)
-                said = f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} cannot run: {said_by(wrong)}"
-                raise SpecError(said) from None
+            except (*RAISED, pl.exceptions.PanicException) as wrong:  # a user's own class may raise anything
+                name, tried = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
+                said = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(wrong)}"
+                raise SpecError(said, f"assay.testing.assert_{tried}_conforms compares it with the rows.") from None
             if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
                 wanted = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
                 raise SpecError(

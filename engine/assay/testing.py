@@ -14,7 +14,8 @@ from assay.checks import CHECKS
 from assay.checks.base import Check, Example
 from assay.columns import COMPLETION
 from assay.compile import Plan
-from assay.fns import get
+from assay.errors import RAISED, said_by
+from assay.fns import function, get
 from assay.reference import score_rows
 from assay.spec import VerifierSpec, load_verifier, on_row
 
@@ -126,10 +127,10 @@ def assert_fn_conforms(
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The two differ; the message shows the row.
+        AssertionError: The two differ; the message shows the row. Or the function has no twin, or one that never answers.
         ValueError: No function has that name.
     """
-    get(fn_name)
+    get(fn_name)  # says which names there are
     rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
     others = list(hostile_texts(max(cases // 8, 1), seed + 1))
     drawn: list[tuple[str, Any]] = [(text, gold) for text in texts for gold in golds]
@@ -137,6 +138,9 @@ def assert_fn_conforms(
         (text, rng.choice((rng.choice(golds), rng.choice(others), _piece(text, rng))))
         for text in hostile_texts(cases, seed)
     ]
+    _assert_twin_answers(
+        fn_name, [(text, gold if isinstance(gold, str) else others[0]) for text, gold in drawn], params
+    )
     rows: list[dict[str, Any]] = [
         {COMPLETION: text, "verifier": {"fn_name": fn_name, "expected": gold, "params": rng.choice(params)}}
         for text, gold in drawn
@@ -144,6 +148,25 @@ def assert_fn_conforms(
     rows.append(rows[0] | {COMPLETION: None})
     assert_plan_conforms([on_row()], rows)
     return len(rows)
+
+
+def _assert_twin_answers(fn_name: str, pairs: Sequence[tuple[str, str]], params: Sequence[Mapping[str, Any]]) -> None:
+    """A run asks the function where its twin raises or says nothing, so a twin that never answers would differ nowhere."""
+    one = function(fn_name)
+    if one is None or one.expr is None:
+        raise AssertionError(f"{fn_name} has no twin to compare")
+    texts = pl.DataFrame(pairs, schema={"text": pl.String, "expected": pl.String}, orient="row")
+    said = "it is null on every row"
+    for given in params:
+        read = {name: given[name] for name in (given if one.params is None else one.params) if name in given}
+        try:
+            answer = texts.with_columns(answer=one.expr(pl.col("text"), pl.col("expected"), read))["answer"]
+            reward = answer.struct.field("score") if isinstance(answer.dtype, pl.Struct) else answer
+            if reward.cast(pl.Float64).is_finite().any():
+                return
+        except (*RAISED, pl.exceptions.PanicException) as wrong:
+            said = said_by(wrong)
+    raise AssertionError(f"the twin of {fn_name} never answers: {said}")
 
 
 def _piece(text: str, rng: random.Random) -> str:
@@ -173,13 +196,15 @@ def assert_verifier_conforms(
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The two differ; the message shows the row.
+        AssertionError: The two differ; the message shows the row. Or the class has no twin.
         SpecError: There is no such class, or a configuration is not one of its own.
     """
     compared = 0
     given: list[Mapping[str, Any]] = [{COMPLETION: None}, *rows]
     for nth, one in enumerate(params):
         verifier = load_verifier({"kind": kind, "params": dict(one)})
+        if not all(spec.check is not None and spec.check.has_expr for spec in verifier.checks):
+            raise AssertionError(f"{kind} has no twin to compare: the class has no verify_expr()")
         prompts = hostile_texts(cases, seed + nth + 1)
         drawn = [
             {COMPLETION: text, "prompt": prompt}

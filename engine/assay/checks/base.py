@@ -15,7 +15,7 @@ from assay.errors import RAISED, encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
 from assay.lanes.onrow import untyped
 
-__all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score"]
+__all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score", "scalar"]
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` sees it: ``completion`` is its text (str), other columns are as loaded."""
@@ -27,8 +27,15 @@ NO_REWARD = "ValueError: the reward is not a finite number"
 """The same where any finite number will do."""
 
 
+def scalar(value: Any) -> Any:
+    """The Python value of an array library's scalar or array without dimensions; anything else as it is."""
+    is_array = getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None))
+    return value.item() if is_array else value
+
+
 def is_reward(value: object) -> bool:
-    """Whether a value is a finite number (booleans count)."""
+    """Whether ``float(value)`` is a finite number (booleans count, strings do not)."""
+    value = scalar(value)
     try:
         return isinstance(value, Real) and math.isfinite(value)
     except OverflowError:  # an integer that no float holds
@@ -37,7 +44,7 @@ def is_reward(value: object) -> bool:
 
 def is_score(value: object) -> bool:
     """Whether a value is a finite number in [0, 1] (booleans count)."""
-    return is_reward(value) and 0 <= value <= 1  # type: ignore[operator]
+    return is_reward(value) and bool(0 <= scalar(value) <= 1)
 
 
 class Params(BaseModel):

@@ -1,12 +1,14 @@
 """The check that a verifier class makes: its reward, its diagnostics, its errors."""
 
 import json
+import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import polars as pl
 
-from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
+from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward, scalar
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
@@ -18,6 +20,7 @@ _GOLDS = ("answer", "expected", "metadata", "expected_output_schema")
 _TARGET = "target"
 _PROMPT = "prompt"
 _BELOW = "the reward is below 1"
+_ANSWER = pl.Struct({"reward": pl.Float64, "info": pl.String, "error": pl.String})
 
 
 def prompt_text(prompt: Any) -> str:
@@ -105,14 +108,13 @@ class ByClass(Check):
         if not self.has_expr:
             return self._lane().col.struct.field("reason")
         info = self.extra_expr()
-        return pl.when(info == "{}").then(pl.lit(_BELOW)).otherwise(info)
+        return pl.coalesce(self.error_expr(), pl.when(info == "{}").then(pl.lit(_BELOW)).otherwise(info))
 
-    def error_expr(self) -> pl.Expr | None:
-        return None if self.has_expr else self._lane().col.struct.field("error")
+    def error_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("error")
 
     def extra_expr(self) -> pl.Expr:
-        column = self._lane().col
-        return column.struct.field("info").struct.json_encode() if self.has_expr else column.struct.field("extra")
+        return self._lane().col.struct.field("info" if self.has_expr else "extra")
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)
@@ -131,23 +133,74 @@ class ByClass(Check):
         return Lane(f"class:{self._identity()}", self._twin)
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
-        prompt: pl.Expr = pl.lit("")
+        asked, prompt = [text().fill_null("").alias("completion")], pl.lit("")
         if _PROMPT in schema:
-            values = pl.col(_PROMPT)
-            prompt = rowwise(values, prompt_text, pl.String)
-            if schema[_PROMPT] == pl.String:
-                prompt = pl.coalesce(
-                    rowwise(pl.when(values.str.starts_with("[{")).then(values), prompt_text, pl.String), values
-                )
-        twin: pl.Expr = self.verifier.verify_expr(prompt=prompt.fill_null(""), completion=text())  # type: ignore[attr-defined]
-        return twin
+            asked, prompt = [*asked, _prompt_expr(schema).fill_null("").alias(_PROMPT)], pl.col(_PROMPT)
+        twin = self.verifier.verify_expr(prompt=prompt, completion=pl.col("completion"))  # type: ignore[attr-defined]
+        _check_twin(twin)
+        run = partial(_answers, twin, self.made_by.__qualname__)
+        return pl.struct(asked).map_batches(run, return_dtype=_ANSWER, is_elementwise=True)
+
+
+def _prompt_expr(schema: pl.Schema) -> pl.Expr:
+    """``prompt_text`` as an expression."""
+    values = pl.col(_PROMPT)
+    if schema[_PROMPT] != pl.String:
+        return rowwise(values, prompt_text, pl.String)
+    messages = pl.when(values.str.starts_with("[{")).then(values)
+    return pl.coalesce(rowwise(messages, prompt_text, pl.String), values)
+
+
+def _check_twin(twin: pl.Expr) -> None:
+    """Find a twin of the wrong type before a row is read.
+
+    Raises:
+        TypeError: It is.
+    """
+    texts = pl.LazyFrame(schema={"completion": pl.String, _PROMPT: pl.String})
+    dtype = texts.select(answer=twin).collect_schema()["answer"]
+    fields = {one.name: one.dtype for one in dtype.fields} if isinstance(dtype, pl.Struct) else {}
+    reward = fields.get("reward", pl.Null())
+    if not ((reward.is_numeric() or reward == pl.Boolean) and isinstance(fields.get("info"), pl.Struct)):
+        raise TypeError(f"it gives {dtype}, not a struct of `reward`, a number, and `info`, a struct")
+
+
+def _answers(twin: pl.Expr, name: str, asked: pl.Series) -> pl.Series:
+    """What a twin says of a batch; where it raises, every row of the batch scores 0.0 and says so."""
+    frame, answer = asked.struct.unnest(), pl.col("answer").struct
+    reward, info, none = answer.field("reward").cast(pl.Float64), answer.field("info"), pl.lit(None, dtype=pl.String)
+    info = pl.when(info.is_not_null()).then(info.struct.json_encode()).otherwise(pl.lit("{}"))
+    try:
+        # a column beside the texts: a twin of another length is refused, and a literal is repeated; lazy, for only then what
+        # a twin says twice is computed once
+        found = frame.lazy().with_columns(answer=twin).select(reward=reward, info=info, error=none).collect()
+    except (*RAISED, pl.exceptions.PanicException) as wrong:  # one broken twin never ends a run
+        said = said_by(wrong).partition("\n\n")[0]  # the engine adds the expression
+        error = pl.lit(f"the twin of {name} cannot run: {said}")
+        found = frame.with_columns(reward=pl.lit(0.0), info=none, error=error).select("reward", "info", "error")
+    return found.to_struct(asked.name)
 
 
 def _json(info: Any) -> str:
-    """Diagnostics as compact JSON text."""
+    """Diagnostics as compact JSON text, whatever they hold: no info costs a good reward."""
     if info is None:
         return "{}"
     if not isinstance(info, Mapping):
         raise TypeError(f"info is {type(info).__name__}, not a dict")
-    keyed = {str(key): value for key, value in info.items()}
-    return mended(json.dumps(keyed, separators=(",", ":"), ensure_ascii=False, default=str))
+    try:
+        plain = json.dumps(_plain(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except RAISED as wrong:  # it holds itself, or what has no str()
+        plain = json.dumps({"info": said_by(wrong)}, separators=(",", ":"), ensure_ascii=False)
+    return mended(plain)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: keys and what JSON does not know by their str(), what is no finite number as null."""
+    value = scalar(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)
