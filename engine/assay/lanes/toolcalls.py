@@ -36,6 +36,9 @@ _TOKEN = rf'\A{_BLANK}:{_BLANK}("[^"\\]*"|\[[^\]"]*\]|[^",\]}}\[\\ \t\n\r]+)'
 """What stands behind a key: a string without escapes, a list without strings, a number or a constant."""
 _LIKE_JSON = re.compile(r"-?[0-9][0-9.eE+-]*\Z|(?:true|false)\Z|\[.*\]\Z|\{.*\}\Z", re.DOTALL)
 _QUOTED_JSON = r'(?s)\A"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"\z'
+_MEMBERS = rf'(?s)\A[^{{]*\{{{_BLANK}("tool".*)\}}'
+"""What is between the braces of one flat object that begins with ``tool``."""
+_ANY_FIELD = rf'"(?:{"|".join((*_ALWAYS, *_WHERE_WANTED, _AT))})"'
 _FARTHEST = 10**9
 _AXES = 2
 
@@ -122,11 +125,13 @@ _FIELDS = (*_ALWAYS, *_WHERE_WANTED)
 _GOLD: dict[str, Any] = {
     "gold": pl.String,
     "known": pl.Boolean,
+    "members": pl.String,
     "x": pl.Int64,
     "y": pl.Int64,
     **dict.fromkeys((*_FIELDS, _AT), pl.String),
 }
-"""Of a wanted call: whether columns are exact, the axes, and each field that counts as the JSON text of its equals."""
+"""Of a wanted call: whether columns are exact, its ``_MEMBERS`` where it matches ``_FLAT``, the axes of its coordinate, and
+each field that counts as the JSON text of its equals."""
 
 _NULL = "null"
 _Read = Callable[[pl.DataFrame, str], pl.DataFrame]
@@ -167,7 +172,8 @@ def _axes() -> tuple[pl.Expr, pl.Expr]:
 def _golds(texts: pl.Series) -> pl.DataFrame:
     """Wanted calls as columns compare them, ``_GOLD``."""
     frame = pl.DataFrame({"gold": texts, "source": texts}).with_columns(known=pl.col("source").str.contains(_FLAT))
-    flat, said = frame.filter("known"), pl.col("said")
+    flat = frame.filter("known").with_columns(members=pl.col("source").str.extract(_MEMBERS, 1))
+    said = pl.col("said")
     for name in _FIELDS:
         flat = _read_flat(flat, name)
         plain = said.str.starts_with('"') & said.str.contains(_QUOTED_JSON).not_()
@@ -201,7 +207,7 @@ def _gold(text: str) -> tuple[Any, ...]:
         (_NULL if value is None else f'"{value}"') if count else None
         for value, count in zip(values, counts, strict=True)
     ]
-    return (text, True, *at, *fields, f"[{at[0]}, {at[1]}]" if _AT in wanted else None)
+    return (text, True, None, *at, *fields, f"[{at[0]}, {at[1]}]" if _AT in wanted else None)
 
 
 def _is_plain(value: Any) -> bool:
@@ -215,7 +221,11 @@ def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     every = pl.DataFrame({"source": output, "gold": expected}).with_row_index("at")
     rows = every.join(golds.select("gold", "which", "known"), on="gold", how="left", maintain_order="left")
     rows = rows.filter("known").select("at", "source", "which", valid=pl.col("source").str.contains(_FLAT))
-    told, doubtful = _compared(rows.filter("valid"), golds, _read_flat, tolerance)
+    equal, flat = rows.clear(), rows.filter("valid")
+    if tolerance >= 0:
+        equal, flat = _as_written(flat, golds)
+    told, doubtful = _compared(flat, golds, _read_flat, tolerance)
+    told = pl.concat([told, equal.with_columns(reason=pl.lit(None, dtype=pl.String))])
     rest = pl.concat([rows.filter(~pl.col("valid")), doubtful.with_columns(valid=pl.lit(value=False))])
     if rest.height:
         rest = rest.with_columns(source=_span(rest["source"]))
@@ -229,6 +239,25 @@ def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     return told.select(pl.struct("score", "reason", error=pl.lit(None, dtype=pl.String))).to_series()
 
 
+def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows whose text, which matches ``_FLAT``, holds the wanted call as it is written and its fields nowhere else; the others.
+
+    Only calls that begin with ``tool`` are looked for: the first ``"tool"`` before a colon is a key, for no key has escapes,
+    and members follow it. A number at their end may go on in the text, but no field that counts is a number.
+    """
+    source, members, size = pl.col("source").cast(pl.Binary), pl.col("members"), pl.col("size")
+    start = pl.col("source").str.find(f'"{_ALWAYS[0]}"', literal=True)  # in bytes
+    frame = frame.with_columns(start=start, members=golds["members"].gather(frame["which"]))
+    frame = frame.with_columns(call=source.bin.slice(pl.col("start")).cast(pl.String), size=members.str.len_bytes())
+    there = pl.col("call").str.starts_with(members).fill_null(value=False)
+    before, behind = source.bin.slice(0, pl.col("start")), source.bin.slice(pl.col("start") + size)
+    again = (part.cast(pl.String).str.contains(_ANY_FIELD) for part in (before, behind))
+    found = frame.filter(there).with_columns(again=pl.any_horizontal(again))
+    equal, other = found.filter(~pl.col("again")), found.filter("again")
+    kept = ("at", "source", "which", "valid")
+    return equal.select(kept), pl.concat([frame.filter(~there).select(kept), other.select(kept)])
+
+
 def _compared(
     frame: pl.DataFrame, golds: pl.DataFrame, read: _Read, tolerance: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -236,14 +265,16 @@ def _compared(
 
     One field after the other, each looked up only where all before it were equal: reading costs more than all else here.
     """
-    kept, told, doubtful = frame.columns, [], []
+    kept, told, doubtful = frame.columns, [], [frame.clear()]
     for name in (*_FIELDS, _AT):
-        wanted = golds.select(pl.col(name).alias("wanted"), "x", "y")[frame["which"]]
-        frame = frame.select(kept).hstack(wanted)
+        if golds[name].null_count() == golds.height:
+            continue
+        frame = frame.with_columns(wanted=golds[name].gather(frame["which"]))
         asked = read(frame.filter(pl.col("wanted").is_not_null()), name)
         same, doubt = (pl.col("said").fill_null(_NULL) == pl.col("wanted")), pl.col("doubt")
         if name == _AT:
             x, y = _axes()
+            asked = asked.hstack(golds.select("x", "y")[asked["which"]])
             asked = asked.with_columns(dx=x - pl.col("x"), dy=y - pl.col("y"))
             same = (pl.max_horizontal(pl.col("dx", "dy").abs()) <= tolerance).fill_null(value=False)
             doubt = doubt | (pl.col("said").is_not_null() & pl.col("dx").is_null())
