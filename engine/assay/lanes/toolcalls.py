@@ -36,8 +36,6 @@ _TOKEN = rf'\A{_BLANK}:{_BLANK}("[^"\\]*"|\[[^\]"]*\]|[^",\]}}\[\\ \t\n\r]+)'
 """What stands behind a key: a string without escapes, a list without strings, a number or a constant."""
 _LIKE_JSON = re.compile(r"-?[0-9][0-9.eE+-]*\Z|(?:true|false)\Z|\[.*\]\Z|\{.*\}\Z", re.DOTALL)
 _QUOTED_JSON = r'(?s)\A"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"\z'
-_MEMBERS = rf'(?s)\A[^{{]*\{{{_BLANK}("tool".*)\}}'
-"""What is between the braces of one flat object that begins with ``tool``."""
 _ANY_FIELD = rf'"(?:{"|".join((*_ALWAYS, *_WHERE_WANTED, _AT))})"'
 _FARTHEST = 10**9
 _AXES = 2
@@ -130,8 +128,8 @@ _GOLD: dict[str, Any] = {
     "y": pl.Int64,
     **dict.fromkeys((*_FIELDS, _AT), pl.String),
 }
-"""Of a wanted call: whether columns are exact, its ``_MEMBERS`` where it matches ``_FLAT``, the axes of its coordinate, and
-each field that counts as the JSON text of its equals."""
+"""Of a wanted call: whether columns are exact, what is between its braces where it matches ``_FLAT`` and begins with
+``{"tool"``, the axes of its coordinate, and each field that counts as the JSON text of its equals."""
 
 _NULL = "null"
 _Read = Callable[[pl.DataFrame, str], pl.DataFrame]
@@ -172,8 +170,8 @@ def _axes() -> tuple[pl.Expr, pl.Expr]:
 def _golds(texts: pl.Series) -> pl.DataFrame:
     """Wanted calls as columns compare them, ``_GOLD``."""
     frame = pl.DataFrame({"gold": texts, "source": texts}).with_columns(known=pl.col("source").str.contains(_FLAT))
-    flat = frame.filter("known").with_columns(members=pl.col("source").str.extract(_MEMBERS, 1))
-    said = pl.col("said")
+    members = pl.when(pl.col("gold").str.starts_with('{"tool"')).then(pl.col("gold").str.strip_prefix("{"))
+    flat, said = frame.filter("known").with_columns(members=members.str.strip_suffix("}")), pl.col("said")
     for name in _FIELDS:
         flat = _read_flat(flat, name)
         plain = said.str.starts_with('"') & said.str.contains(_QUOTED_JSON).not_()
