@@ -18,7 +18,7 @@ import polars as pl
 
 from assay.errors import quoted
 from assay.lanes.fncolumns import quoted_expr
-from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON, NOT_JSON, loads, mended
+from assay.lanes.jsontext import FLAT_OBJECT, NOT_JSON, loads, mended
 
 __all__ = ["TOLERANCE", "tool_call", "tool_calls_differ", "tool_calls_match_expr"]
 
@@ -35,6 +35,8 @@ _FLAT = rf'\A[^{{}}"]*{FLAT_OBJECT}[^{{}}"]*\z'
 _TOKEN = rf'\A{_BLANK}:{_BLANK}("[^"\\]*"|\[[^\]"]*\]|[^",\]}}\[\\ \t\n\r]+)'
 """What stands behind a key: a string without escapes, a list without strings, a number or a constant."""
 _LIKE_JSON = re.compile(r"-?[0-9][0-9.eE+-]*\Z|(?:true|false)\Z|\[.*\]\Z|\{.*\}\Z", re.DOTALL)
+_QUOTED_JSON = r'(?s)\A"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"\z'
+_ANY_FIELD = rf'"(?:{"|".join((*_ALWAYS, *_WHERE_WANTED, _AT))})"'
 _FARTHEST = 10**9
 _AXES = 2
 
@@ -113,42 +115,44 @@ def tool_calls_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[st
     """
     tolerance = int(params.get(TOLERANCE, _DEFAULT_TOLERANCE))
     run = partial(_match_batch, tolerance=max(-1, min(tolerance, 2 * _FARTHEST)))
-    return pl.map_batches([output, expected], run, return_dtype=_ANSWER, is_elementwise=True)
+    return pl.map_batches([output, expected], run, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
 
-_ANSWER = pl.Struct({"score": pl.Boolean, "reason": pl.String, "error": pl.String})
+_ANSWER: dict[str, Any] = {"score": pl.Boolean, "reason": pl.String, "error": pl.String}
 _FIELDS = (*_ALWAYS, *_WHERE_WANTED)
 _GOLD: dict[str, Any] = {
     "gold": pl.String,
     "known": pl.Boolean,
+    "members": pl.String,
     "x": pl.Int64,
     "y": pl.Int64,
-    **dict.fromkeys(_FIELDS, pl.String),
-    **{f"asked/{name}": pl.Boolean for name in _FIELDS},
+    **dict.fromkeys((*_FIELDS, _AT), pl.String),
 }
-"""Of a wanted call, for each field ``f``: ``f``, its text, and ``asked/f``, whether it counts. ``known``: columns are exact."""
+"""Of a wanted call: whether columns are exact, what is between its braces where it matches ``_FLAT`` and begins with
+``{"tool"``, the axes of its coordinate, and each field that counts as the JSON text of its equals."""
 
 _NULL = "null"
-_Read = Callable[[pl.DataFrame, str, pl.Expr], pl.DataFrame]
+_Read = Callable[[pl.DataFrame, str], pl.DataFrame]
 """Adds ``said``, a field of the texts as JSON text (of a string: between quotes), and ``doubt``, where that may be wrong."""
 
 
-def _read_flat(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
-    """A field of texts that match ``_FLAT``.
+def _read_flat(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """A field of texts that match ``_FLAT``; ``rest`` is what follows its key.
 
     No key there has escapes, so a field that is there once is what follows its name in quotes. That name twice (the last one
     counts, or one is a value) and a value with escapes are in doubt.
     """
-    parts = pl.when(asked).then("source").str.splitn(f'"{name}"', 3).struct.rename_fields(["before", "rest", "more"])
-    frame = frame.with_columns(parts.alias("parts")).with_columns(pl.col("parts").struct.unnest())
+    key, source = f'"{name}"', pl.col("source")
+    start = source.str.find(key, literal=True) + len(key)  # in bytes
+    frame = frame.with_columns(rest=source.cast(pl.Binary).bin.slice(start).cast(pl.String))
     frame = frame.with_columns(said=pl.col("rest").str.extract(_TOKEN, 1))
-    odd = pl.col("rest").is_not_null() & (pl.col("said").is_null() | pl.col("more").is_not_null())
-    return frame.with_columns(doubt=odd).drop("before", "more", "parts")
+    odd = pl.col("said").is_null() | pl.col("rest").str.contains(key, literal=True)
+    return frame.with_columns(doubt=pl.col("rest").is_not_null() & odd)
 
 
-def _read_any(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
+def _read_any(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """A field by the engine's JSON; nothing found may mean no such field, or no JSON that the engine accepts."""
-    source = pl.when(asked).then("source").str
+    source = pl.col("source").str
     said, doubt = source.json_path_match(f"$.{name}"), pl.lit(value=False)
     if name == _AT:  # a string that looks like a list has no first element
         doubt = said.is_not_null() & source.json_path_match(f"$.{name}[0]").is_null()
@@ -157,32 +161,31 @@ def _read_any(frame: pl.DataFrame, name: str, asked: pl.Expr) -> pl.DataFrame:
     return frame.with_columns(said=said, doubt=doubt).with_columns(valid=pl.col("valid") | pl.col("said").is_not_null())
 
 
+def _axes() -> tuple[pl.Expr, pl.Expr]:
+    """The axes of what is ``said``; null where it is no list of two short integers."""
+    pair = pl.col("said").str.extract_groups(_PAIR).struct
+    return pair.field("1").cast(pl.Int64), pair.field("2").cast(pl.Int64)
+
+
 def _golds(texts: pl.Series) -> pl.DataFrame:
-    """Wanted calls as columns compare them, ``_GOLD``, and of each field ``f`` as ``json/f`` what ``_Read`` has of its equals."""
+    """Wanted calls as columns compare them, ``_GOLD``."""
     frame = pl.DataFrame({"gold": texts, "source": texts}).with_columns(known=pl.col("source").str.contains(_FLAT))
-    for name in (*_FIELDS, _AT):
-        frame = _read_flat(frame, name, pl.col("known"))
-        said = pl.col("said")
-        plain = said.is_null() | (said == _NULL)
-        if name == _AT:
-            pair = said.str.extract_groups(_PAIR)
-            frame = frame.with_columns(
-                pair.struct.field(str(at)).cast(pl.Int64).alias(axis) for at, axis in enumerate(("x", "y"), 1)
-            )
-            plain = said.is_null() | pl.col("x").is_not_null()
-        else:
-            value = said.str.extract(r'(?s)\A"(.*)"\z', 1)
-            there = pl.col("rest").is_not_null() | pl.lit(name in _ALWAYS)
-            frame = frame.with_columns(value.alias(name), there.alias(f"asked/{name}"))
-            plain = plain | pl.col(name).str.contains(LIKE_JSON).not_()
-        exact = pl.col("known") & pl.col("doubt").not_() & plain.fill_null(value=False)
-        frame = frame.with_columns(known=exact)
-    rest = frame.filter(~pl.col("known"))["gold"].to_list()
+    members = pl.when(pl.col("gold").str.starts_with('{"tool"')).then(pl.col("gold").str.strip_prefix("{"))
+    flat, said = frame.filter("known").with_columns(members=members.str.strip_suffix("}")), pl.col("said")
+    for name in _FIELDS:
+        flat = _read_flat(flat, name)
+        plain = said.str.starts_with('"') & said.str.contains(_QUOTED_JSON).not_()
+        exact = said.is_null() | (said == _NULL) | plain
+        counts = said.is_not_null() | pl.lit(name in _ALWAYS)
+        field = pl.when(counts).then(said.fill_null(_NULL)).alias(name)
+        flat = flat.with_columns(field, known=pl.col("known") & exact & pl.col("doubt").not_())
+    x, y = _axes()
+    flat = _read_flat(flat, _AT).with_columns(x=x, y=y)
+    exact = (said.is_null() | pl.col("x").is_not_null()) & pl.col("doubt").not_()
+    flat = flat.with_columns(pl.format("[{}, {}]", "x", "y").alias(_AT), known=pl.col("known") & exact)
+    rest = pl.concat([frame.filter(~pl.col("known"))["gold"], flat.filter(~pl.col("known"))["gold"]])
     read = pl.DataFrame([_gold(text) for text in rest], schema=_GOLD, orient="row")
-    frame = pl.concat([frame.filter("known").select(*_GOLD), read])
-    return frame.with_columns(
-        pl.concat_str(pl.lit('"'), name, pl.lit('"')).fill_null(_NULL).alias(f"json/{name}") for name in _FIELDS
-    )
+    return pl.concat([flat.filter("known").select(*_GOLD), read]).with_row_index("which")
 
 
 def _gold(text: str) -> tuple[Any, ...]:
@@ -192,13 +195,17 @@ def _gold(text: str) -> tuple[Any, ...]:
     if wanted is None:
         return unknown
     values = [wanted.get(name) for name in _FIELDS]
-    asked = [name in _ALWAYS or name in wanted for name in _FIELDS]
     if not all(value is None or _is_plain(value) for value in values):
         return unknown
     at = wanted.get(_AT, (None, None))
     if _AT in wanted and not (_is_pair(at) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in at)):
         return unknown
-    return (text, True, *at, *values, *asked)
+    counts = [name in _ALWAYS or name in wanted for name in _FIELDS]
+    fields = [
+        (_NULL if value is None else f'"{value}"') if count else None
+        for value, count in zip(values, counts, strict=True)
+    ]
+    return (text, True, None, *at, *fields, f"[{at[0]}, {at[1]}]" if _AT in wanted else None)
 
 
 def _is_plain(value: Any) -> bool:
@@ -208,65 +215,83 @@ def _is_plain(value: Any) -> bool:
 
 def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     output, expected = columns
-    frame = pl.DataFrame({"source": output, "gold": expected}).with_row_index("at")
     golds = _golds(expected.unique(maintain_order=True).drop_nulls())
-    frame = frame.join(golds, on="gold", how="left", maintain_order="left").with_columns(
-        flat=pl.col("source").str.contains(_FLAT), valid=pl.lit(value=False), off=pl.lit(None, dtype=pl.String)
-    )
-    flat = _compared(frame.filter("flat"), _read_flat, tolerance)
-    again = flat.filter(pl.col("doubted"))["at"]
-    rest = frame.filter(~pl.col("flat") | pl.col("at").is_in(again.implode()))
-    parts = [_told(flat.filter(~pl.col("doubted")), pl.col("known"))]
+    every = pl.DataFrame({"source": output, "gold": expected}).with_row_index("at")
+    rows = every.join(golds.select("gold", "which", "known"), on="gold", how="left", maintain_order="left")
+    rows = rows.filter("known").select("at", "source", "which", valid=pl.col("source").str.contains(_FLAT))
+    equal, flat = rows.clear(), rows.filter("valid")
+    if tolerance >= 0:
+        equal, flat = _as_written(flat, golds)
+    told, doubtful = _compared(flat, golds, _read_flat, tolerance)
+    told = pl.concat([told, equal.with_columns(reason=pl.lit(None, dtype=pl.String))])
+    rest = pl.concat([rows.filter(~pl.col("valid")), doubtful.with_columns(valid=pl.lit(value=False))])
     if rest.height:
-        rest = _compared(rest.with_columns(source=_span(rest["source"])), _read_any, tolerance)
-        has = pl.col("source").is_not_null()
-        doubt = pl.when(pl.col("known") & has & pl.col("valid").not_()).then("source")
-        accepted = has.not_() | pl.col("valid") | doubt.str.json_path_match("$").is_not_null()
-        parts.append(_told(rest, pl.col("known") & accepted & pl.col("doubted").not_()))
-    found = pl.concat(parts)
-    return (found if len(parts) == 1 else found.sort("at"))["answer"]
+        rest = rest.with_columns(source=_span(rest["source"]))
+        nothing = rest.filter(pl.col("source").is_null()).with_columns(reason=pl.lit(_NO_CALL))
+        other, _ = _compared(rest.filter(pl.col("source").is_not_null()), golds, _read_any, tolerance)
+        unsure = pl.when(pl.col("valid").not_()).then("source")
+        other = other.filter(pl.col("valid") | unsure.str.json_path_match("$").is_not_null())
+        told = pl.concat([frame.select("at", "reason") for frame in (told, nothing, other)])
+    told = told.select("at", "reason", score=pl.col("reason").is_null())
+    told = every.select("at").join(told, on="at", how="left", maintain_order="left")
+    return told.select(pl.struct("score", "reason", error=pl.lit(None, dtype=pl.String))).to_series()
 
 
-def _compared(frame: pl.DataFrame, read: _Read, tolerance: int) -> pl.DataFrame:
-    """With the first field that differs as ``off``, and ``doubted``.
+def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows whose text, which matches ``_FLAT``, holds the wanted call as it is written and its fields nowhere else; the others.
+
+    Only calls that begin with ``tool`` are looked for: the first ``"tool"`` before a colon is a key, for no key has escapes,
+    and members follow it. A number at their end may go on in the text, but no field that counts is a number.
+    """
+    source, members, size = pl.col("source").cast(pl.Binary), pl.col("members"), pl.col("size")
+    start = pl.col("source").str.find(f'"{_ALWAYS[0]}"', literal=True)  # in bytes
+    frame = frame.with_columns(start=start, members=golds["members"].gather(frame["which"]))
+    frame = frame.with_columns(call=source.bin.slice(pl.col("start")).cast(pl.String), size=members.str.len_bytes())
+    there = pl.col("call").str.starts_with(members).fill_null(value=False)
+    before, behind = source.bin.slice(0, pl.col("start")), source.bin.slice(pl.col("start") + size)
+    again = (part.cast(pl.String).str.contains(_ANY_FIELD) for part in (before, behind))
+    found = frame.filter(there).with_columns(again=pl.any_horizontal(again))
+    equal, other = found.filter(~pl.col("again")), found.filter("again")
+    kept = ("at", "source", "which", "valid")
+    return equal.select(kept), pl.concat([frame.filter(~there).select(kept), other.select(kept)])
+
+
+def _compared(
+    frame: pl.DataFrame, golds: pl.DataFrame, read: _Read, tolerance: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows with the ``reason``, null where nothing differs; and rows that stay in doubt.
 
     One field after the other, each looked up only where all before it were equal: reading costs more than all else here.
     """
-    frame = frame.with_columns(open=pl.col("known") & pl.col("source").is_not_null(), doubted=pl.lit(value=False))
-    for name in _FIELDS:
-        asked = pl.col("open") & pl.col(f"asked/{name}")
-        frame = read(frame, name, asked)
-        differs = asked & (pl.col("said").fill_null(_NULL) != pl.col(f"json/{name}"))
-        frame = _settled(frame, name, differs)
-    asked = pl.col("open") & pl.col("x").is_not_null()
-    frame = read(frame, _AT, asked).with_columns(pair=pl.col("said").str.extract_groups(_PAIR))
-    pair = pl.col("pair").struct
-    axes = [pair.field(str(at)).cast(pl.Int64) - pl.col(axis) for at, axis in enumerate(("x", "y"), 1)]
-    near = pl.all_horizontal(axis.abs() <= tolerance for axis in axes).fill_null(value=False)
-    other = asked & pl.col("said").is_not_null() & pair.field("1").is_null()
-    frame = frame.with_columns(doubt=pl.col("doubt") | other)
-    return _settled(frame, _AT, asked & near.not_())
+    kept, told, doubtful = frame.columns, [], [frame.clear()]
+    for name in (*_FIELDS, _AT):
+        if golds[name].null_count() == golds.height:
+            continue
+        frame = frame.with_columns(wanted=golds[name].gather(frame["which"]))
+        asked = read(frame.filter(pl.col("wanted").is_not_null()), name)
+        same, doubt = (pl.col("said").fill_null(_NULL) == pl.col("wanted")), pl.col("doubt")
+        if name == _AT:
+            x, y = _axes()
+            asked = asked.hstack(golds.select("x", "y")[asked["which"]])
+            asked = asked.with_columns(dx=x - pl.col("x"), dy=y - pl.col("y"))
+            same = (pl.max_horizontal(pl.col("dx", "dy").abs()) <= tolerance).fill_null(value=False)
+            doubt = doubt | (pl.col("said").is_not_null() & pl.col("dx").is_null())
+        asked = asked.with_columns(same=same, doubt=doubt)
+        doubtful.append(asked.filter("doubt").select(kept))
+        asked = asked.filter(~pl.col("doubt"))
+        told.append(asked.filter(~pl.col("same")).select(*kept, reason=_differs_expr(name)))
+        frame = pl.concat([frame.filter(pl.col("wanted").is_null()).select(kept), asked.filter("same").select(kept)])
+    told.append(frame.with_columns(reason=pl.lit(None, dtype=pl.String)))
+    return pl.concat(told), pl.concat(doubtful)
 
 
-def _settled(frame: pl.DataFrame, name: str, differs: pl.Expr) -> pl.DataFrame:
-    doubt = pl.col("doubt").fill_null(value=False)
-    return frame.with_columns(
-        open=pl.col("open") & (differs | doubt).not_(),
-        doubted=pl.col("doubted") | doubt,
-        off=pl.when(differs).then(pl.lit(name)).otherwise("off"),
-    )
-
-
-def _told(frame: pl.DataFrame, exact: pl.Expr) -> pl.DataFrame:
-    """Verdicts as ``answer``, without a score where columns are not exact."""
-    wanted = pl.coalesce(*(pl.when(pl.col("off") == name).then(name) for name in _FIELDS))
-    wanted = quoted_expr(wanted).fill_null(pl.lit("none"))
-    places = (pl.when(pl.col("off") == _AT).then(axis) for axis in ("x", "y"))
-    wanted = pl.coalesce(pl.format("[{}, {}]", *places), wanted)
-    off = pl.concat_str("off", pl.lit(" differs: expected "), pl.when(pl.col("off").is_not_null()).then(wanted))
-    why = pl.when(pl.col("source").is_not_null()).then(off).otherwise(pl.lit(_NO_CALL))
-    answer = pl.struct(score=pl.when(exact).then(why.is_null()), reason=why, error=pl.lit(None, dtype=pl.String))
-    return frame.select("at", answer=answer.cast(_ANSWER))
+def _differs_expr(name: str) -> pl.Expr:
+    """``_differs`` of the fields that are ``wanted``."""
+    before, wanted = f"{name} differs: expected ", pl.col("wanted")
+    if name == _AT:
+        return pl.concat_str(pl.lit(before), wanted)
+    value = pl.when(wanted != _NULL).then(wanted.str.strip_prefix('"').str.strip_suffix('"'))
+    return quoted_expr(value, before).fill_null(pl.lit(f"{before}none"))
 
 
 def _span(output: pl.Series) -> pl.Series:
