@@ -149,15 +149,8 @@ class OnRow(Check):
     def _why_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
         asked = self._asked_lane().col.struct
-        fn = asked.field("fn")
-        # the registry is asked when a batch is scored: a function may be registered after the plan was made
-        standing = rowwise(fn, _standing, pl.String, distinct=True)
-        absent = asked.field("expected").is_null() & asked.field("typed").is_null()
-        return pl.coalesce(
-            asked.field("problem"),
-            pl.when(standing != _BUILTIN).then(standing.replace(_KNOWN, None)),
-            pl.when(absent & (standing == _BUILTIN)).then(pl.lit(MISSING)),
-        )
+        columns = [asked.field(name) for name in ("fn", "problem", "expected", "typed")]
+        return pl.map_batches(columns, _why_batch, return_dtype=pl.String, is_elementwise=True)
 
     def _answer_lane(self) -> Lane:
         return Lane(f"row-answer:{self.default}", self._answers_expr, after=(self._asked_lane(), self._why_lane()))
@@ -182,6 +175,21 @@ def _standing(name: str) -> str:
 
 
 # ── a batch ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _why_batch(columns: Sequence[pl.Series]) -> pl.Series:
+    """``unscored`` on a batch. The registry is asked now: a function may be registered after the plan was made."""
+    fn, problem, expected, typed = columns
+    standings = {name: _standing(name) for name in fn.unique().to_list()}
+    absent = expected.is_null() & typed.is_null()
+    if set(standings.values()) == {_BUILTIN} and problem.null_count() == len(fn) and not absent.any():
+        return pl.repeat(None, len(fn), dtype=pl.String, eager=True).alias(fn.name)
+    why = {name: None if said in (_BUILTIN, _KNOWN) else said for name, said in standings.items()}
+    builtin = fn.is_in([name for name, said in standings.items() if said == _BUILTIN])
+    frame = pl.DataFrame({"fn": fn, "problem": problem, "missing": absent & builtin})
+    unusable = pl.col("fn").replace_strict(why, return_dtype=pl.String)
+    missing = pl.when("missing").then(pl.lit(MISSING))
+    return frame.select(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 
 
 def _answer_batch(columns: Sequence[pl.Series]) -> pl.Series:

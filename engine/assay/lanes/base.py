@@ -131,7 +131,7 @@ def once(
     """Run a function of columns on the distinct non-null values of each batch; nulls stay null.
 
     Args:
-        values: The column.
+        values: The column, String.
         function: From a column of distinct values to one of ``dtype``, row for row.
         dtype: Type of the result.
 
@@ -140,14 +140,13 @@ def once(
     """
 
     def run(series: pl.Series) -> pl.Series:
-        asked = series.drop_nulls().unique(maintain_order=True)
-        if not len(asked):
+        if series.null_count() == len(series):
             return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
-        found = function(asked)
-        if len(asked) == 1 and not series.null_count():
+        # half the time of finding the distinct values and joining them back
+        coded = series.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+        found = function(pl.Series(coded.dictionary, dtype=pl.String))
+        if len(found) == 1 and not series.null_count():
             return found.new_from_index(0, len(series)).alias(series.name)
-        table = pl.DataFrame({"value": asked, "at": pl.int_range(len(asked), dtype=pl.UInt32, eager=True)})
-        at = series.to_frame("value").join(table, on="value", how="left", maintain_order="left")["at"]
-        return found.gather(at).alias(series.name)
+        return found.gather(pl.Series(coded.indices)).alias(series.name)
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
