@@ -33,7 +33,7 @@ def registry(monkeypatch):
     monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
 
 
-@pytest.mark.parametrize("pair", [(a, b) for a in range(len(LONELY)) for b in range(len(LONELY)) if a != b], ids=str)
+@pytest.mark.parametrize("pair", [(a, (a + by) % len(LONELY)) for a in range(len(LONELY)) for by in (1, 4, 7)], ids=str)
 def test_no_row_changes_what_another_one_expects(pair, tmp_path):
     rows = [LONELY[at] for at in pair]
     assert assay.score(rows, verifier_name="exact_match")["reward"].to_list() == [1.0, 1.0]
