@@ -161,7 +161,8 @@ def test_blank_names_mean_the_default():
 
 KNOWN = (
     "\n\nRegistered functions: contains, exact_match, regex_match, tool_calls_match.\n"
-    "Register yours first: --import MODULE, or assay.fns.register_fn."
+    "Register yours first: --import MODULE, or assay.fns.register_fn.\n"
+    "Name the function of rows that name none: --verifier-name FN, or verifier_name=."
 )
 
 

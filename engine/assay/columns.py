@@ -25,6 +25,10 @@ __all__ = [
 COMPLETION = "completion"
 
 _SHOWN = 5
+_HOW_TO_NAME = (
+    "Register yours first: --import MODULE, or assay.fns.register_fn.\n"
+    "Name the function of rows that name none: --verifier-name FN, or verifier_name=."
+)
 _LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
 """What other tools call the completion."""
 
@@ -100,7 +104,7 @@ def refused_rows(found: Sequence[tuple[str, int, int]]) -> InputError:
     known = list_fns()
     guesses = (did_you_mean(why.split('"')[1], known) if '"' in why else "" for why, _, _ in shown)
     hints = [*dict.fromkeys(filter(None, guesses)), f"Registered functions: {', '.join(known)}."]
-    return InputError(fact, "\n".join([*hints, "Register yours first: --import MODULE, or assay.fns.register_fn."]))
+    return InputError(fact, "\n".join([*hints, _HOW_TO_NAME]))
 
 
 def check_one_verifier(verifiers: Sequence[VerifierSpec], rollouts: pl.Schema, tasks: pl.Schema) -> None:
