@@ -262,8 +262,9 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
 
     Returns:
         ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for files
-        other than parquet in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, sha256, canonical spec,
-        checks with weights).
+        other than parquet in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
+        spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
+        Assay's).
 
     Raises:
         InputError: The file cannot be read or Assay did not write it.
