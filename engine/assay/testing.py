@@ -259,7 +259,7 @@ def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mappi
     _assert_same(plan.score(frame), expected, frame, "in memory")
     _assert_same(plan.score(chunked), expected, frame, "in chunks")
     _assert_same(plan.lazy(chunked.lazy()).collect(engine="streaming"), expected, frame, "streaming")
-    for at in range(min(len(expected), 24)):
+    for at in range(min(len(expected), 10)):
         _assert_same(plan.score(frame[at : at + 1]), expected[at : at + 1], frame[at:], "one row")
         _assert_same(plan.score(frame[at : at + 2]), expected[at : at + 2], frame[at:], "two rows")
     return len(expected) * (len(plan.results) - 4)
