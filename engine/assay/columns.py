@@ -93,16 +93,14 @@ def refused_rows(found: Sequence[tuple[str, int, int]]) -> InputError:
     Args:
         found: Why, the first such row (from 0), and how many there are.
     """
-    shown = found[:_SHOWN]
-    lines = [f"  row {row}{f' and {rows - 1:,} more' if rows > 1 else ''}: {why}" for why, row, rows in shown]
-    lines += [f"  … and {len(found) - _SHOWN:,} other problems"] if len(found) > _SHOWN else []
+    lines = [f"  {line}" for line in _rows_named(found, "problems")]
     rows = sum(rows for _, _, rows in found)
     fact = (
         f"{rows:,} row{'s carry verifiers' if rows > 1 else ' carries a verifier'} that cannot be used:\n"
         + "\n".join(lines)
     )
     known = list_fns()
-    guesses = (did_you_mean(why.split('"')[1], known) if '"' in why else "" for why, _, _ in shown)
+    guesses = (did_you_mean(why.split('"')[1], known) if '"' in why else "" for why, _, _ in found[:_SHOWN])
     hints = [*dict.fromkeys(filter(None, guesses)), f"Registered functions: {', '.join(known)}."]
     return InputError(fact, "\n".join([*hints, _HOW_TO_NAME]))
 
@@ -123,8 +121,12 @@ def check_one_verifier(verifiers: Sequence[VerifierSpec], rollouts: pl.Schema, t
 
 def doubted_rows(found: Sequence[tuple[str, int, int]]) -> list[str]:
     """What to say of rows that can be scored and may not say what their author meant; arguments as in ``refused_rows``."""
+    return _rows_named(found, "doubts")
+
+
+def _rows_named(found: Sequence[tuple[str, int, int]], of_what: str) -> list[str]:
     said = [f"row {row}{f' and {rows - 1:,} more' if rows > 1 else ''}: {why}" for why, row, rows in found[:_SHOWN]]
-    return [*said, f"… and {len(found) - _SHOWN:,} other doubts"] if len(found) > _SHOWN else said
+    return [*said, f"… and {len(found) - _SHOWN:,} other {of_what}"] if len(found) > _SHOWN else said
 
 
 def _likely(missing: Sequence[str], there: Sequence[str]) -> str:

@@ -152,7 +152,7 @@ class Plan:
         doubts: list[str] = []
         for _, _, check in self.checks:
             why, doubt = check.refused_expr(), check.doubt_expr()
-            if why is None or doubt is None:
+            if why is None and doubt is None:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
@@ -162,9 +162,10 @@ class Plan:
             told = told.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = told.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
             found = grouped.sort("row").collect(engine="streaming")
-            refused = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
-            if (refused_ := refused.agg(pl.col("row").min(), pl.col("rows").sum())).height:
-                raise refused_rows(refused_.rows())
+            by_why = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
+            refused = by_why.agg(pl.col("row").min(), pl.col("rows").sum())
+            if refused.height:
+                raise refused_rows(refused.rows())
             doubts += doubted_rows(found.select("doubt", "row", "rows").rows())
         return doubts
 

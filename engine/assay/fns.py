@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import did_you_mean, said_by
-from assay.lanes.fncolumns import contains_expr, exact_match_expr
+from assay.lanes.fncolumns import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.lanes.pattern import compile_pattern
 from assay.lanes.rowpatterns import regex_match_expr
 from assay.lanes.toolcalls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
@@ -49,8 +49,6 @@ It is elementwise. ``expected`` is null where the row has none; rows whose ``exp
 means "ask the function".
 """
 
-_FOLDS = "ignore_case"
-
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
@@ -59,7 +57,7 @@ def _text(value: Any) -> str:
 def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 when the output equals ``str(expected)``, both stripped; in lower case when ``params["ignore_case"]`` is truthy."""
     output, gold = _text(model_output).strip(), _text(expected).strip()
-    if (params or {}).get(_FOLDS):
+    if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
     return 1.0 if output == gold else 0.0
 
@@ -67,7 +65,7 @@ def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
 def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 when ``str(expected)`` is not empty and occurs in the output; in lower case when ``params["ignore_case"]`` is truthy."""
     output, gold = _text(model_output), _text(expected)
-    if (params or {}).get(_FOLDS):
+    if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
     return 1.0 if gold and gold in output else 0.0
 
@@ -79,7 +77,7 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
         re.error: The pattern is not valid.
     """
     pattern = _text(expected)
-    flags = re.IGNORECASE if (params or {}).get(_FOLDS) else 0
+    flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
     return 1.0 if pattern and compile_pattern(pattern, flags).search(_text(model_output)) else 0.0
 
 
@@ -121,10 +119,15 @@ class Function:
 
 
 _BUILTIN = (
-    Function("exact_match", exact_match, exact_match_expr, (_FOLDS,), builtin=True),
-    Function("contains", contains, contains_expr, (_FOLDS,), builtin=True, complaint="does not contain "),
+    Function("exact_match", exact_match, exact_match_expr, (IGNORE_CASE,), builtin=True),
+    Function("contains", contains, contains_expr, (IGNORE_CASE,), builtin=True, complaint="does not contain "),
     Function(
-        "regex_match", regex_match, regex_match_expr, (_FOLDS,), builtin=True, complaint="does not match the pattern "
+        "regex_match",
+        regex_match,
+        regex_match_expr,
+        (IGNORE_CASE,),
+        builtin=True,
+        complaint="does not match the pattern ",
     ),
     Function(
         "tool_calls_match",

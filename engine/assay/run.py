@@ -14,7 +14,7 @@ from polars.exceptions import PolarsError
 
 from assay._version import __version__
 from assay.checks.base import Check
-from assay.columns import needed_columns
+from assay.columns import read_columns
 from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
@@ -91,7 +91,7 @@ def score_file(
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
     _check_path(out, overwrite=overwrite)
     source, plan = prepare(
-        open_rollouts(rollouts, mapping, needed_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+        open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
     )
     task_files = _task_files(tasks)
     _check_apart(out, [*source.files, *task_files])

@@ -18,7 +18,7 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.onrow import OnRow
 from assay.errors import SpecError, UsageError, printable
-from assay.fns import function, get
+from assay.fns import get
 from assay.lanes.onrow import IN_PROCESS
 from assay.specfile import Document, check_depth, read_document
 from assay.specread import CHECK_FIELDS, NATIVE, SpecReader, spellings
@@ -184,7 +184,7 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
         SpecError: No function is registered under that name.
     """
     default = verifier_name or ""
-    if default and function(default) is None:
+    if default:
         try:
             get(default)
         except ValueError as wrong:

@@ -149,9 +149,13 @@ class Summary:
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
+        entries = {one.id: one for one in self.checks}
         for verifier, spec, check in plan.checks:
             for ident, part in _named_parts(batch, _ident(plan, verifier, spec), extra_column(verifier, spec)):
-                summary = self._of(ident, spec)
+                if ident not in entries:  # a function that rows name is met
+                    entries[ident] = CheckSummary(ident, spec.type, spec.weight)
+                    self.checks.append(entries[ident])
+                summary = entries[ident]
                 score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
                 summary.rows += score.len() - score.null_count()
                 summary.total = math.fsum((summary.total, float(score.sum())))
@@ -161,14 +165,6 @@ class Summary:
                 if (remark := remark_column(verifier, spec)) in part.columns:
                     _count(summary.remarks, part[remark])
                 _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
-
-    def _of(self, ident: str, spec: CheckSpec) -> CheckSummary:
-        """The entry of a check; functions that rows name get theirs when they are met."""
-        for one in self.checks:
-            if one.id == ident:
-                return one
-        self.checks.append(CheckSummary(ident, spec.type, spec.weight))
-        return self.checks[-1]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for machines."""

@@ -15,7 +15,19 @@ from assay.errors import RAISED, encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
 from assay.lanes.onrow import untyped
 
-__all__ = ["NO_REWARD", "NO_SCORE", "Check", "Example", "Outcome", "Params", "Row", "is_reward", "is_score", "scalar"]
+__all__ = [
+    "BELOW_1",
+    "NO_REWARD",
+    "NO_SCORE",
+    "Check",
+    "Example",
+    "Outcome",
+    "Params",
+    "Row",
+    "is_reward",
+    "is_score",
+    "scalar",
+]
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` sees it: ``completion`` is its text (str), other columns are as loaded."""
@@ -25,6 +37,10 @@ NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 
 NO_REWARD = "ValueError: the reward is not a finite number"
 """The same where any finite number will do."""
+
+
+BELOW_1 = "the reward is below 1"
+"""Reason of a row of which nothing else can be said."""
 
 
 def scalar(value: Any) -> Any:

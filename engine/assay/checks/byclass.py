@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward, scalar
+from assay.checks.base import BELOW_1, NO_REWARD, Check, Outcome, Row, is_reward, scalar
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
@@ -19,7 +19,6 @@ __all__ = ["ByClass", "prompt_text", "target_of"]
 _GOLDS = ("answer", "expected", "metadata", "expected_output_schema")
 _TARGET = "target"
 _PROMPT = "prompt"
-_BELOW = "the reward is below 1"
 _ANSWER = pl.Struct({"reward": pl.Float64, "info": pl.String, "error": pl.String})
 
 
@@ -91,7 +90,7 @@ class ByClass(Check):
             reward = float(reward)
         except RAISED as wrong:  # one broken verifier never ends a run
             return Outcome(0.0, said_by(wrong), said_by(wrong))
-        return Outcome(reward, (_BELOW if info == "{}" else info) if reward < 1 else "", None, info)
+        return Outcome(reward, (BELOW_1 if info == "{}" else info) if reward < 1 else "", None, info)
 
     @property
     def made_by(self) -> type:
@@ -108,7 +107,7 @@ class ByClass(Check):
         if not self.has_expr:
             return self._lane().col.struct.field("reason")
         info = self.extra_expr()
-        return pl.coalesce(self.error_expr(), pl.when(info == "{}").then(pl.lit(_BELOW)).otherwise(info))
+        return pl.coalesce(self.error_expr(), pl.when(info == "{}").then(pl.lit(BELOW_1)).otherwise(info))
 
     def error_expr(self) -> pl.Expr:
         return self._lane().col.struct.field("error")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import NO_REWARD, Check, Outcome, Row, is_reward
+from assay.checks.base import BELOW_1, NO_REWARD, Check, Outcome, Row, is_reward
 from assay.errors import RAISED, AssayWarning, quoted, said_by
 from assay.fns import Function, function
 from assay.lanes.base import HIDDEN, Lane, rowwise, text
@@ -25,7 +25,6 @@ NO_FUNCTION = "the row names no verifier function, and the run has no default"
 MISSING = "expected is missing"
 _GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "target")
 """What other tools call the expected value."""
-_BELOW = "the reward is below 1"
 _FEW = 64
 """Rows of one set of params below which the function itself is faster than its twin, where there are many sets."""
 _SETS = 16
@@ -53,7 +52,7 @@ def outcome_of(one: Function, output: str, expected: Any, params: dict[str, Any]
 def _told(one: Function, output: str, expected: Any, params: Mapping[str, Any]) -> tuple[str, str | None]:
     if one.tells is not None:
         return one.tells(output, expected, params)
-    return (_BELOW if expected is None else f"{one.complaint}{quoted(str(expected))}"), None
+    return (BELOW_1 if expected is None else f"{one.complaint}{quoted(str(expected))}"), None
 
 
 class OnRow(Check):
@@ -289,7 +288,7 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
         return nothing
     failing = pl.col("score") < 1
     told = quoted_expr(pl.when(failing).then("expected"), before=one.complaint)
-    reason = pl.coalesce(told, pl.when(failing).then(pl.lit(_BELOW)))
+    reason = pl.coalesce(told, pl.when(failing).then(pl.lit(BELOW_1)))
     return found.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "exactly", "layers", "once", "plain_type", "rowwise", "text"]
+__all__ = ["HIDDEN", "TEXT", "Lane", "exactly", "layers", "once", "plain_type", "positions", "rowwise", "text"]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
@@ -116,13 +116,16 @@ def rowwise(
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
             return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
-        present = series.is_not_null()
-        at = pl.select(pl.when(present).then(present.cast(pl.UInt32).cum_sum() - 1)).to_series()
-        return answers(series.drop_nulls()).gather(at).alias(series.name)
+        return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
     return (
         once(values, answers, dtype) if distinct else values.map_batches(run, return_dtype=dtype, is_elementwise=True)
     )
+
+
+def positions(kept: pl.Series) -> pl.Series:
+    """Where each row stands among those that are kept (Boolean, no nulls); null for the others."""
+    return pl.select(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
 
 
 def once(

@@ -28,7 +28,7 @@ from assay.lanes.expectations import (
     unread_side,
 )
 from assay.lanes.jsontext import parse
-from assay.lanes.words import LOWER, contains_expr, lower_expr
+from assay.lanes.words import LOWER, contains_column, lower_expr
 
 __all__ = ["EXPECTATIONS"]
 
@@ -95,10 +95,7 @@ def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.
         pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
         lower_expr(pl.col("phrase")).alias("phrase"),
     )
-    found = pl.col("text").str.contains(pl.col("phrase"), literal=True)
-    if flat.height == 1:  # the engine takes a single phrase for a literal, which has a limit
-        found = contains_expr(pl.col("text"), flat["phrase"].item())
-    hit = flat.select(found.fill_null(value=False)).to_series()
+    hit = contains_column(flat["text"], flat["phrase"]).fill_null(value=False)
     hits = _segment_sums(hit, sizes) > 0
     problem = pl.col("where") + NO_PHRASE
     default = pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", ")

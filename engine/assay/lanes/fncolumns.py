@@ -11,9 +11,9 @@ from assay.errors import SHOWN, quoted
 from assay.lanes.base import rowwise
 from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, contains_column, lower_expr, strip_expr
 
-__all__ = ["contains_expr", "exact_match_expr", "quoted_expr"]
+__all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
 
-_FOLDS = "ignore_case"
+IGNORE_CASE = "ignore_case"
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """No two texts that are equal in lower case differ by more in size: lowering makes at most 3 bytes of 2, at least 1 of 3."""
@@ -23,13 +23,13 @@ _NOT_PLAIN = r"[^ !#-~]"
 
 def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.exact_match`` as an elementwise expression."""
-    run = partial(_equal_batch, folds=bool(params.get(_FOLDS)))
+    run = partial(_equal_batch, folds=bool(params.get(IGNORE_CASE)))
     return pl.map_batches([output, strip_expr(expected)], run, pl.Boolean, is_elementwise=True)
 
 
 def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.contains`` as an elementwise expression."""
-    run = _contains_folded if params.get(_FOLDS) else _contains
+    run = _contains_folded if params.get(IGNORE_CASE) else _contains
     return pl.map_batches([output, expected], run, pl.Boolean, is_elementwise=True) & (expected != "")
 
 

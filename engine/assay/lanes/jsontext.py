@@ -25,6 +25,7 @@ __all__ = [
     "MAX_DIGITS",
     "NOT_JSON",
     "NO_OBJECT",
+    "NO_STRING",
     "OBJECT_TEXT",
     "is_json",
     "loads",
@@ -52,8 +53,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FEW_KEYS = 4
 """The engine reads the text once for each key; past so many, reading it once in Python is faster."""
-LIKE_JSON = r"(?s)\A(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})\z"
-"""What the engine's JSON writes of values that are no strings, as a pattern of its own engine."""
+NO_STRING = r"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"
+"""What the engine's JSON writes of values that are no strings: a pattern for either engine, where ``.`` is any character."""
+LIKE_JSON = rf"(?s)\A{NO_STRING}\z"
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _ATOM = rf"(?:{_STRING}|-?(?:0|[1-9][0-9]{{0,17}})(?:\.[0-9]{{1,18}})?(?:[eE][+-]?[0-9]{{1,3}})?|true|false|null)"
 _LIST = rf"\[{_SPACE}(?:{_ATOM}{_SPACE}(?:,{_SPACE}{_ATOM}{_SPACE})*)?\]"

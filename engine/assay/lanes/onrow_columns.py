@@ -4,13 +4,13 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import Lane, once, rowwise
+from assay.lanes.base import Lane, once, positions, rowwise
 from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON
 from assay.lanes.onrow import (
     COLUMNS,
@@ -128,8 +128,7 @@ def _read_texts(texts: pl.Series, default: str) -> pl.Series:
     rest = _read_singly(texts.filter(left), default)
     if len(rest) == len(texts):
         return rest
-    at = pl.select(pl.when(left).then(left.cast(pl.UInt32).cum_sum() - 1)).to_series()
-    return found.zip_with(~left, rest.gather(at))
+    return found.zip_with(~left, rest.gather(positions(left)))
 
 
 def _read_templates(texts: pl.Series, default: str) -> pl.Series:
@@ -254,35 +253,22 @@ def _is_safe(dtype: Any) -> bool:
 _PARAMS = pl.Struct({"params": pl.String, "problem": pl.String})
 
 
-def _read_expr(params: pl.Expr, dtype: Any) -> pl.Expr:
-    """Params as canonical JSON text, and what is wrong with them."""
-    text, read = params, _params_of_text
-    if isinstance(dtype, pl.Struct):
-        text, read = pl.when(params.is_not_null()).then(params.struct.json_encode()), _params_of_struct
-    elif dtype not in (pl.String, pl.Null):
-        text, read = pl.when(params.is_not_null()).then(pl.lit("0")), _params_of_text
-    return rowwise(text.cast(pl.String), _settled(read), _PARAMS, distinct=True)
-
-
-def _settled(read: Callable[[str], Asked]) -> Callable[[str], dict[str, Any]]:
-    def run(text: str) -> dict[str, Any]:
-        row = _row(read(text))
-        return {"params": row["params"], "problem": row["problem"]}
-
-    return run
-
-
-def _params_of_text(text: str) -> Asked:
-    return read_verifier({PARAMS: text})
-
-
-def _params_of_struct(text: str) -> Asked:
-    return read_verifier({PARAMS: json.loads(text)})
-
-
 def _row_params(schema: pl.Schema) -> pl.Expr:
+    """Params as canonical JSON text, and what is wrong with them; null where the row as a whole is read in Python."""
     params, dtype = _fields(schema).get(PARAMS, (pl.lit(None, dtype=pl.String), pl.Null()))
-    return _read_expr(params, dtype) if dtype == pl.Null or _is_safe(dtype) else pl.lit(None, dtype=_PARAMS)
+    if not _is_safe(dtype):
+        return pl.lit(None, dtype=_PARAMS)
+    if isinstance(dtype, pl.Struct):
+        params = pl.when(params.is_not_null()).then(params.struct.json_encode())
+    elif dtype not in (pl.String, pl.Null):
+        params = pl.when(params.is_not_null()).then(pl.lit("0"))  # no object, whatever it is
+    read = partial(_read_params, is_struct=isinstance(dtype, pl.Struct))
+    return rowwise(params.cast(pl.String), read, _PARAMS, distinct=True)
+
+
+def _read_params(text: str, *, is_struct: bool) -> dict[str, Any]:
+    row = _row(read_verifier({PARAMS: json.loads(text) if is_struct else text}))
+    return {name: row[name] for name in ("params", "problem")}
 
 
 _ROW_PARAMS = Lane("row-params", _row_params)

@@ -14,12 +14,15 @@ from typing import Any
 
 import polars as pl
 
+from assay.lanes.base import rowwise
+from assay.lanes.fncolumns import IGNORE_CASE
 from assay.lanes.pattern import compile_pattern, route
 from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column
 
 __all__ = ["Anatomy", "anatomy", "regex_match_expr"]
 
 _TRIES = 16
+"""Places of a literal that are looked at one by one."""
 _MANY = 256
 """Rows of one pattern from which on the linear engine earns what it costs to compile."""
 
@@ -101,23 +104,17 @@ def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -
 
 def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.regex_match`` as an elementwise expression; null where the pattern, or Python's matcher, raises."""
-    run = partial(_search_batch, flags=re.IGNORECASE if params.get("ignore_case") else 0)
+    run = partial(_search_batch, flags=re.IGNORECASE if params.get(IGNORE_CASE) else 0)
     return pl.map_batches([output, expected], run, return_dtype=pl.Boolean, is_elementwise=True)
 
 
-_KNOWN = {
-    "pattern": pl.String,
-    "literal": pl.String,
-    **dict.fromkeys(("folds", "whole", "before", "after"), pl.Boolean),
-}
+_ANATOMY = pl.Struct({"literal": pl.String, **dict.fromkeys(("folds", "whole", "before", "after"), pl.Boolean)})
 
 
 def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     text, pattern = columns
-    known = [{"pattern": one, **vars(anatomy(one, flags))} for one in pattern.unique(maintain_order=True).to_list()]
-    frame = pl.DataFrame({"text": text, "pattern": pattern}).join(
-        pl.DataFrame(known, schema=_KNOWN, orient="row"), on="pattern", how="left", maintain_order="left"
-    )
+    known = rowwise(pl.col("pattern"), lambda one: vars(anatomy(one, flags)), _ANATOMY, distinct=True)
+    frame = pl.DataFrame({"text": text, "pattern": pattern}).with_columns(known.struct.unnest())
     # an ASCII literal meets only ASCII under IGNORECASE, but for these; NOTE: blank, for the engine works behind nulls too
     folded = pl.when("folds").then("text").otherwise(pl.lit(""))
     alike = folded.str.contains(ASCII_ALIKE)

@@ -18,7 +18,7 @@ import polars as pl
 
 from assay.errors import quoted
 from assay.lanes.fncolumns import quoted_expr
-from assay.lanes.jsontext import FLAT_OBJECT, NOT_JSON, loads, mended
+from assay.lanes.jsontext import FLAT_OBJECT, NO_STRING, NOT_JSON, loads, mended
 
 __all__ = ["TOLERANCE", "tool_call", "tool_calls_differ", "tool_calls_match_expr"]
 
@@ -34,8 +34,8 @@ _FLAT = rf'\A[^{{}}"]*{FLAT_OBJECT}[^{{}}"]*\z'
 """A text with no brace or quote but those of one flat object."""
 _TOKEN = rf'\A{_BLANK}:{_BLANK}("[^"\\]*"|\[[^\]"]*\]|[^",\]}}\[\\ \t\n\r]+)'
 """What stands behind a key: a string without escapes, a list without strings, a number or a constant."""
-_LIKE_JSON = re.compile(r"-?[0-9][0-9.eE+-]*\Z|(?:true|false)\Z|\[.*\]\Z|\{.*\}\Z", re.DOTALL)
-_QUOTED_JSON = r'(?s)\A"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"\z'
+_LIKE_JSON = re.compile(rf"{NO_STRING}\Z", re.DOTALL)
+_QUOTED_JSON = rf'(?s)\A"{NO_STRING}"\z'
 _ANY_FIELD = rf'"(?:{"|".join((*_ALWAYS, *_WHERE_WANTED, _AT))})"'
 _FARTHEST = 10**9
 _AXES = 2
