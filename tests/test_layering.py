@@ -14,6 +14,7 @@ ORDER = (
         "lanes.base",
         "lanes.words",
         "lanes.messages",
+        "lanes.tags",
         "lanes.pattern",
         "lanes.fncolumns",
         "lanes.rowpatterns",
@@ -25,7 +26,7 @@ ORDER = (
         "lanes.expectations",
     ),
     *("lanes.expectation_columns", "lanes"),
-    *("fns", "verifiers"),
+    *("parsers", "fns", "verifiers"),
     *(
         "checks.base",
         "checks.broken",

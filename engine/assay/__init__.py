@@ -30,6 +30,7 @@ from assay.errors import (
 )
 from assay.export import read_provenance
 from assay.lanes.base import text
+from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
 from assay.rollouts import scan
 from assay.run import score_file
 from assay.schema import json_schema
@@ -49,18 +50,22 @@ __all__ = [
     "InputError",
     "OutputError",
     "Params",
+    "Parser",
     "Plan",
     "Row",
     "SpecError",
     "Summary",
+    "ThinkParser",
     "TooManyErrors",
     "UsageError",
     "VerificationResult",
     "Verifier",
     "VerifierSpec",
+    "XMLParser",
     "__version__",
     "compile",
     "fns",
+    "get_text_content",
     "get_verifier",
     "json_schema",
     "list_verifiers",
