@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.spec import on_row
+from assay.judges import on_row
 from contenders import columns, fn_loop
 from generate import rows_with_verifiers
 

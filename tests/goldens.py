@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import assay
+from assay.judges import on_row
 from assay.reference import score_rows
 from assay.rollouts import scan
-from assay.spec import on_row
 from assay.tasks import join_tasks, load_tasks
 from cases import ON_ROW, SPECS
 

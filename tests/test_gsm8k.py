@@ -6,8 +6,8 @@ import sys
 import polars as pl
 import pytest
 
+from assay.judges import on_row
 from assay.reference import score_rows
-from assay.spec import on_row
 from cases import DATA, ROOT
 
 GSM8K = DATA / "gsm8k_rollouts.parquet"

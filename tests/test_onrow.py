@@ -10,8 +10,8 @@ import pytest
 import assay
 from assay import fns
 from assay.checks import onrow
+from assay.judges import on_row
 from assay.reference import score_rows
-from assay.spec import on_row
 from assay.testing import assert_fn_conforms, assert_plan_conforms
 
 SCALARS = [42, 0, -1, 1.5, 1e16, float("nan"), True, False, "x", "", None, "\u2028", 10**30]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.spec import on_row
+from assay.judges import on_row
 from assay.testing import assert_fn_conforms, assert_plan_conforms
 
 _CALL = {"tool": "click", "action": "left", "coordinate": [100, 200]}

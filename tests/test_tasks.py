@@ -287,7 +287,7 @@ def test_the_float_that_pandas_makes_of_an_integer_finds_its_task():
 
 
 def test_the_row_loop_knows_a_missing_task_too():
-    from assay.compile import TASK_FOUND
+    from assay.lanes.base import TASK_FOUND
     from assay.reference import score_row
 
     verifier = assay.load_verifier({"checks": [{"type": "json_valid"}]})

@@ -32,6 +32,8 @@ from assay.export import read_provenance
 from assay.lanes.base import text
 from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
 from assay.rollouts import scan
+from assay.rubric import Rubric
+from assay.rubric_group import RubricGroup
 from assay.run import score_file
 from assay.schema import json_schema
 from assay.score import score
@@ -53,6 +55,8 @@ __all__ = [
     "Parser",
     "Plan",
     "Row",
+    "Rubric",
+    "RubricGroup",
     "SpecError",
     "Summary",
     "ThinkParser",

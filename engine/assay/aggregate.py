@@ -1,9 +1,12 @@
 """From check scores to reward, passed, feedback and error: each rule once, its row twin beside its expression."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
+from itertools import groupby
 from operator import add
+from typing import Any
 
 import polars as pl
 
@@ -12,9 +15,10 @@ from assay.checks.base import Check, Outcome
 from assay.errors import encodable
 from assay.lanes.base import HIDDEN
 from assay.lanes.onrow import IN_PROCESS
-from assay.spec import NATIVE, CheckSpec, VerifierSpec
+from assay.spec import FUNCTION, NATIVE, CheckSpec, Share, VerifierSpec
 
 __all__ = [
+    "OVERFLOW",
     "UNSCORED",
     "check_column",
     "check_exprs",
@@ -33,6 +37,10 @@ __all__ = [
     "passes_expr",
     "reason_column",
     "remark_column",
+    "reward",
+    "reward_steps",
+    "run_passes",
+    "run_passes_expr",
     "score_column",
     "settle",
 ]
@@ -149,7 +157,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
         reason = one_line_expr(check.reason_expr())
     if check.graded or type(check) not in CHECKS:
         reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    return first, [pl.when(pl.col(score_name) < 1.0).then(reason).alias(reason_column(verifier, spec))]
+    return first, [pl.when(check.short_expr(pl.col(score_name))).then(reason).alias(reason_column(verifier, spec))]
 
 
 def one_line_expr(said: pl.Expr | None) -> pl.Expr:
@@ -190,11 +198,67 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
     return pl.all_horizontal(pl.col(hidden(score_column(verifier))) >= verifier.pass_threshold, *required)
 
 
+# ── a run: the plain mean of verifiers, or the weighted sum of a rubric ───────────────────────────────────────────────────────
+
+
+OVERFLOW = "the weighted sum is not a finite number"
+"""Error of a row whose rewards and weights are, and their sum is not."""
+
+
+def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float]) -> float | None:
+    """The reward of a row, given the score of each verifier; None for a sum that no float holds."""
+    if (shares := _shares(verifiers)) is None:
+        return mean(scores, [1.0] * len(scores))
+    total = _summed([(share.path, share.weight * score) for share, score in zip(shares, scores, strict=True)], 0.0)
+    return total if math.isfinite(total) else None
+
+
+def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
+    """``reward`` as a sequence of named columns, each of which reads the ones before; the last is the reward."""
+    scores, name = [hidden(score_column(verifier)) for verifier in verifiers], hidden("reward")
+    if (shares := _shares(verifiers)) is None:
+        return mean_steps(scores, [1.0] * len(scores), name)
+    terms = [(share.path, pl.lit(share.weight) * pl.col(score)) for share, score in zip(shares, scores, strict=True)]
+    total = _summed(terms, pl.lit(0.0))
+    return [total.alias(f"{name}/sum"), pl.when(pl.col(f"{name}/sum").is_finite()).then(f"{name}/sum").alias(name)]
+
+
+def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:
+    """What each member of a rubric adds; None where the verifiers are none."""
+    shares = [verifier.share for verifier in verifiers if verifier.share is not None]
+    return shares if len(shares) == len(verifiers) else None
+
+
+def _summed(terms: Sequence[tuple[tuple[int, ...], Any]], zero: Any) -> Any:
+    """The sum of terms from left to right, those of one rubric first; 0.0 for none, and never -0.0."""
+    parts = []
+    for at, inner in groupby(terms, key=lambda term: term[0][:1]):
+        deeper = [(path[1:], term) for path, term in inner]
+        parts += [_summed(deeper, zero)] if at else [term for _, term in deeper]
+    return reduce(add, parts, zero)
+
+
+def run_passes(verifiers: Sequence[VerifierSpec], total: float | None, each: Iterable[bool]) -> bool | None:
+    """Whether a row passes: by its reward where the verifiers are members of a rubric, else when every verifier passes."""
+    shares = _shares(verifiers)
+    if shares is None:
+        return all(each)
+    return None if total is None else total >= shares[0].pass_threshold
+
+
+def run_passes_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
+    """``run_passes`` as an expression."""
+    shares = _shares(verifiers)
+    if shares is None:
+        return pl.all_horizontal(passes_expr(verifier) for verifier in verifiers)
+    return pl.col(hidden("reward")) >= shares[0].pass_threshold
+
+
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str) -> str:
-    return f"{verifier.id}/{ident}: " if len(verifiers) > 1 else f"{ident}: "
+    return f"{verifier.id}/{ident}: " if len(verifiers) > 1 and verifier.kind != FUNCTION else f"{ident}: "
 
 
 def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome]], *, errors: bool) -> str:

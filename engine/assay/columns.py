@@ -16,6 +16,7 @@ __all__ = [
     "COMPLETION",
     "check_columns",
     "check_one_verifier",
+    "consumed_columns",
     "doubted_rows",
     "needed_columns",
     "read_columns",
@@ -47,6 +48,12 @@ def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Columns that the checks read, and those they read where the rollouts have them."""
     may = (name for v in verifiers for spec in v.runnable if spec.check for name in spec.check.may_read)
     return list(dict.fromkeys([*needed_columns(verifiers), *may]))
+
+
+def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
+    """Columns that the checks read as text or structure, and that do not pass through."""
+    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
+    return {COMPLETION} | {name for one in checks for name in (*one.reads, *one.may_read) if name not in one.stays}
 
 
 def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Sequence[str] | None) -> None:

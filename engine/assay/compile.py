@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from assay.aggregate import (
+    OVERFLOW,
     UNSCORED,
     check_column,
     check_exprs,
@@ -22,26 +23,25 @@ from assay.aggregate import (
     lines_expr,
     mean_steps,
     one_line_expr,
-    passes_expr,
     reason_column,
     remark_column,
+    reward_steps,
+    run_passes_expr,
     score_column,
 )
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.columns import COMPLETION, check_columns, doubted_rows, needed_columns, read_columns, refused_rows
+from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.errors import RAISED, ColumnsError, SpecError, said_by
-from assay.lanes.base import HIDDEN, TEXT, exactly, layers
+from assay.judges import verifiers_of_run
+from assay.lanes.base import HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.onrow_columns import untyped_expr
-from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec, verifiers_of_run
+from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
 
-__all__ = ["NULL_COMPLETION", "TASK_FOUND", "TASK_ID", "Plan", "compile", "no_task"]
+__all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
-TASK_FOUND = HIDDEN + "task"
-"""Present when tasks were joined: true where the row's task was found."""
-
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
@@ -89,7 +89,7 @@ class Plan:
         A column that has the name of one of the results keeps its values as ``prior_<name>``.
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
-        kept = [n for n in names if n not in read_columns(self.verifiers)] if self.keep is None else list(self.keep)
+        kept = [n for n in names if n not in consumed_columns(self.verifiers)] if self.keep is None else list(self.keep)
         taken = {*self.results, *kept}
         out: dict[str, str] = {}
         for name in kept:
@@ -201,7 +201,7 @@ class Plan:
             [expr for first, _ in pairs for expr in first],
             [expr for _, second in pairs for expr in second],
             *_side_by_side([self._score(verifier) for verifier in self.verifiers]),
-            *_side_by_side([self._reward()]),
+            *_side_by_side([reward_steps(self.verifiers)]),
             self._verdict(),
         ]
 
@@ -210,18 +210,15 @@ class Plan:
         checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
         return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
 
-    def _reward(self) -> list[pl.Expr]:
-        scores = [hidden(score_column(verifier)) for verifier in self.verifiers]
-        return mean_steps(scores, [1.0] * len(scores), hidden("reward"))
-
     def _verdict(self) -> list[pl.Expr]:
         scored = pl.col(UNSCORED).is_null()
-        passed = pl.all_horizontal(passes_expr(verifier) for verifier in self.verifiers)
+        passed = run_passes_expr(self.verifiers)
         errors = lines_expr(self.verifiers, errors=True)
+        overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
         return [
             pl.when(scored).then(passed).alias(hidden("passed")),
             pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias(hidden("feedback")),
-            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors)).alias(hidden("error")),
+            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors), overflow).alias(hidden("error")),
         ]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:

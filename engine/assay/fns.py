@@ -36,6 +36,7 @@ __all__ = [
     "regex_match",
     "register",
     "register_fn",
+    "registered_as",
     "tool_calls_match",
 ]
 
@@ -145,6 +146,11 @@ _REGISTRY: dict[str, Function] = {one.name: one for one in _BUILTIN}
 def function(fn_name: str) -> Function | None:
     """The registered function of a name, with its twin; None when there is none."""
     return _REGISTRY.get(fn_name)
+
+
+def registered_as(fn: object) -> str:
+    """The name under which a function is registered; ``""`` for one that is not."""
+    return next((name for name, one in _REGISTRY.items() if one.fn is fn), "")
 
 
 def get(fn_name: str) -> VerifierFn:

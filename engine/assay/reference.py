@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay.aggregate import (
+    OVERFLOW,
     check_column,
     detail_columns,
     extra_column,
@@ -15,14 +16,18 @@ from assay.aggregate import (
     mean,
     one_line,
     passes,
+    reward,
+    run_passes,
     score_column,
     settle,
 )
-from assay.checks.base import Outcome, Row
+from assay.checks.base import Check, Outcome, Row
 from assay.columns import COMPLETION
-from assay.compile import NULL_COMPLETION, TASK_FOUND, TASK_ID, no_task
+from assay.compile import NULL_COMPLETION, TASK_ID, no_task
+from assay.lanes.base import TASK_FOUND
 from assay.lanes.messages import completion_text
 from assay.lanes.onrow import untyped
+from assay.lanes.rollout import MEMO, RAW
 from assay.spec import VerifierSpec
 
 __all__ = ["score_row", "score_rows"]
@@ -38,14 +43,33 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     Returns:
         The result columns of a run: reward, passed, feedback, error, scores, checks.
     """
+    return score_rows([row], verifiers)[0]
+
+
+def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
+    """Score rollouts one by one; see ``score_row``. Only checks that see all rollouts of an example look further."""
+    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
+    asked = [_seen(row, checks) for row in rows]
+    there = [seen for seen, why in asked if why is None]
+    for check in checks:
+        check.together(there)
+    return [_scored(seen, why, verifiers) for seen, why in asked]
+
+
+def _seen(row: Row, checks: Sequence[Check]) -> tuple[Row, str | None]:
+    """A row as checks see it, and why it cannot be scored."""
     text = completion_text(row[COMPLETION])
     why = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         why = no_task(row[TASK_ID])
-    seen = {name: untyped(value) for name, value in row.items()} | {COMPLETION: text}
-    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
+    seen = {name: untyped(value) for name, value in row.items()}
+    seen |= {COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}
     if why is None:
         why = next((said for check in checks if (said := check.unscored(seen)) is not None), None)
+    return seen, why
+
+
+def _scored(seen: Row, why: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     details = (*extra_columns(verifiers), *detail_columns(verifiers))
     if why is not None:
         return dict.fromkeys(("reward", "passed", "feedback", "error", *details)) | {"error": one_line(why)}
@@ -55,15 +79,16 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
         for v, found in zip(verifiers, outcomes, strict=True)
     ]
     scores = [mean(values, [spec.weight for spec in v.runnable]) for v, values in zip(verifiers, ran, strict=True)]
+    total = reward(verifiers, scores)
     found: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
     for verifier, values, told in zip(verifiers, ran, outcomes, strict=True):
         found |= zip((check_column(verifier, spec) for spec in verifier.runnable), values, strict=True)
         found |= {extra_column(verifier, spec): one.extra for spec, one in zip(verifier.checks, told, strict=True)}
     return {
-        "reward": mean(scores, [1.0] * len(scores)),
-        "passed": all(passes(v, score, values) for v, score, values in zip(verifiers, scores, ran, strict=True)),
+        "reward": total,
+        "passed": run_passes(verifiers, total, map(passes, verifiers, scores, ran)),
         "feedback": lines(verifiers, outcomes, errors=False),
-        "error": lines(verifiers, outcomes, errors=True) or None,
+        "error": lines(verifiers, outcomes, errors=True) or (OVERFLOW if total is None else None),
         **{name: found[name] for name in details},
     }
 
@@ -72,8 +97,3 @@ def _outcome(spec: Any, row: Row) -> Outcome:
     if spec.check is None:
         return Outcome(0.0, spec.note)
     return settle(spec, spec.check.outcome(row))
-
-
-def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
-    """Score rollouts one by one; see ``score_row``."""
-    return [score_row(row, verifiers) for row in rows]

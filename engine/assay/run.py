@@ -19,11 +19,12 @@ from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.fns import Function, function
+from assay.judges import verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, tell, warn
 from assay.sources import described
-from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
+from assay.spec import VerifierSource, VerifierSpec
 from assay.summary import Summary
 
 __all__ = ["score_file"]

@@ -13,8 +13,10 @@ from assay.columns import check_one_verifier, read_columns
 from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
+from assay.judges import Rewarding, limits_of_run, verifiers_of_run
+from assay.rewards import MAX_CONCURRENT
 from assay.rollouts import Rollouts, open_rollouts
-from assay.spec import VerifierSource, VerifierSpec, verifiers_of_run
+from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
 
 __all__ = ["engine_error", "prepare", "score", "tell", "warn"]
@@ -22,7 +24,7 @@ __all__ = ["engine_error", "prepare", "score", "tell", "warn"]
 
 def score(
     rollouts: Any,
-    verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
+    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
     *,
     tasks: Any = None,
     verifier_name: str | None = None,
@@ -32,25 +34,31 @@ def score(
     details: bool = True,
     strict: bool = False,
     checks: Sequence[type[Check]] = (),
+    function_timeout: float | None = None,
+    max_concurrent: int = MAX_CONCURRENT,
+    workers: int = 0,
 ) -> pl.DataFrame:
     """Score rollouts.
 
     Args:
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
-        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings. None: every row carries its own,
-            in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``.
+        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
+            row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on such a row passes, by default 1.0.
+        pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
         mapping: Columns to rename first, ``{"completion": "response"}``.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has ``score/…`` and ``check/…`` columns.
         strict: Refuse unknown check types and broken checks.
         checks: Check types of your own.
+        function_timeout: Seconds that one call of a rubric's function may take; then it scores 0.0 with an ``error``.
+        max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
+        workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
-        native verifiers), ``passed``, ``feedback``, ``error``, ``score/<verifier>`` and ``check/<verifier>/<check>``;
+        native verifiers, the weighted sum for a rubric), ``passed``, ``feedback``, ``error``, ``score/<verifier>`` and ``check/<verifier>/<check>``;
         ``verifier_fn`` where the rows name functions, ``info/<verifier>`` (JSON text) for verifier classes.
 
     Raises:
@@ -67,7 +75,8 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
-    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict)
+    limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers)
+    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
     source, plan = prepare(
         open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
     )

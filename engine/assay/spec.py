@@ -16,22 +16,20 @@ from typing import Any
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.onrow import OnRow
-from assay.errors import SpecError, UsageError, printable
-from assay.fns import get
-from assay.lanes.onrow import IN_PROCESS
+from assay.errors import SpecError, printable
 from assay.specfile import Document, check_depth, read_document
 from assay.specread import CHECK_FIELDS, NATIVE, SpecReader, spellings
 
 __all__ = [
+    "FUNCTION",
     "NATIVE",
     "CheckSpec",
+    "Share",
     "VerifierSource",
     "VerifierSpec",
     "load_verifier",
     "load_verifiers",
-    "on_row",
-    "verifiers_of_run",
+    "refused",
 ]
 
 
@@ -65,6 +63,25 @@ class CheckSpec:
         return self.check.problem if isinstance(self.check, Broken) else ""
 
 
+FUNCTION = "function"
+"""Kind of a verifier that is one function of a rubric."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a member of a rubric adds to the reward.
+
+    Attributes:
+        weight: Its score counts so many times; 0 makes it a metric, below 0 a penalty.
+        path: Which rubric of a group it is in, from the outermost; empty where there is one rubric.
+        pass_threshold: The reward from which on an output passes.
+    """
+
+    weight: float
+    path: tuple[int, ...] = ()
+    pass_threshold: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class VerifierSpec:
     """What a spec says: a weighted mean of checks; of one check where it names a verifier class, or the rows name functions.
@@ -77,7 +94,9 @@ class VerifierSpec:
         pass_threshold: The score from which on an output passes.
         checks: All checks in spec order, skipped ones included.
         source: The file it came from, or ``""``.
-        kind: ``native``, the name of a verifier class, or ``in_process`` for functions named by the rows.
+        kind: ``native``, the name of a verifier class, ``in_process`` for functions named by the rows, ``function`` for a
+            reward function.
+        share: What it adds to the reward as a member of a rubric; None where the reward is the mean over verifiers.
     """
 
     id: str
@@ -86,6 +105,7 @@ class VerifierSpec:
     checks: tuple[CheckSpec, ...]
     source: str = ""
     kind: str = NATIVE
+    share: Share | None = None
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -135,7 +155,7 @@ class VerifierSpec:
     @property
     def _identity(self) -> tuple[object, ...]:
         # two users' check classes may share a type name; the canonical form alone would not tell them apart
-        return self.canonical, tuple(check.check and check.check.made_by for check in self.checks)
+        return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.checks)
 
 
 VerifierSource = str | Path | Mapping[str, Any] | VerifierSpec
@@ -157,7 +177,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     """
     if isinstance(source, VerifierSpec):
         if strict and source.warnings:
-            raise _refused(source.id, source.warnings)
+            raise refused(source.id, source.warnings)
         return source
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
@@ -168,61 +188,13 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     reader = SpecReader(document, _known(checks), strict=strict)
     found = reader.read(default_id)
     if reader.problems:
-        raise _refused(name, reader.problems)
+        raise refused(name, reader.problems)
     read = [CheckSpec(**check) for check in found.pop("checks")]
     return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
 
 
-def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> VerifierSpec:
-    """The verifier of rows that carry their own: the function that each row names.
-
-    Args:
-        verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on an output passes.
-
-    Raises:
-        SpecError: No function is registered under that name.
-    """
-    default = verifier_name or ""
-    if default:
-        try:
-            get(default)
-        except ValueError as wrong:
-            raise SpecError(str(wrong)) from None
-    params = {"verifier_name": default}
-    check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
-    return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
-
-
-def verifiers_of_run(
-    sources: VerifierSource | Iterable[VerifierSource] | None,
-    verifier_name: str | None = None,
-    pass_threshold: float | None = None,
-    *,
-    checks: Sequence[type[Check]] = (),
-    strict: bool = False,
-) -> tuple[VerifierSpec, ...]:
-    """The verifiers of a run: those given, or, where none is, the functions that the rows name.
-
-    Raises:
-        SpecError: A spec cannot be used, or the default function is not registered.
-        UsageError: Specs are given together with options for rows that carry their own verifier.
-    """
-    if sources is None:
-        threshold = 1.0 if pass_threshold is None else pass_threshold
-        if not math.isfinite(threshold):
-            raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
-        return (on_row(verifier_name, pass_threshold=threshold),)
-    if verifier_name is not None or pass_threshold is not None:
-        option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
-        raise UsageError(
-            f"{option} is for rows that carry their own verifier; here the specs decide.",
-            "Leave out the specs, or the option. A spec has its own `passThreshold`.",
-        )
-    return load_verifiers(sources, checks=checks, strict=strict)
-
-
-def _refused(name: str, problems: Sequence[str]) -> SpecError:
+def refused(name: str, problems: Sequence[str]) -> SpecError:
+    """A verifier that cannot be used, with everything that is wrong."""
     listed = "\n".join(f"  {problem}" for problem in problems)
     return SpecError(f"{name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}", problems=problems)
 

@@ -16,8 +16,9 @@ from assay.columns import COMPLETION
 from assay.compile import Plan
 from assay.errors import RAISED, said_by
 from assay.fns import function, get
+from assay.judges import on_row
 from assay.reference import score_rows
-from assay.spec import VerifierSpec, load_verifier, on_row
+from assay.spec import VerifierSpec, load_verifier
 
 __all__ = [
     "assert_check_conforms",

@@ -2,7 +2,7 @@
 
 import builtins
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -115,6 +115,7 @@ class Check:
         bounded: True when scores lie in [0, 1]; False when any finite number is one.
         reads: Columns that the check reads besides ``completion``.
         may_read: Columns that it reads where the rollouts have them.
+        stays: Columns among those that it reads and that pass through all the same.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
         examples: Cases that document the check and test it.
         joint: What separates the reasons of one row where a check has several; ``""`` where it has one.
@@ -127,6 +128,7 @@ class Check:
     bounded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ()
     may_read: ClassVar[tuple[str, ...]] = ()
+    stays: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
@@ -160,6 +162,10 @@ class Check:
         """Why one row scored below 1."""
         del row
         return self.complaint()
+
+    def short_expr(self, score: pl.Expr) -> pl.Expr:
+        """Whether a row falls short and is told the reason, given its score."""
+        return score < 1.0
 
     def reason_expr(self) -> pl.Expr:
         """The same as an expression; only read where the score is below 1."""
@@ -228,6 +234,9 @@ class Check:
     def explain(self) -> str:
         """Which engine answers, and why."""
         return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
+
+    def together(self, rows: Sequence[Row]) -> None:
+        """Look at all rows of a run before the first is asked for its outcome; for checks that run with others."""
 
     def outcome(self, row: Row) -> Outcome:
         """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -13,17 +13,17 @@ from assay.fns import Function, function
 from assay.lanes.base import HIDDEN, Lane, rowwise, text
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
-from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER, verifier_of
+from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER, Asked, verifier_of
 from assay.lanes.onrow_columns import row_verifier
 
-__all__ = ["VERIFIER_FN", "OnRow", "outcome_of"]
+__all__ = ["GOLDS", "VERIFIER_FN", "OnRow", "outcome_of"]
 
 VERIFIER_FN = "verifier_fn"
 """Output column that names the function used."""
 
 NO_FUNCTION = "the row names no verifier function, and the run has no default"
 MISSING = "expected is missing"
-_GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "target")
+GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "target")
 """What other tools call the expected value."""
 _FEW = 64
 """Rows of one set of params below which the function itself is faster than its twin, where there are many sets."""
@@ -61,7 +61,7 @@ class OnRow(Check):
     type = IN_PROCESS
     graded = True
     bounded = False
-    may_read = COLUMNS
+    may_read: ClassVar[tuple[str, ...]] = COLUMNS
     extra = VERIFIER_FN
 
     def __init__(self, default: str = "") -> None:
@@ -70,8 +70,12 @@ class OnRow(Check):
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
+    def asked(self, row: Row) -> Asked:
+        """What the row asks for."""
+        return verifier_of(row, self.default)
+
     def unscored(self, row: Row) -> str | None:
-        asked = verifier_of(row, self.default)
+        asked = self.asked(row)
         if asked.problem:
             return asked.problem
         standing = _standing(asked.fn)
@@ -80,7 +84,7 @@ class OnRow(Check):
         return standing
 
     def outcome(self, row: Row) -> Outcome:
-        asked = verifier_of(row, self.default)
+        asked = self.asked(row)
         one = function(asked.fn)
         if one is None:  # such a row is unscored
             return Outcome(0.0, "", None)
@@ -121,7 +125,7 @@ class OnRow(Check):
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]
         one = function(self.default)
         if EXPECTED not in schema and FN_NAME not in schema and one is not None and one.builtin:
-            likely = next((name for name in _GOLDS if name in schema), "COLUMN")
+            likely = next((name for name in GOLDS if name in schema), "COLUMN")
             fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{listed}"
             return [(fact, f"Rename one with --map {EXPECTED}={likely}, or join a task table with --tasks.")]
         return []
@@ -143,7 +147,8 @@ class OnRow(Check):
         return row_verifier(self.default)
 
     def _why_lane(self) -> Lane:
-        return Lane(f"row-unscored:{self.default}", self._why_expr, after=(self._asked_lane(),))
+        asked = self._asked_lane()
+        return Lane(f"row-unscored:{asked.name}", self._why_expr, after=(asked,))
 
     def _why_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
@@ -152,7 +157,8 @@ class OnRow(Check):
         return pl.map_batches(columns, _why_batch, return_dtype=pl.String, is_elementwise=True)
 
     def _answer_lane(self) -> Lane:
-        return Lane(f"row-answer:{self.default}", self._answers_expr, after=(self._asked_lane(), self._why_lane()))
+        asked = self._asked_lane()
+        return Lane(f"row-answer:{asked.name}", self._answers_expr, after=(asked, self._why_lane()))
 
     def _answers_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema

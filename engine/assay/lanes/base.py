@@ -7,12 +7,27 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-__all__ = ["HIDDEN", "TEXT", "Lane", "exactly", "layers", "once", "plain_type", "positions", "rowwise", "text"]
+__all__ = [
+    "HIDDEN",
+    "TASK_FOUND",
+    "TEXT",
+    "Lane",
+    "exactly",
+    "layers",
+    "once",
+    "plain_type",
+    "positions",
+    "rowwise",
+    "text",
+]
 
 HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
 
 TEXT = HIDDEN + "text"
+
+TASK_FOUND = HIDDEN + "task"
+"""Present when tasks were joined: true where the row's task was found."""
 
 
 def exactly(name: str) -> pl.Expr:

@@ -27,7 +27,7 @@ from assay.lanes.onrow import (
 )
 from assay.lanes.words import strip_expr
 
-__all__ = ["TYPED", "row_verifier", "typed", "untyped_expr"]
+__all__ = ["TYPED", "named_verifier", "row_verifier", "typed", "untyped_expr"]
 
 TYPED = pl.Struct({JSON: pl.String})
 """Type of a column of values of several types, each as its JSON text."""
@@ -65,6 +65,24 @@ def row_verifier(default: str = "") -> Lane:
         default: The function of rows that name none.
     """
     return Lane(f"row-verifier:{default}", lambda schema: _asked_expr(schema, default), after=(_ROW_PARAMS,))
+
+
+def named_verifier(fn: str, params: Mapping[str, Any], golds: Sequence[str]) -> Lane:
+    """The same struct where one function is meant for all rows: its gold stands in the first of ``golds`` that is there."""
+    given = {PARAMS: dict(params)}
+
+    def build(schema: pl.Schema) -> pl.Expr:
+        gold = next((name for name in golds if name in schema), None)
+        dtype = pl.Null() if gold is None else schema[gold]
+        if dtype not in (pl.Null, pl.String):
+            value = pl.struct(pl.col(str(gold)).alias(EXPECTED))
+            return rowwise(value, lambda value: _row(read_verifier(value | given, fn)), _ASKED)
+        asked = _row(read_verifier(given, fn))
+        expected = pl.lit(None, dtype=pl.String) if gold is None else pl.col(gold).cast(pl.String)
+        parts = {name: pl.lit(asked[name], dtype=dtype) for name, dtype in _ASKED.to_schema().items()}
+        return pl.struct((parts | {EXPECTED: expected})[name].alias(name) for name in parts)
+
+    return Lane(f"named-verifier:{fn}:{json.dumps(given, sort_keys=True, default=repr)}", build)
 
 
 def _row(asked: Asked) -> dict[str, Any]:

@@ -1,0 +1,299 @@
+"""The checks that reward functions make: Python, row by row, all functions of a rubric together."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.checks.base import Check, Outcome, Row
+from assay.errors import RAISED, said_by
+from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
+from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments
+from assay.rewards import Limits, RewardFunction, settled, shortfall, verdict
+from assay.runner import Work, run
+
+__all__ = ["Host", "Reward", "Rewards", "examples"]
+
+NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
+_LOGGED = 10
+"""Distinct errors of one function that are logged; the error column has all of them."""
+
+_STRICT = ("prompt", "answer")
+"""Arguments that a table must have for functions without a default for them; for the others there is something to say."""
+
+_logger = logging.getLogger("assay.rewards")
+
+Found = tuple[list[list[float]], list[dict[int, str]]]
+"""By function: the rewards, and the errors by row."""
+
+Host = Callable[[Work, Limits], None]
+"""Where calls are made: in this process, or in others."""
+
+
+class Rewards:
+    """The functions of a rubric, which run together: rollout by rollout, then those that see all rollouts of an example.
+
+    Args:
+        functions: The functions, in order.
+        limits: What the run allows them.
+        side_by_side: Whether asynchronous functions of one rollout run together.
+        host: Makes the calls.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[RewardFunction],
+        limits: Limits | None = None,
+        *,
+        side_by_side: bool = True,
+        host: Host = run,
+    ) -> None:
+        self.functions = tuple(functions)
+        self.limits = limits or Limits()
+        self.side_by_side = side_by_side
+        self._host = host
+        self._lock = threading.Lock()
+        self._logged: list[set[str]] = [set() for _ in self.functions]
+        self.grouped = any(one.group for one in self.functions)
+        wanted = {name for one in self.functions for name in one.wants}
+        self.wanted = tuple(name for name in ARGUMENTS if name in wanted)
+        reads = wanted | (set(ARGUMENTS) if "state" in wanted else set())
+        reads |= {"example_id", "prompt"} if self.grouped else set()
+        self.columns = tuple(column for name in ARGUMENTS if name in reads for column in COLUMN_OF[name])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _again, (self.functions, self.limits, self.side_by_side, self._host)
+
+    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def over(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Found:
+        """Score rollouts.
+
+        Args:
+            columns: Their columns as loaded; every completion is there.
+            rows: How many there are.
+
+        Returns:
+            By function: the rewards, and the errors by row.
+        """
+        given = arguments(columns, self.wanted, rows)
+        keys = examples(columns, rows) if self.grouped else []
+        return self.given(given, keys, rows)
+
+    def given(self, given: Mapping[str, Sequence[Any]], keys: Sequence[Any], rows: int) -> Found:
+        """The same from the arguments themselves.
+
+        Args:
+            given: A column for each of ``wanted``.
+            keys: The example of each rollout, where a function sees all rollouts of one; None for one that is not known.
+            rows: How many rollouts there are.
+        """
+        steps = self.steps(given, keys, rows)
+        with self._lock:  # the engine asks from several threads; functions may expect one
+            while True:
+                try:
+                    self._host(next(steps), self.limits)
+                except StopIteration as done:
+                    found: Found = done.value
+                    break
+        if self.limits.tick is not None:
+            self.limits.tick(rows)
+        return found
+
+    def steps(
+        self,
+        given: Mapping[str, Sequence[Any]],
+        keys: Sequence[Any],
+        rows: int,
+        seconds: list[float] | None = None,
+    ) -> Generator[Work, None, Found]:
+        """The work there is, to be done by whoever asks for it, piece by piece; arguments as of ``given``."""
+        names = tuple(given)
+        values = list(zip(*given.values(), strict=True)) if given else [()] * rows
+        scores: list[list[float]] = [[] for _ in self.functions]
+        errors: list[dict[int, str]] = [{} for _ in self.functions]
+        alone = [at for at, one in enumerate(self.functions) if not one.group]
+        if alone:
+            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, seconds=seconds)
+            yield work
+            for number, at in enumerate(alone):
+                scores[at], errors[at] = work.scores[number], work.errors[number]
+        if self.grouped:
+            yield from self._together(names, values, keys, scores, errors)
+        self._log(errors)
+        return scores, errors
+
+    def _together(
+        self,
+        names: Sequence[str],
+        values: Sequence[Sequence[Any]],
+        keys: Sequence[Any],
+        scores: list[list[float]],
+        errors: list[dict[int, str]],
+    ) -> Generator[Work, None, None]:
+        """Functions that see all rollouts of an example: one call for each example."""
+        places = [at for at, one in enumerate(self.functions) if one.group]
+        members: dict[Any, list[int]] = {}
+        for row, key in enumerate(keys):
+            if key is not None:
+                members.setdefault(key, []).append(row)
+        groups = list(members.values())
+        columns = [[[values[row][at] for row in group] for at in range(len(names))] for group in groups]
+        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, read=_listed)
+        yield work
+        for number, at in enumerate(places):
+            scores[at] = [0.0] * len(values)
+            errors[at] = {row: NO_EXAMPLE for row, key in enumerate(keys) if key is None}
+            for one, group in enumerate(groups):
+                said = work.errors[number].get(one)
+                rewards = work.scores[number][one]
+                if said is None and len(rewards) != len(group):
+                    said = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
+                for place, row in enumerate(group):
+                    score, error = (0.0, said) if said is not None else settled(rewards[place])
+                    scores[at][row] = score
+                    if error is not None:
+                        errors[at][row] = error
+
+    def _log(self, errors: Sequence[Mapping[int, str]]) -> None:
+        for one, found, logged in zip(self.functions, errors, self._logged, strict=True):
+            for said in found.values():
+                if len(logged) >= _LOGGED:
+                    break
+                if said not in logged:
+                    logged.add(said)
+                    _logger.error("%s: %s", one.name, said)
+
+    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lane(self) -> Lane:
+        """A struct column: for each function its reward and its error, by its place."""
+        return Lane(f"rewards:{id(self)}", self._expr)
+
+    def _expr(self, schema: pl.Schema) -> pl.Expr:
+        names = [name for name in self.columns if name in schema]
+        fields = {f"{at}/{part}": kind for at in range(len(self.functions)) for part, kind in _PARTS.items()}
+
+        def batch(columns: Sequence[pl.Series]) -> pl.Series:
+            asked = columns[0].is_not_null()
+            some = not asked.all()
+            there = [one.filter(asked) for one in columns[1:]] if some else columns[1:]
+            rows = int(asked.sum())
+            scores, errors = self.over({name: one.to_list() for name, one in zip(names, there, strict=True)}, rows)
+            found: dict[str, pl.Series] = {}
+            for at, (rewards, said) in enumerate(zip(scores, errors, strict=True)):
+                found[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)
+                told = [said.get(row) for row in range(rows)] if said else [None] * rows
+                found[f"{at}/error"] = pl.Series(told, dtype=pl.String)
+            answers = pl.DataFrame(found).to_struct(columns[0].name)
+            return answers.gather(positions(asked)).alias(columns[0].name) if some else answers
+
+        asked = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
+        columns = [asked, *(exactly(name) for name in names)]
+        # NOTE: a function that sees all rollouts of an example needs the whole column, whatever the size of batches
+        return pl.map_batches(columns, batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
+
+
+_PARTS = {"score": pl.Float64, "error": pl.String}
+
+
+def _again(functions: Sequence[RewardFunction], limits: Limits, side_by_side: bool, host: Host) -> Rewards:
+    return Rewards(functions, limits, side_by_side=side_by_side, host=host)
+
+
+def _listed(given: Any) -> tuple[Any, str | None]:
+    """What a function that sees all rollouts of an example gave: a list."""
+    try:
+        return list(given), None
+    except RAISED as wrong:
+        return [], said_by(wrong)
+
+
+def examples(columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:
+    """Which example each rollout is of: its ``example_id``, else its prompt; None where it is not known."""
+    found = next((columns[name] for name in COLUMN_OF["example_id"] if name in columns), None)
+    if found is not None:
+        return list(found)
+    return [
+        None if one is None else json.dumps(one, default=str, sort_keys=True)
+        for one in columns.get("prompt", [None] * rows)
+    ]
+
+
+class Reward(Check):
+    """The reward of one function.
+
+    Args:
+        rewards: The functions that it runs with.
+        at: Its place among them.
+        weight: Its weight in the rubric; below 0 it is a penalty, 0 makes it a metric.
+    """
+
+    type = "function"
+    graded = True
+    bounded = False
+    stays = ("answer", "task", "example_id", "id")
+
+    def __init__(self, rewards: Rewards, at: int, weight: float) -> None:
+        super().__init__()
+        self.rewards = rewards
+        self.at = at
+        self.weight = weight
+        self.reads = tuple(name for name in self.function.required if name in _STRICT)  # type: ignore[misc]
+        self.may_read = rewards.columns  # type: ignore[misc]
+
+    @property
+    def function(self) -> RewardFunction:
+        """The function."""
+        return self.rewards.functions[self.at]
+
+    @property
+    def made_by(self) -> Any:
+        return self.function.func
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        if not self.function.group or any(name in schema for name in (*COLUMN_OF["example_id"], "prompt")):
+            return []
+        fact = f"`{self.function.name}` sees all rollouts of an example, and the rollouts have no `example_id`."
+        return [(fact, "Rename the column that says which rollouts belong together: --map example_id=COLUMN.")]
+
+    def together(self, rows: Sequence[Row]) -> None:
+        if any(id(self.rewards) not in row[MEMO] for row in rows):
+            for row, found in zip(rows, _of_rows(rows, self.rewards), strict=True):
+                row[MEMO][id(self.rewards)] = found
+
+    def outcome(self, row: Row) -> Outcome:
+        found = row[MEMO][id(self.rewards)] if MEMO in row else _of_rows([row], self.rewards)[0]
+        return verdict(found[self.at], self.weight)
+
+    def short_expr(self, score: pl.Expr) -> pl.Expr:
+        return score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
+
+    def expr(self) -> pl.Expr:
+        return self.rewards.lane().col.struct.field(f"{self.at}/score")
+
+    def error_expr(self) -> pl.Expr:
+        return self.rewards.lane().col.struct.field(f"{self.at}/error")
+
+    def reason_expr(self) -> pl.Expr:
+        return pl.coalesce(self.error_expr(), pl.lit(shortfall(self.weight)))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self.rewards.lane(),)
+
+    def explain(self) -> str:
+        together = "all rollouts of an example together" if self.function.group else "row by row"
+        return f"Python, {together}{', asynchronous' if self.function.is_async else ''}"
+
+
+def _of_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
+    """What functions say of rows, by row and then by function: how the row loop asks them."""
+    there = [name for name in rewards.columns if any(name in row for row in rows)]
+    columns = {name: [row.get(RAW if name == "completion" else name) for row in rows] for name in there}
+    scores, errors = rewards.over(columns, len(rows))
+    return [
+        [(scores[at][row], errors[at].get(row)) for at in range(len(rewards.functions))] for row in range(len(rows))
+    ]

@@ -1,0 +1,107 @@
+"""Who judges a run: verifiers, a rubric, or the functions that its rows name; and what it allows them."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from assay.checks.base import Check
+from assay.checks.onrow import OnRow
+from assay.errors import SpecError, UsageError
+from assay.fns import get
+from assay.lanes.onrow import IN_PROCESS
+from assay.rewards import MAX_CONCURRENT, Limits
+from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
+
+__all__ = ["Rewarding", "limits_of_run", "on_row", "verifiers_of_run"]
+
+
+@runtime_checkable
+class Rewarding(Protocol):
+    """What scores as a sum of members: a rubric."""
+
+    def members(self, limits: Limits, pass_threshold: float) -> tuple[VerifierSpec, ...]:
+        """Its members, each with its share."""
+        ...
+
+
+def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> VerifierSpec:
+    """The verifier of rows that carry their own: the function that each row names.
+
+    Args:
+        verifier_name: The function of rows that name none.
+        pass_threshold: The reward from which on an output passes.
+
+    Raises:
+        SpecError: No function is registered under that name.
+    """
+    default = verifier_name or ""
+    if default:
+        try:
+            get(default)
+        except ValueError as wrong:
+            raise SpecError(str(wrong)) from None
+    params = {"verifier_name": default}
+    check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
+    return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
+
+
+def limits_of_run(
+    sources: object,
+    function_timeout: float | None = None,
+    max_concurrent: int = MAX_CONCURRENT,
+    workers: int = 0,
+    *,
+    origin: str = "",
+    tick: Callable[[int], None] | None = None,
+) -> Limits:
+    """What a run allows the functions of a rubric.
+
+    Raises:
+        UsageError: A limit cannot be kept, or there is no rubric that it could be for.
+    """
+    if function_timeout is not None and not (math.isfinite(function_timeout) and function_timeout > 0):
+        raise UsageError(f"--function-timeout {function_timeout:g}: expected seconds, more than 0.")
+    if workers < 0:
+        raise UsageError(f"--workers {workers}: expected a number of processes; 0 for none.")
+    asked = [("--function-timeout", function_timeout), ("--workers", workers)]
+    if not isinstance(sources, Rewarding) and (option := next((name for name, given in asked if given), None)):
+        raise UsageError(
+            f"{option} is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
+        )
+    return Limits(function_timeout, max_concurrent, workers, origin, tick)
+
+
+def verifiers_of_run(
+    sources: Rewarding | VerifierSource | Iterable[VerifierSource] | None,
+    verifier_name: str | None = None,
+    pass_threshold: float | None = None,
+    *,
+    checks: Sequence[type[Check]] = (),
+    strict: bool = False,
+    limits: Limits | None = None,
+) -> tuple[VerifierSpec, ...]:
+    """The verifiers of a run: those given, the members of a rubric, or, where none is given, the functions that the rows name.
+
+    Raises:
+        SpecError: A spec or a rubric cannot be used, or the default function is not registered.
+        UsageError: Specs are given together with options for rows that carry their own verifier.
+    """
+    threshold = 1.0 if pass_threshold is None else pass_threshold
+    if not math.isfinite(threshold):
+        raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
+    if sources is None:
+        return (on_row(verifier_name, pass_threshold=threshold),)
+    if isinstance(sources, Rewarding):
+        if verifier_name is not None:
+            raise UsageError("--verifier-name is for rows that carry their own verifier; here the rubric decides.")
+        members = sources.members(limits or Limits(), threshold)
+        if strict and (warnings := [said for one in members for said in one.warnings]):
+            raise refused("the rubric", warnings)
+        return members
+    if verifier_name is not None or pass_threshold is not None:
+        option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
+        raise UsageError(
+            f"{option} is for rows that carry their own verifier; here the specs decide.",
+            "Leave out the specs, or the option. A spec has its own `passThreshold`.",
+        )
+    return load_verifiers(sources, checks=checks, strict=strict)

@@ -1,0 +1,130 @@
+"""What a reward function sees of a rollout: the columns of a row as the arguments that the field's libraries give.
+
+Structure comes from tables as structs, in which a null field counts as absent, or as JSON text. This is the definition for both
+faces: a reward function is Python, and there is no other.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.lanes.base import HIDDEN
+from assay.lanes.jsontext import loads
+from assay.lanes.onrow import untyped
+
+__all__ = ["ARGUMENTS", "COLUMN_OF", "EXACT", "MEMO", "PLURALS", "RAW", "arguments", "messages", "new_state"]
+
+ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
+"""What a rollout gives to the functions that name it."""
+
+PLURALS = {
+    "prompts": "prompt",
+    "completions": "completion",
+    "answers": "answer",
+    "states": "state",
+    "tasks": "task",
+    "infos": "info",
+    "example_ids": "example_id",
+}
+"""What a function names to see all rollouts of an example, and the argument of each of them."""
+
+COLUMN_OF = {name: (name,) for name in ARGUMENTS} | {"example_id": ("example_id", "id")}
+"""The columns that an argument is read from: the first that is there."""
+
+RAW = HIDDEN + "completion"
+"""Key of a row under which the completion stands as it was loaded, beside its text."""
+
+MEMO = HIDDEN + "memo"
+"""Key of a row under which checks that run together keep what they found for each other."""
+
+EXACT = HIDDEN + "message"
+"""Field of a chat message that holds the whole of it as JSON text, where role and text do not say all."""
+
+
+def messages(value: Any) -> Any:
+    """A prompt or a completion as it was written: text, or a list of messages.
+
+    Messages that were JSON text are read; fields that are null in a struct were absent before rows were made alike, but for
+    ``role`` and ``content``.
+    """
+    if isinstance(value, str):
+        found = loads(value) if value.startswith("[{") else None
+        return found if isinstance(found, list) and all(_is_message(one) for one in found) else value
+    if not isinstance(value, list | tuple):
+        return value
+    return [_message(one) for one in value]
+
+
+def _is_message(one: Any) -> bool:
+    return isinstance(one, dict) and "role" in one
+
+
+def _message(message: Any) -> Any:
+    if not isinstance(message, Mapping):
+        return message
+    if len(message) == 2 and "content" in message and "role" in message:  # noqa: PLR2004  (nearly every message)
+        return dict(message)
+    if message.get(EXACT) is not None:
+        return json.loads(message[EXACT])
+    return {
+        key: _without_nulls(value)
+        for key, value in message.items()
+        if key != EXACT and (value is not None or key in ("role", "content"))
+    }
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _object(value: Any) -> Any:
+    """An object, from a struct or JSON text; empty where there is none, and what is no object as it is."""
+    if isinstance(value, str):
+        found = loads(value)
+        return found if isinstance(found, dict) else value
+    return {} if value is None else _without_nulls(untyped(value))
+
+
+def new_state(rollout: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a rollout that brings none: its own arguments, and nothing that happened."""
+    timing = {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0}
+    own = {name: rollout.get(name) for name in ARGUMENTS if name != "state"}
+    return own | {"responses": [], "turn": 0, "timing": timing}
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "prompt": messages,
+    "completion": messages,
+    "answer": untyped,
+    "task": lambda value: "default" if value is None else value,
+    "info": _object,
+    "example_id": lambda value: value,
+}
+
+
+def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int) -> dict[str, list[Any]]:
+    """The arguments of rollouts, as columns.
+
+    Args:
+        columns: What was loaded, by the name of the column; a column that is missing is null everywhere.
+        wanted: Names of ``ARGUMENTS``.
+        rows: Number of rollouts.
+
+    Returns:
+        A list of ``rows`` values for each name. A rollout shares nothing with another, so that none can change another's.
+    """
+    names = [name for name in ARGUMENTS if name != "state" and (name in wanted or "state" in wanted)]
+    nulls = [None] * rows
+    found: dict[str, list[Any]] = {}
+    for name in names:
+        given = next((columns[column] for column in COLUMN_OF[name] if column in columns), nulls)
+        found[name] = [_READ[name](value) for value in given]
+    if "state" in wanted:
+        states = [_object(value) for value in columns.get("state", nulls)]
+        found["state"] = [
+            new_state(dict(zip(names, values, strict=True))) | (states[at] if isinstance(states[at], dict) else {})
+            for at, values in enumerate(zip(*(found[name] for name in names), strict=True))
+        ]
+    return {name: found[name] for name in wanted}

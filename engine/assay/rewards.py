@@ -1,0 +1,195 @@
+"""Reward functions: what each wants of a rollout, found once, and what it says of one."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from assay.checks.base import BELOW_1, NO_REWARD, Outcome
+from assay.errors import RAISED, said_by
+from assay.lanes.rollout import ARGUMENTS, PLURALS
+
+__all__ = [
+    "MAX_CONCURRENT",
+    "Limits",
+    "RewardFunction",
+    "Settled",
+    "failed",
+    "falls_short",
+    "name_of",
+    "reward_function",
+    "settled",
+    "shortfall",
+    "timed_out",
+    "verdict",
+]
+
+PENALTY = "the penalty is above 0"
+"""Reason of a row on which a function with a negative weight gives something."""
+
+_ANY = inspect.Parameter.VAR_KEYWORD
+_IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+MAX_CONCURRENT = 64
+"""Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run allows its Python functions.
+
+    Attributes:
+        timeout: Seconds for one call; None for as long as it takes.
+        max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
+        workers: Processes that functions run in; 0 for this one.
+        origin: ``module:attribute`` of the rubric, which a process can import where functions cannot travel; or ``""``.
+        tick: Called with the number of rollouts done since the last call.
+    """
+
+    timeout: float | None = None
+    max_concurrent: int = MAX_CONCURRENT
+    workers: int = 0
+    origin: str = ""
+    tick: Callable[[int], None] | None = None
+
+
+Settled = tuple[float, str | None]
+"""What came of one call: the reward, and the error where there is none."""
+
+
+def name_of(func: Any) -> str:
+    """The name of a reward function: its own, of a ``functools.partial`` that of the function it calls, else its class's."""
+    while isinstance(func, partial):
+        func = func.func
+    return str(getattr(func, "__name__", None) or type(func).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class RewardFunction:
+    """A reward function with what it wants.
+
+    Attributes:
+        name: Its name, unique among those it runs with.
+        func: The function.
+        objects: The rubric's own objects that it wants, by name.
+        wants: Names of the arguments it wants of a rollout; of a group function, in the singular.
+        required: Those of ``wants`` that it has no default for.
+        spelled: The same names as it spells them.
+        group: Whether it sees all rollouts of an example, and answers with a list.
+        in_order: Whether its arguments can be given by position, which is quicker.
+        is_async: Whether it is known to be asynchronous before it is called.
+    """
+
+    name: str
+    func: Callable[..., Any]
+    objects: Mapping[str, Any]
+    wants: tuple[str, ...]
+    required: tuple[str, ...]
+    spelled: tuple[str, ...]
+    group: bool
+    in_order: bool
+    is_async: bool
+
+    def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+        """The function as a function of one sequence, the values of ``names``."""
+        places = [names.index(name) for name in self.wants]
+        func = partial(self.func, **self.objects) if self.objects else self.func
+        if not places:
+            return lambda _: func()
+        if self.in_order:
+            if len(places) == 1:
+                return _on_one(func, places[0])
+            pick = itemgetter(*places)
+            return lambda values: func(*pick(values))
+        named = tuple(zip(self.spelled, places, strict=True))
+        return lambda values: func(**{name: values[at] for name, at in named})
+
+
+def _on_one(func: Callable[..., Any], at: int) -> Callable[[Sequence[Any]], Any]:
+    return lambda values: func(values[at])
+
+
+def reward_function(
+    func: Callable[..., Any], objects: Mapping[str, Any] | None = None, name: str = ""
+) -> RewardFunction:
+    """Find out what a function wants.
+
+    Args:
+        func: Takes the arguments that it names, or all of them when it has ``**kwargs``.
+        objects: The rubric's own objects, given to those that name them.
+        name: Its name, where it is not to be its own.
+
+    Raises:
+        TypeError: It cannot be called, or Python does not know its parameters.
+    """
+    if not callable(func):
+        raise TypeError(f"a reward function is callable; this is {type(func).__name__}: {func!r}")
+    name = name or name_of(func)
+    try:
+        parameters = list(inspect.signature(func).parameters.values())
+    except ValueError:
+        raise TypeError(f"{name}: Python does not know its parameters; wrap it in a function that names them") from None
+    named = {one.name: one for one in parameters if one.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
+    takes_all = any(one.kind == _ANY for one in parameters)
+    objects = objects or {}
+    group = any(one in named for one in PLURALS)
+    given = PLURALS if group else {one: one for one in ARGUMENTS}
+    wanted = {
+        spelled: own for spelled, own in given.items() if (takes_all or spelled in named) and spelled not in objects
+    }
+    first = [one.name for one in parameters if one.kind in _IN_ORDER][: len(wanted)]
+    in_order = sorted(first) == sorted(wanted)
+    spelled = first if in_order else list(wanted)
+    return RewardFunction(
+        name,
+        func,
+        {one: value for one, value in objects.items() if takes_all or one in named},
+        tuple(wanted[one] for one in spelled),
+        tuple(wanted[one] for one in spelled if one in named and named[one].default is inspect.Parameter.empty),
+        tuple(spelled),
+        group,
+        in_order,
+        inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None)),  # noqa: B004
+    )
+
+
+# ── what came of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def settled(given: Any) -> Settled:
+    """What a function gave as a reward: whatever ``float`` takes, when it is finite."""
+    try:
+        reward = float(given)
+    except RAISED as wrong:
+        return failed(wrong)
+    return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
+
+
+def failed(wrong: BaseException) -> Settled:
+    """A call that raised."""
+    return 0.0, said_by(wrong)
+
+
+def timed_out(seconds: float) -> Settled:
+    """A call that took too long."""
+    return failed(TimeoutError(f"no answer within {seconds:g} s"))
+
+
+def verdict(one: Settled, weight: float) -> Outcome:
+    """The outcome of a call, with what counts against the rollout."""
+    reward, error = one
+    return Outcome(reward, error or (shortfall(weight) if falls_short(reward, weight) else ""), error)
+
+
+def shortfall(weight: float) -> str:
+    """Reason of a row that falls short."""
+    return PENALTY if weight < 0 else BELOW_1
+
+
+def falls_short(reward: float, weight: float) -> bool:
+    """Whether a rollout could have done better: below 1, of a penalty above 0; of a metric never."""
+    return reward < 1 if weight > 0 else reward > 0 > weight

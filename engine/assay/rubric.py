@@ -1,0 +1,334 @@
+"""Rubrics: reward functions and verifiers whose weighted sum is the reward.
+
+    def correct(completion, answer, parser):
+        return 1.0 if parser.parse_answer(completion) == answer else 0.0
+
+    rubric = assay.Rubric(funcs=[correct, assay.load_verifier("format.json")], weights=[1.0, 0.2], parser=parser)
+    rewards = assay.score("rollouts.parquet", rubric)
+
+The class has the shape of PrimeIntellect's ``verifiers`` 0.1.6: a file written for that needs another import, and no more.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.checks.reward import Rewards, examples
+from assay.errors import RAISED, UsageError
+from assay.lanes.rollout import ARGUMENTS
+from assay.members import Entry, check_weight, is_function, member_name, specs_of
+from assay.parsers import Parser
+from assay.progress import progress
+from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
+from assay.rewards import Limits, RewardFunction, Settled, failed, reward_function, settled
+from assay.runner import run_async, run_here
+from assay.spec import VerifierSpec
+from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
+
+__all__ = ["Rubric"]
+
+_METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_group", "score_rollouts")
+"""What a subclass may put its own scoring into."""
+_OURS = (__name__, f"{__name__}_group")
+
+
+class Rubric:
+    """Reward functions with weights: the reward is the weighted sum, in the order of the functions.
+
+    A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``, ``completion``,
+    ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of ``class_objects``. It returns a
+    finite number, and may be asynchronous. One that names ``completions`` or another plural gets lists: all rollouts of an example
+    (those with one ``example_id``, else with one prompt), and returns a list. A function that raises scores 0.0; that is logged,
+    and told in the column ``error``, or in ``state["error"]`` where a state is there.
+
+    Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members beside the functions.
+
+    Args:
+        funcs: The members.
+        weights: Their weights, by default 1.0 each; 0 makes a member a metric, below 0 a penalty.
+        parser: Given to functions that name it, by default ``Parser()``.
+        parallelize_scoring: Whether asynchronous functions of one rollout run side by side.
+        kwargs: Set as attributes.
+
+    Attributes:
+        reward_funcs: The members.
+        reward_weights: Their weights.
+        class_objects: What functions can name besides the arguments of a rollout: ``{"parser": parser}``, and yours.
+
+    Raises:
+        ValueError: There are more or fewer weights than members, or a weight is not a finite number.
+        TypeError: A member is neither a function nor a loaded verifier.
+    """
+
+    def __init__(
+        self,
+        funcs: Sequence[RewardFunc | VerifierSpec] | None = None,
+        weights: Sequence[float] | None = None,
+        parser: Parser | None = None,
+        parallelize_scoring: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.logger = logging.getLogger(f"assay.rubrics.{type(self).__name__}")
+        self.reward_funcs: list[Any] = list(funcs or ())
+        self.reward_weights: list[float] = list(weights or ()) or [1.0] * len(self.reward_funcs)
+        self.parser = parser or Parser()
+        self.parallelize_scoring = parallelize_scoring
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+        self.class_objects: dict[str, Any] = {"parser": self.parser}
+        for func in self.reward_funcs:
+            is_function(func)
+        self._pairs()
+        self._known: dict[int, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_known": {}}
+
+    # ── what it is made of ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def get_reward_func_names(self) -> list[str]:
+        """Names of the members; of a verifier its id."""
+        return [member_name(func) for func in self.get_reward_funcs()]
+
+    def get_reward_funcs(self) -> list[Any]:
+        """The members."""
+        return self.reward_funcs
+
+    def get_reward_weights(self) -> list[float]:
+        """Their weights."""
+        return self.reward_weights
+
+    def add_reward_func(self, func: RewardFunc | VerifierSpec, weight: float = 1.0) -> None:
+        """Add a member."""
+        is_function(func)
+        check_weight(weight, member_name(func))
+        self.reward_funcs.append(func)
+        self.reward_weights.append(weight)
+
+    @property
+    def has_group_funcs(self) -> bool:
+        """Whether a function sees all rollouts of an example, so that they are scored together."""
+        return any(self._inspected(func, {}).group for func in self.get_reward_funcs() if is_function(func))
+
+    def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
+        """The members with what goes with them.
+
+        Raises:
+            UsageError: A subclass scores in its own way, which no plan can.
+        """
+        self._check_plain()
+        return [Entry(func, weight, self.class_objects, path) for func, weight in self._pairs()]
+
+    def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
+        """The members as verifiers of one plan: what ``assay.score`` compiles."""
+        return specs_of(self.entries(), limits, pass_threshold, side_by_side=self.parallelize_scoring)
+
+    def _pairs(self) -> list[tuple[Any, float]]:
+        funcs, weights = self.get_reward_funcs(), self.get_reward_weights()
+        if len(funcs) != len(weights):
+            raise ValueError(f"{len(funcs)} reward functions have {len(weights)} weights; give each one, or give none")
+        for func, weight in zip(funcs, weights, strict=True):
+            check_weight(weight, member_name(func))
+        return list(zip(funcs, weights, strict=True))
+
+    def _check_plain(self) -> None:
+        own = [name for name in _METHODS if getattr(type(self), name).__module__ not in _OURS]
+        if own:
+            raise UsageError(
+                f"{type(self).__name__} has its own {', '.join(own)}, so it cannot be scored as columns.",
+                "Await its score_rollouts, or put the scoring into reward functions.",
+            )
+
+    def _is_plain(self) -> bool:
+        return all(getattr(type(self), name).__module__ in _OURS for name in _METHODS[:3])
+
+    # ── one rollout ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call_reward_func(
+        self,
+        func: RewardFunc | VerifierSpec,
+        prompt: Messages,
+        completion: Messages,
+        answer: str,
+        state: State,
+        task: str = "default",
+        info: Info | None = None,
+        example_id: int | None = None,
+        **kwargs: Any,
+    ) -> float:
+        """What one member gives one rollout; ``kwargs`` are objects that functions can name."""
+        given = dict(zip(ARGUMENTS, (prompt, completion, answer, state, task, info or {}, example_id), strict=True))
+        score, error = await self._call(func, given, self.class_objects | kwargs)
+        if error is not None:
+            name = member_name(func)
+            self.logger.error("%s: %s", name, error)
+            note(state, f"{name}: {error}")
+        return score
+
+    async def score_rollout(
+        self,
+        prompt: Messages,
+        completion: Messages,
+        answer: str,
+        state: State,
+        task: str = "default",
+        info: Info | None = None,
+        example_id: int | None = None,
+        **kwargs: Any,
+    ) -> RolloutScore:
+        """Score one rollout; ``state["timing"]`` is told how long it took."""
+        started = time.perf_counter()
+        funcs = self.get_reward_funcs()
+        calls = [
+            self.call_reward_func(func, prompt, completion, answer, state, task, info, example_id, **kwargs)
+            for func in funcs
+        ]
+        scores = await asyncio.gather(*calls) if self.parallelize_scoring else [await call for call in calls]
+        timed(state, time.perf_counter() - started)
+        metrics = {member_name(func): score for func, score in zip(funcs, scores, strict=True)}
+        return RolloutScore(
+            reward=weighted_sums([[one] for one in scores], self.get_reward_weights(), 1)[0], metrics=metrics
+        )
+
+    async def run_score_rollout(
+        self, sem: contextlib.AbstractAsyncContextManager[Any], *args: Any, **kwargs: Any
+    ) -> RolloutScore:
+        """``score_rollout`` within a semaphore."""
+        async with sem:
+            return await self.score_rollout(*args, **kwargs)
+
+    def _inspected(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
+        """What a function wants, found once."""
+        known = self._known.get(id(func))
+        if known is None or known[0] is not func or known[1] != objects:
+            known = self._known[id(func)] = (func, dict(objects), reward_function(func, objects))
+        return known[2]
+
+    async def _call(self, func: Any, given: Mapping[str, Any], objects: Mapping[str, Any]) -> Settled:
+        if not is_function(func):
+            return by_verifier(func, given)
+        try:
+            one = self._inspected(func, objects)
+            values = [[given[name]] if one.group else given[name] for name in ARGUMENTS]
+            found = one.caller(ARGUMENTS)(values)
+            found = await found if inspect.isawaitable(found) else found
+            return settled(next(iter(found)) if one.group else found)
+        except RAISED as wrong:  # one broken function never ends a run
+            return failed(wrong)
+
+    # ── many rollouts ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def score_group(self, states: list[State], **kwargs: Any) -> None:
+        """Called with all rollouts before they are scored; a place for comparisons of your own, to be left in the states."""
+
+    async def score_rollouts(
+        self,
+        prompts: list[Messages],
+        completions: list[Messages],
+        answers: list[str],
+        states: list[State],
+        tasks: list[str],
+        infos: list[Info],
+        example_ids: list[int] | None = None,
+        max_concurrent: int = -1,
+        use_tqdm: bool = True,
+        **kwargs: Any,
+    ) -> RolloutScores:
+        """Score rollouts: Python functions in one loop, verifiers in one pass over columns.
+
+        Args:
+            prompts: One for each rollout, as are all lists.
+            completions: Text or messages.
+            answers: Golds.
+            states: What each rollout knows of itself.
+            tasks: Kinds of task.
+            infos: What else is known of each example.
+            example_ids: The example of each; by default every prompt is an example.
+            max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
+            use_tqdm: Show a progress bar, where standard error is a terminal.
+            kwargs: Objects that functions can name.
+
+        Raises:
+            ValueError: The lists have several lengths.
+        """
+        rollouts: dict[str, Sequence[Any]] = {
+            "prompt": prompts,
+            "completion": completions,
+            "answer": answers,
+            "state": states,
+            "task": tasks,
+            "info": [info or {} for info in infos],
+            "example_id": list(example_ids or range(len(prompts))),
+        }
+        if len({len(values) for values in rollouts.values()}) > 1:
+            said = ", ".join(f"{len(values)} of {name}" for name, values in rollouts.items())
+            raise ValueError(f"a rollout has one value in every list; here are {said}")
+        lists = {f"{name}s": values for name, values in rollouts.items() if name != "state"}
+        await self.score_group(states, **lists, **kwargs)
+        rows, names = len(prompts), self.get_reward_func_names()
+        if not rows:
+            return RolloutScores(reward=[], metrics={name: [] for name in names})
+        limits = Limits(max_concurrent=max_concurrent)
+        with progress("scoring", rows, show=use_tqdm) as tell:
+            if self._is_plain():
+                scores = await self._scored(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
+                tell(rows, rows)
+            else:
+                return await self._one_by_one(rollouts, rows, max_concurrent, kwargs)
+        rewards = weighted_sums(scores, self.get_reward_weights(), rows)
+        return RolloutScores(reward=rewards, metrics={name: list(one) for name, one in zip(names, scores, strict=True)})
+
+    async def _one_by_one(
+        self, rollouts: Mapping[str, Sequence[Any]], rows: int, max_concurrent: int, kwargs: Mapping[str, Any]
+    ) -> RolloutScores:
+        """Through the methods of a subclass that scores in its own way."""
+        sem: Any = asyncio.Semaphore(max_concurrent) if max_concurrent > 0 else contextlib.nullcontext()
+        each = zip(*rollouts.values(), strict=True)
+        found = await asyncio.gather(*(self.run_score_rollout(sem, *one, **kwargs) for one in each))
+        metrics = {name: [one.metrics[name] for one in found] for name in found[0].metrics} if rows else {}
+        return RolloutScores(reward=[one.reward for one in found], metrics=metrics)
+
+    async def _scored(
+        self,
+        rollouts: Mapping[str, Sequence[Any]],
+        rows: int,
+        limits: Limits,
+        objects: Mapping[str, Any],
+        has_ids: bool,
+    ) -> list[Sequence[float]]:
+        """What each member gives each rollout."""
+        funcs = [func for func, _ in self._pairs()]
+        places = [at for at, func in enumerate(funcs) if is_function(func)]
+        together = Rewards(
+            [self._inspected(funcs[at], objects) for at in places], side_by_side=self.parallelize_scoring
+        )
+        given = {name: rollouts[name] for name in together.wanted}
+        keys = examples({"example_id" if has_ids else "prompt": rollouts["example_id" if has_ids else "prompt"]}, rows)
+        seconds = [0.0] * rows
+        steps = together.steps(given, keys if together.grouped else [], rows, seconds)
+        while True:
+            try:
+                work = next(steps)
+            except StopIteration as done:
+                found, errors = done.value
+                break
+            if work.is_async:
+                await run_async(work, limits)
+            else:
+                run_here(work)
+        scores: list[Sequence[float]] = [[] for _ in funcs]
+        for number, at in enumerate(places):
+            scores[at] = found[number]
+            for row, said in errors[number].items():
+                note(rollouts["state"][row], f"{member_name(funcs[at])}: {said}")
+        for state, took in zip(rollouts["state"], seconds, strict=True):
+            timed(state, took)
+        others = [at for at in range(len(funcs)) if at not in places]
+        if others:
+            for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
+                scores[at] = column
+        return scores

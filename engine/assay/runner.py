@@ -1,0 +1,363 @@
+"""Running reward functions over rollouts: row by row, asynchronous ones side by side, slow ones bounded.
+
+Functions run rollout by rollout, each in the order of the rubric, for they may leave something in ``state`` for the next.
+"""
+
+import asyncio
+import ctypes
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.errors import RAISED
+from assay.rewards import Limits, RewardFunction, Settled, failed, settled, timed_out
+
+__all__ = ["Cell", "Work", "run", "run_async", "run_here"]
+
+
+@dataclass
+class Cell:
+    """The call that has the interpreter: which one, and since when (monotonic seconds; 0.0 when there is none)."""
+
+    call: tuple[int, int] = (0, 0)
+    since: float = 0.0
+
+    def enter(self, row: int, number: int) -> None:
+        """A call begins, or goes on."""
+        self.call, self.since = (row, number), time.monotonic()
+
+    def leave(self) -> None:
+        """It has ended, or waits."""
+        self.since = 0.0
+
+
+@dataclass
+class Work:
+    """Calls to make, and what came of them.
+
+    Attributes:
+        functions: The functions, in order.
+        names: Names of the arguments in each row.
+        rows: The arguments of each rollout.
+        scores: By function, then by row; None for a call that is still to be made.
+        errors: By function, the errors by row.
+        side_by_side: Whether asynchronous functions of one rollout run together.
+        read: What a call gave, as a score and an error.
+        seconds: How long each rollout took, where somebody wants to know.
+    """
+
+    functions: Sequence[RewardFunction]
+    names: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    side_by_side: bool = True
+    read: Callable[[Any], tuple[Any, str | None]] = settled
+    seconds: list[float] | None = None
+    scores: list[list[Any]] = field(init=False)
+    errors: list[dict[int, str]] = field(init=False)
+    calls: list[Callable[[Sequence[Any]], Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scores = [[None] * len(self.rows) for _ in self.functions]
+        self.errors = [{} for _ in self.functions]
+        self.calls = [one.caller(self.names) for one in self.functions]
+
+    def settle(self, row: int, number: int, one: tuple[Any, str | None]) -> None:
+        """Write down what came of a call."""
+        self.scores[number][row] = one[0]
+        if one[1] is not None:
+            self.errors[number][row] = one[1]
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a function is asynchronous."""
+        return any(one.is_async for one in self.functions)
+
+
+class _Abandoned(BaseException):
+    """Raised in a thread whose call took too long."""
+
+
+# ── without a limit: here and now ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_here(work: Work, cell: Cell | None = None, settle: Callable[[int, int, Settled], None] | None = None) -> None:
+    """Make the calls of functions that are not asynchronous, one after another.
+
+    Args:
+        work: The calls.
+        cell: Where to say which call is being made.
+        settle: Takes what came of a call, by default ``work.settle``.
+    """
+    settle = settle or work.settle
+    calls = [(number, call, work.scores[number]) for number, call in enumerate(work.calls)]
+    started = time.perf_counter()
+    for row, values in enumerate(work.rows):
+        if work.seconds is not None and row:
+            before, started = started, time.perf_counter()
+            work.seconds[row - 1] = started - before
+        for number, call, scores in calls:
+            if scores[row] is not None:
+                continue
+            if cell is not None:
+                cell.enter(row, number)
+            settle(row, number, _answer(work, call, values))
+            if cell is not None:
+                cell.leave()
+    if work.seconds:
+        work.seconds[-1] = time.perf_counter() - started
+
+
+def _answer(work: Work, call: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> tuple[Any, str | None]:
+    try:
+        given = call(values)
+        if inspect.isawaitable(given):
+            given = _wait_for(given)
+    except RAISED as wrong:  # one broken function never ends a run
+        return failed(wrong)
+    return work.read(given)
+
+
+async def run_async(
+    work: Work,
+    limits: Limits,
+    cell: Cell | None = None,
+    settle: Callable[[int, int, Settled], None] | None = None,
+) -> None:
+    """Make the calls, with as many rollouts at once as the limits allow.
+
+    Args:
+        work: The calls.
+        limits: ``max_concurrent`` and ``timeout`` hold.
+        cell: Where to say which call has the interpreter.
+        settle: Takes what came of a call, by default ``work.settle``.
+    """
+    settle = settle or work.settle
+    rows = iter(range(len(work.rows)))
+
+    async def call(row: int, number: int) -> None:
+        if work.scores[number][row] is not None:
+            return
+        settle(row, number, await _called(work, row, number, limits.timeout, cell))
+
+    async def one_by_one() -> None:
+        for row in rows:
+            started = time.perf_counter()
+            if work.side_by_side:
+                await asyncio.gather(*(call(row, number) for number in range(len(work.calls))))
+            else:
+                for number in range(len(work.calls)):
+                    await call(row, number)
+            if work.seconds is not None:
+                work.seconds[row] = time.perf_counter() - started
+
+    at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(one_by_one())
+
+
+async def _called(work: Work, row: int, number: int, seconds: float | None, cell: Cell | None) -> Settled:
+    if cell is not None:
+        cell.enter(row, number)
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            given = work.calls[number](work.rows[row])
+            if inspect.isawaitable(given):
+                given = await (given if cell is None else _Stepped(given, cell, (row, number)))
+    except asyncio.CancelledError as wrong:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return failed(wrong)  # the function's own doing
+    except RAISED as wrong:  # one broken function never ends a run
+        return timed_out(seconds) if seconds is not None and clock.expired() else failed(wrong)
+    finally:
+        if cell is not None:
+            cell.leave()
+    return work.read(given)
+
+
+@dataclass
+class _Stepped:
+    """An awaitable that says whenever it has the interpreter."""
+
+    inner: Awaitable[Any]
+    cell: Cell
+    call: tuple[int, int]
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps: Any = self.inner.__await__()
+        step: Any = steps.__next__
+        given: tuple[BaseException, ...] = ()
+        while True:
+            self.cell.enter(*self.call)
+            try:
+                waits_for = step(*given)
+            except StopIteration as done:
+                return done.value
+            finally:
+                self.cell.leave()
+            try:
+                yield waits_for
+                step, given = steps.__next__, ()
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as wrong:  # noqa: BLE001  (for the coroutine to take, whatever it is)
+                step, given = steps.throw, (wrong,)
+
+
+# ── one event loop for all runs ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Loop:
+    """An event loop in a thread of its own. Clients of services stay usable: their connections belong to one loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end = asyncio.Event()
+        self.thread: threading.Thread | None = None
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
+        """Run a coroutine, from any thread but the loop's own."""
+        with self._lock:
+            if self._loop is None:
+                ready = threading.Event()
+                self.thread = threading.Thread(target=self._serve, args=(ready,), name="assay-rewards", daemon=True)
+                self.thread.start()
+                ready.wait()
+            assert self._loop is not None  # noqa: S101  (the thread has made it)
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def leave(self) -> None:
+        """The loop hangs: the next coroutine gets another, and this one ends when it can."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._end.set)
+            self._loop = None
+
+    def _serve(self, ready: threading.Event) -> None:
+        async def live() -> None:
+            end = self._end = asyncio.Event()
+            self._loop = asyncio.get_running_loop()
+            ready.set()
+            await end.wait()
+
+        asyncio.run(live())
+
+
+_LOOP = _Loop()
+
+
+def _wait_for(given: Awaitable[Any]) -> Any:
+    async def wait() -> Any:
+        return await given
+
+    return _LOOP.start(wait()).result()
+
+
+# ── with a limit: in a thread that can be left ──────────────────────────────────────────────────────────────────────────
+
+
+def run(work: Work, limits: Limits) -> None:
+    """Make the calls in this process.
+
+    Args:
+        work: The calls; their outcomes are in it afterwards.
+        limits: Where they set a timeout, a call that has the interpreter for longer scores 0.0, and its thread is left behind.
+            What never gives the interpreter back (a regular expression that backtracks) only a worker process can bound.
+    """
+    if limits.timeout is None:
+        if work.is_async:
+            _LOOP.start(run_async(work, limits)).result()
+        else:
+            run_here(work)
+        return
+    while not _Attempt(work, limits).watch(limits.timeout):
+        pass
+
+
+class _Attempt:
+    """The calls that are left, in a thread that is watched."""
+
+    def __init__(self, work: Work, limits: Limits) -> None:
+        self._work = work
+        self._limits = limits
+        self._cell = Cell()
+        self._lock = threading.Lock()
+        self._left = False
+        self._done = threading.Event()
+        self._wrong: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def watch(self, timeout: float) -> bool:
+        """Make the calls until one takes too long.
+
+        Returns:
+            Whether all are made.
+        """
+        self._start()
+        while not self._done.wait(self._patience(timeout)):
+            with self._lock:
+                since = self._cell.since
+                if since and time.monotonic() - since >= timeout:
+                    self._left = True
+                    self._work.settle(*self._cell.call, timed_out(timeout))
+            if self._left:
+                self._leave()
+                return False
+        if self._wrong is not None:
+            raise self._wrong
+        return True
+
+    def _patience(self, timeout: float) -> float:
+        since = self._cell.since
+        return max(since + timeout - time.monotonic(), 0.001) if since else timeout
+
+    def _start(self) -> None:
+        if self._work.is_async:
+            future = _LOOP.start(self._all())
+            self._thread = _LOOP.thread
+            future.add_done_callback(self._end)
+        else:
+            self._thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
+            self._thread.start()
+
+    async def _all(self) -> None:
+        try:
+            await run_async(self._work, self._limits, self._cell, self._settle)
+        except* _Abandoned:
+            pass
+
+    def _leave(self) -> None:
+        """Give the thread up; where it is in Python, it ends at the next line."""
+        if self._work.is_async:
+            _LOOP.leave()
+        thread = self._thread.ident if self._thread is not None else 0
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(_Abandoned))
+
+    def _settle(self, row: int, number: int, one: Settled) -> None:
+        with self._lock:
+            if self._left:
+                raise _Abandoned
+            self._work.settle(row, number, one)
+            self._cell.leave()
+
+    def _run(self) -> None:
+        try:
+            run_here(self._work, self._cell, self._settle)
+        except _Abandoned:
+            return
+        except BaseException as wrong:  # noqa: BLE001  (raised where it is waited for)
+            self._wrong = wrong
+        self._done.set()
+
+    def _end(self, future: "Future[Any]") -> None:
+        self._wrong = None if future.cancelled() else future.exception()
+        self._done.set()
