@@ -34,7 +34,7 @@ PUBLIC = (
         "load_verifier",
     ),
     *("fns", "VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
-    *("Parser", "ThinkParser", "XMLParser", "get_text_content"),
+    *("Parser", "Rubric", "RubricGroup", "ThinkParser", "XMLParser", "get_text_content"),
     *("read_provenance", "scan", "score", "score_file", "testing", "text"),
 )
 
