@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "types"),
+    *("_version", "errors", "sources", "types", "eventloop"),
     *(
         "lanes.base",
         "lanes.words",
@@ -32,6 +32,7 @@ ORDER = (
         "checks.base",
         "rewards",
         "runner",
+        "workers",
         "checks.broken",
         "checks.text",
         "checks.length",
@@ -46,6 +47,7 @@ ORDER = (
     ),
     *("specfile", "specclass", "specread", "spec", "judges", "schema", "listing", "aggregate", "members", "progress"),
     *(
+        "shape",
         "cells",
         "rows",
         "jsonl",

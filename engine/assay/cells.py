@@ -12,30 +12,26 @@ import polars as pl
 import pyarrow as pa
 
 from assay.errors import InputError
-from assay.lanes.jsontext import MAX_DEPTH, mended
+from assay.lanes.jsontext import mended
 from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
 from assay.lanes.onrow_columns import typed
+from assay.lanes.rollout import EXACT
+from assay.shape import LEAVES, MAX_FIELDS, NESTS, Shape
 
-__all__ = ["MAX_FIELDS", "MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
+__all__ = ["MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Columns with structure; they travel as JSON text, for rows may differ in every field."""
 
-OPEN = ("params", "target")
+OPEN = ("params", "target", "info", "state")
 """Columns that may have structure; then they travel as JSON text, too."""
 
 MAX_NESTING = 50
 """Deeper values become JSON text: parquet's writer and the engine's recursion have limits near 100 and 500."""
 
-MAX_FIELDS = 100
-"""A column with more fields becomes JSON text: every row of a struct pays for the fields of all."""
-
 _ALIKE = ({int, float}, {list, tuple})
 """Types that make one column together."""
-
-_LEAVES = {str, int, float, bool, type(None)}
-_NESTS = (dict, list, tuple, Mapping)
 
 
 def _read_as(name: str, mapping: Mapping[str, str]) -> str:
@@ -49,7 +45,7 @@ def column(name: str, mapping: Mapping[str, str]) -> "Column":
     known = _read_as(name, mapping)
     if known in STRUCTURED:
         return _Structure(name)
-    kinds = {"completion": _Completions, EXPECTED: _Golds, **dict.fromkeys(OPEN, _Open)}
+    kinds = {"completion": _Completions, EXPECTED: _Golds, "answer": _Golds, **dict.fromkeys(OPEN, _Open)}
     return kinds.get(known, Column)(name)
 
 
@@ -60,7 +56,7 @@ class Column:
         self.name = name
         self._type: Any = pa.null()
         self._kinds: set[type] = set()
-        self._shape = _Shape()
+        self._shape = Shape()
         self._floatable = True  # whether every integer so far is a float, too
         self._as_text = False
         self._mends = False
@@ -108,7 +104,7 @@ class Column:
 
     def _measure(self, values: Sequence[Any], first: int) -> None:
         for at, value in enumerate(values, first):
-            if type(value) in _LEAVES:
+            if type(value) in LEAVES:
                 continue
             try:
                 depth = self._shape.add(value)
@@ -146,7 +142,7 @@ class _Open(Column):
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         super().see(values, first)
-        self._as_text = self._as_text or any(isinstance(value, _NESTS) for value in values)
+        self._as_text = self._as_text or any(isinstance(value, NESTS) for value in values)
 
 
 class _Golds(Column):
@@ -155,7 +151,7 @@ class _Golds(Column):
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         super().see(values, first)
         # NOTE: an integer beside a float would become one
-        self._as_text = self._as_text or len(self._kinds) > 1 or not self._kinds <= _LEAVES
+        self._as_text = self._as_text or len(self._kinds) > 1 or not self._kinds <= LEAVES
 
     def series(self, values: Sequence[Any]) -> pl.Series:
         if not self._as_text:
@@ -164,11 +160,12 @@ class _Golds(Column):
 
 
 class _Completions(Column):
-    """Strings as they are, messages reduced to role and text; beside strings, messages are their text."""
+    """Strings as they are, messages as role and text, with the whole beside where that is not all; beside strings, their text."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._chats = False
+        self._exact = False
         self._readable = False
         self._keys: dict[str, None] = {}
 
@@ -189,6 +186,7 @@ class _Completions(Column):
             raise InputError(
                 f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
             )
+        self._exact = self._exact or not _is_plain(message)
         if message is None or self._readable:
             return
         self._readable = "content" in message and isinstance(message["content"], str | list | tuple | None)
@@ -203,73 +201,34 @@ class _Completions(Column):
         if self._as_text or not self._chats:
             texts = [None if value is None else mended(completion_text(value) or "") for value in values]
             return pl.Series(self.name, texts, dtype=pl.String)
-        chats = [value if value is None else [_message(one) for one in value] for value in values]
-        return pl.Series(self.name, pa.array(chats, type=_CHAT))
+        message, dtype = (_exactly, _EXACT_CHAT) if self._exact else (_message, _CHAT)
+        chats = [value if value is None else [message(one) for one in value] for value in values]
+        return pl.Series(self.name, pa.array(chats, type=dtype))
 
 
-_CHAT = pa.large_list(pa.struct({"role": pa.string(), "content": pa.string()}))
+_FIELDS = {"role": pa.string(), "content": pa.string()}
+_CHAT = pa.large_list(pa.struct(_FIELDS))
+_EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
+
+
+def _is_plain(message: Mapping[str, Any] | None) -> bool:
+    """Whether role and text are all that a message says."""
+    return (
+        message is not None
+        and len(message) == len(_FIELDS)
+        and all(isinstance(message.get(name), str) for name in _FIELDS)
+    )
+
+
+def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """A message with the whole of it as JSON text, where role and text are not all."""
+    return _message(message) | {EXACT: None if message is None or _is_plain(message) else _json(message, "completion")}
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     role = (message or {}).get("role")
     text = completion_text([{"content": (message or {}).get("content")}])
     return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
-
-
-class _Shape:
-    """The fields that the values of a column have, at any depth."""
-
-    def __init__(self) -> None:
-        self.fields = 0
-        self._tree: dict[Any, Any] = {}
-
-    def add(self, value: Any) -> int:
-        """Take in the fields of a value.
-
-        Returns:
-            How deep it is nested.
-
-        Raises:
-            ValueError: Deeper than any reader goes, or a key that no JSON object can have; the words follow a name.
-        """
-        todo = [(value, 1, self._tree)] if isinstance(value, _NESTS) else []
-        deepest = 0
-        while todo:
-            outer, depth, node = todo.pop()
-            deepest = max(deepest, depth)
-            if depth > MAX_DEPTH:
-                raise ValueError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
-            if isinstance(outer, list | tuple):
-                node = self._below(node, None)
-                todo += [(inner, depth + 1, node) for inner in outer if isinstance(inner, _NESTS)]
-            else:
-                _check_keys(outer)
-                for key, inner in outer.items():
-                    below = self._below(node, key)
-                    if type(inner) not in _LEAVES and isinstance(inner, _NESTS):
-                        todo.append((inner, depth + 1, below))
-        return deepest
-
-    def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
-        """The place of a field, or of the elements of a list (None); past the limit, nothing is kept."""
-        if key not in node:
-            if self.fields > MAX_FIELDS:
-                return {}
-            node[key] = {}
-            self.fields += key is not None
-        below: dict[Any, Any] = node[key]
-        return below
-
-
-def _check_keys(mapping: Mapping[Any, Any]) -> None:
-    if all(type(key) is str for key in mapping):
-        return
-    for key in mapping:
-        if not isinstance(key, str | int | float | None):
-            raise ValueError(f"has a key of type {type(key).__name__}, {key!r}; a key is a string")
-    read = [key if isinstance(key, str) else json.dumps(key) for key in mapping]
-    if twice := next((one for at, one in enumerate(read) if one in read[:at]), None):
-        raise ValueError(f"has two keys that read `{twice}`")
 
 
 def _floatable(values: Any) -> bool:

@@ -36,7 +36,7 @@ from assay.errors import RAISED, ColumnsError, SpecError, said_by
 from assay.judges import verifiers_of_run
 from assay.lanes.base import HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
-from assay.lanes.onrow_columns import untyped_expr
+from assay.lanes.rollout import shown_expr
 from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
 
 __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
@@ -135,7 +135,7 @@ class Plan:
         for layer in self._layers:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
-        kept = [untyped_expr(exactly(name), dtypes[name]).alias(shown) for shown, name in self.passed_through.items()]
+        kept = [shown_expr(exactly(name), dtypes[name]).alias(shown) for shown, name in self.passed_through.items()]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 

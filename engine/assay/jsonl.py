@@ -17,12 +17,13 @@ import polars.selectors as cs
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
-from assay.cells import MAX_FIELDS, MAX_NESTING, OPEN, STRUCTURED
+from assay.cells import MAX_NESTING, OPEN, STRUCTURED
 from assay.errors import InputError
 from assay.lanes.base import exactly, rowwise
 from assay.lanes.jsontext import MAX_DEPTH, nesting, too_deep
 from assay.lanes.onrow import EXPECTED, VERIFIER
 from assay.rows import Columns
+from assay.shape import MAX_FIELDS
 
 __all__ = ["scan_jsonl"]
 

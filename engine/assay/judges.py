@@ -51,7 +51,6 @@ def limits_of_run(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     *,
-    origin: str = "",
     tick: Callable[[int], None] | None = None,
 ) -> Limits:
     """What a run allows the functions of a rubric.
@@ -68,7 +67,7 @@ def limits_of_run(
         raise UsageError(
             f"{option} is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
-    return Limits(function_timeout, max_concurrent, workers, origin, tick)
+    return Limits(function_timeout, max_concurrent, workers, tick)
 
 
 def verifiers_of_run(

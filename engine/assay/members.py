@@ -15,8 +15,9 @@ from assay.fns import registered_as
 from assay.rewards import Limits, RewardFunction, name_of, reward_function
 from assay.runner import run
 from assay.spec import FUNCTION, CheckSpec, Share, VerifierSpec
+from assay.workers import Workers
 
-__all__ = ["Entry", "check_weight", "is_function", "member_name", "specs_of"]
+__all__ = ["Entry", "check_weight", "functions_of", "is_function", "member_name", "specs_of"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def specs_of(
     pass_threshold: float = 1.0,
     *,
     side_by_side: bool = True,
-    host: Host = run,
+    origin: str = "",
 ) -> tuple[VerifierSpec, ...]:
     """The members of a rubric as verifiers of one plan.
 
@@ -97,24 +98,16 @@ def specs_of(
         limits: What the run allows reward functions.
         pass_threshold: The reward from which on a row passes.
         side_by_side: Whether asynchronous functions of one rollout run together.
-        host: Makes the calls of reward functions.
+        origin: ``module:attribute`` that a worker process finds the rubric under, or ``""``.
 
     Raises:
         SpecError: There is no member, one cannot be used, or two verifiers have one id.
+        UsageError: The functions cannot travel to worker processes.
     """
     if not entries:
         raise SpecError("The rubric has no reward functions.", "Add one: rubric.add_reward_func(func, weight=1.0)")
-    names = _names(entries)
-    try:
-        functions: dict[int, RewardFunction] = {
-            at: reward_function(one.member, one.objects, names[at])
-            for at, one in enumerate(entries)
-            if is_function(one.member)
-        }
-        for at, one in enumerate(entries):
-            check_weight(one.weight, names[at])
-    except (TypeError, ValueError) as wrong:
-        raise SpecError(f"The rubric cannot be used: {wrong}.") from None
+    names, functions = _names(entries), functions_of(entries)
+    host: Host = Workers([*functions.values()], limits.workers, origin) if limits.workers and functions else run
     together = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host)
     places = {at: place for place, at in enumerate(functions)}
     found = []
@@ -129,6 +122,25 @@ def specs_of(
         kind = check.type if isinstance(check, ByClass) else FUNCTION
         found.append(VerifierSpec(names[at], names[at], 1.0, (spec,), kind=kind, share=share))
     return tuple(found)
+
+
+def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
+    """The reward functions among the members, by their places.
+
+    Raises:
+        SpecError: A member or its weight cannot be used.
+    """
+    names = _names(entries)
+    try:
+        for name, one in zip(names, entries, strict=True):
+            check_weight(one.weight, name)
+        return {
+            at: reward_function(one.member, one.objects, names[at])
+            for at, one in enumerate(entries)
+            if is_function(one.member)
+        }
+    except (TypeError, ValueError) as wrong:
+        raise SpecError(f"The rubric cannot be used: {wrong}.") from None
 
 
 def _columnar(member: Any) -> Check:

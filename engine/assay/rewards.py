@@ -46,14 +46,12 @@ class Limits:
         timeout: Seconds for one call; None for as long as it takes.
         max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
         workers: Processes that functions run in; 0 for this one.
-        origin: ``module:attribute`` of the rubric, which a process can import where functions cannot travel; or ``""``.
         tick: Called with the number of rollouts done since the last call.
     """
 
     timeout: float | None = None
     max_concurrent: int = MAX_CONCURRENT
     workers: int = 0
-    origin: str = ""
     tick: Callable[[int], None] | None = None
 
 

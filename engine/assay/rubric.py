@@ -20,7 +20,7 @@ from typing import Any
 from assay.checks.reward import Rewards, examples
 from assay.errors import RAISED, UsageError
 from assay.lanes.rollout import ARGUMENTS
-from assay.members import Entry, check_weight, is_function, member_name, specs_of
+from assay.members import Entry, check_weight, functions_of, is_function, member_name, specs_of
 from assay.parsers import Parser
 from assay.progress import progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
@@ -57,6 +57,7 @@ class Rubric:
     Attributes:
         reward_funcs: The members.
         reward_weights: Their weights.
+        origin: ``module:attribute`` under which a worker process finds the rubric, where its functions cannot be pickled.
         class_objects: What functions can name besides the arguments of a rollout: ``{"parser": parser}``, and yours.
 
     Raises:
@@ -77,6 +78,7 @@ class Rubric:
         self.reward_weights: list[float] = list(weights or ()) or [1.0] * len(self.reward_funcs)
         self.parser = parser or Parser()
         self.parallelize_scoring = parallelize_scoring
+        self.origin = ""
         for name, value in kwargs.items():
             setattr(self, name, value)
         self.class_objects: dict[str, Any] = {"parser": self.parser}
@@ -125,7 +127,12 @@ class Rubric:
 
     def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
         """The members as verifiers of one plan: what ``assay.score`` compiles."""
-        return specs_of(self.entries(), limits, pass_threshold, side_by_side=self.parallelize_scoring)
+        side_by_side, origin = self.parallelize_scoring, self.origin
+        return specs_of(self.entries(), limits, pass_threshold, side_by_side=side_by_side, origin=origin)
+
+    def functions(self) -> list[RewardFunction]:
+        """The reward functions among the members: what a worker process runs."""
+        return [*functions_of(self.entries()).values()]
 
     def _pairs(self) -> list[tuple[Any, float]]:
         funcs, weights = self.get_reward_funcs(), self.get_reward_weights()

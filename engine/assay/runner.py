@@ -8,12 +8,13 @@ import ctypes
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import RAISED
+from assay.eventloop import LOOP, wait_for
 from assay.rewards import Limits, RewardFunction, Settled, failed, settled, timed_out
 
 __all__ = ["Cell", "Work", "run", "run_async", "run_here"]
@@ -115,7 +116,7 @@ def _answer(work: Work, call: Callable[[Sequence[Any]], Any], values: Sequence[A
     try:
         given = call(values)
         if inspect.isawaitable(given):
-            given = _wait_for(given)
+            given = wait_for(given)
     except RAISED as wrong:  # one broken function never ends a run
         return failed(wrong)
     return work.read(given)
@@ -212,56 +213,6 @@ class _Stepped:
                 step, given = steps.throw, (wrong,)
 
 
-# ── one event loop for all runs ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Loop:
-    """An event loop in a thread of its own. Clients of services stay usable: their connections belong to one loop."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._end = asyncio.Event()
-        self.thread: threading.Thread | None = None
-
-    def start(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
-        """Run a coroutine, from any thread but the loop's own."""
-        with self._lock:
-            if self._loop is None:
-                ready = threading.Event()
-                self.thread = threading.Thread(target=self._serve, args=(ready,), name="assay-rewards", daemon=True)
-                self.thread.start()
-                ready.wait()
-            assert self._loop is not None  # noqa: S101  (the thread has made it)
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-
-    def leave(self) -> None:
-        """The loop hangs: the next coroutine gets another, and this one ends when it can."""
-        with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._end.set)
-            self._loop = None
-
-    def _serve(self, ready: threading.Event) -> None:
-        async def live() -> None:
-            end = self._end = asyncio.Event()
-            self._loop = asyncio.get_running_loop()
-            ready.set()
-            await end.wait()
-
-        asyncio.run(live())
-
-
-_LOOP = _Loop()
-
-
-def _wait_for(given: Awaitable[Any]) -> Any:
-    async def wait() -> Any:
-        return await given
-
-    return _LOOP.start(wait()).result()
-
-
 # ── with a limit: in a thread that can be left ──────────────────────────────────────────────────────────────────────────
 
 
@@ -275,7 +226,7 @@ def run(work: Work, limits: Limits) -> None:
     """
     if limits.timeout is None:
         if work.is_async:
-            _LOOP.start(run_async(work, limits)).result()
+            LOOP.start(run_async(work, limits)).result()
         else:
             run_here(work)
         return
@@ -322,8 +273,8 @@ class _Attempt:
 
     def _start(self) -> None:
         if self._work.is_async:
-            future = _LOOP.start(self._all())
-            self._thread = _LOOP.thread
+            future = LOOP.start(self._all())
+            self._thread = LOOP.thread
             future.add_done_callback(self._end)
         else:
             self._thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
@@ -338,7 +289,7 @@ class _Attempt:
     def _leave(self) -> None:
         """Give the thread up; where it is in Python, it ends at the next line."""
         if self._work.is_async:
-            _LOOP.leave()
+            LOOP.leave()
         thread = self._thread.ident if self._thread is not None else 0
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(_Abandoned))
 

@@ -8,11 +8,25 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from assay.lanes.base import HIDDEN
 from assay.lanes.jsontext import loads
 from assay.lanes.onrow import untyped
+from assay.lanes.onrow_columns import untyped_expr
 
-__all__ = ["ARGUMENTS", "COLUMN_OF", "EXACT", "MEMO", "PLURALS", "RAW", "arguments", "messages", "new_state"]
+__all__ = [
+    "ARGUMENTS",
+    "COLUMN_OF",
+    "EXACT",
+    "MEMO",
+    "PLURALS",
+    "RAW",
+    "arguments",
+    "messages",
+    "new_state",
+    "shown_expr",
+]
 
 ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
 """What a rollout gives to the functions that name it."""
@@ -85,6 +99,14 @@ def _object(value: Any) -> Any:
         found = loads(value)
         return found if isinstance(found, dict) else value
     return {} if value is None else _without_nulls(untyped(value))
+
+
+def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """A column as people see it: without what stands beside the messages for exactness, and JSON text for several types."""
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    if not isinstance(inner, pl.Struct) or EXACT not in inner.to_schema():
+        return untyped_expr(values, dtype)
+    return values.list.eval(pl.struct(pl.element().struct.field(name) for name in inner.to_schema() if name != EXACT))
 
 
 def new_state(rollout: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,268 @@
+"""Reward functions in processes of their own: for those that need a processor each, and for those that may never return.
+
+A process that hangs is killed, whatever it hangs in; the call that hung scores 0.0, and what is left goes to another. A process
+gets the functions once, by pickle or, where they cannot be pickled, by importing the rubric under its name.
+"""
+
+import asyncio
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from assay.errors import RAISED, UsageError, said_by
+from assay.rewards import Limits, RewardFunction, failed, timed_out
+from assay.runner import Cell, Work, run_async, run_here
+
+__all__ = ["Workers", "close_all"]
+
+_SLICE_SECONDS = 0.05
+"""How long a process should work on one piece: what is lost, and done again, when it is killed."""
+_DEATHS = 3
+"""Processes that may die before they have made a call."""
+_SPAWN = multiprocessing.get_context("spawn")  # a fork would take the engine's locks along, and not its threads
+_ALL: "weakref.WeakSet[Workers]" = weakref.WeakSet()
+
+Piece = tuple[int, int]
+"""Rows from, and up to."""
+
+
+def close_all() -> None:
+    """End all processes."""
+    for workers in list(_ALL):
+        workers.close()
+
+
+class Workers:
+    """Processes that make the calls of reward functions.
+
+    Args:
+        functions: All functions of the rubric.
+        count: How many processes.
+        origin: ``module:attribute`` of the rubric, for functions that cannot be pickled; or ``""``.
+
+    Raises:
+        UsageError: The functions cannot travel.
+    """
+
+    def __init__(self, functions: Sequence[RewardFunction], count: int, origin: str = "") -> None:
+        self._names = {one.name: at for at, one in enumerate(functions)}
+        self._load = _load(functions, origin)
+        self._count = count
+        self._workers: list[_Worker] = []
+        self._deaths = 0
+        self._end = weakref.finalize(self, _close, self._workers)
+        _ALL.add(self)
+
+    def close(self) -> None:
+        """End the processes."""
+        _close(self._workers)
+
+    def __call__(self, work: Work, limits: Limits) -> None:
+        """Make the calls; their outcomes are in ``work`` afterwards.
+
+        Raises:
+            UsageError: The processes cannot be started.
+        """
+        self._deaths = 0
+        size = max(limits.max_concurrent, 1) if work.is_async else 8
+        start, left = 0, deque[Piece]()
+        while len(self._workers) < self._count:
+            self._workers.append(_Worker(self._load))
+        while start < len(work.rows) or left or any(one.piece for one in self._workers):
+            for one in self._workers:
+                if one.piece is None and (left or start < len(work.rows)):
+                    if not left:
+                        left.append((start, min(start + size, len(work.rows))))
+                        start = left[-1][1]
+                    self._give(one, left.popleft(), work, limits)
+            took = self._collect(work, limits, left)
+            if took is not None:
+                least = max(limits.max_concurrent, 1) if work.is_async else 1
+                size = min(max(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), least), 2000)
+
+    def _give(self, one: "_Worker", piece: Piece, work: Work, limits: Limits) -> None:
+        rows = work.rows[piece[0] : piece[1]]
+        settled = [
+            (row - piece[0], number)
+            for number, scores in enumerate(work.scores)
+            for row in range(*piece)
+            if scores[row] is not None
+        ]
+        places = [self._names[function.name] for function in work.functions]
+        limits = Limits(limits.timeout, limits.max_concurrent)
+        one.start(piece, (places, tuple(work.names), rows, work.side_by_side, work.read, settled, limits))
+
+    def _collect(self, work: Work, limits: Limits, left: deque[Piece]) -> float | None:
+        """Wait until a process is done, dead or late.
+
+        Returns:
+            Seconds that a piece took, where one is done.
+        """
+        busy = [one for one in self._workers if one.piece is not None]
+        ready = wait([one.pipe for one in busy], timeout=_patience(busy, limits.timeout))
+        took = None
+        for one in busy:
+            if one.pipe in ready:
+                took = self._received(one, work, left)
+            elif limits.timeout is not None and one.late(limits.timeout):
+                self._lost(one, work, left, timed_out(limits.timeout))
+        return took
+
+    def _received(self, one: "_Worker", work: Work, left: deque[Piece]) -> float | None:
+        try:
+            said, found, took = one.pipe.recv()
+        except (EOFError, OSError):
+            one.process.join()
+            self._lost(one, work, left, failed(RuntimeError(f"its process died, exit code {one.process.exitcode}")))
+            return None
+        if said == "broken":
+            raise UsageError(
+                f"The reward functions cannot be had in another process: {found}",
+                "Define them at the top of a module that can be imported.",
+            )
+        first = one.piece[0] if one.piece else 0
+        for number, (scores, errors) in enumerate(zip(*found, strict=True)):
+            for row, score in enumerate(scores):
+                if work.scores[number][first + row] is None:
+                    work.settle(first + row, number, (score, errors.get(row)))
+        one.piece = None
+        return float(took)
+
+    def _lost(self, one: "_Worker", work: Work, left: deque[Piece], why: tuple[float, str | None]) -> None:
+        """A process that hangs or has died: its call is settled, and its piece goes to another."""
+        call, piece = one.call(), one.piece
+        one.kill()
+        self._workers[self._workers.index(one)] = _Worker(self._load)
+        if piece is not None:
+            left.append(piece)
+        if call is not None and piece is not None:
+            work.settle(piece[0] + call[0], call[1], why)
+            return
+        self._deaths += 1
+        if self._deaths > _DEATHS:
+            raise UsageError(f"The processes for reward functions do not stay alive: {why[1]}")
+
+
+def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
+    """Seconds until one of them may be late; at most one, for a signal to be seen."""
+    if timeout is None:
+        return 1.0
+    since = [one.cell[2] for one in busy if one.cell[2]]
+    return min(max(min(since, default=time.monotonic()) + timeout - time.monotonic(), 0.001), 1.0)
+
+
+class _Worker:
+    """One process, the pipe to it, and what it is at."""
+
+    def __init__(self, load: tuple[str, Any]) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self.cell = _SPAWN.RawArray("d", 3)
+        self.process = _SPAWN.Process(target=_serve, args=(theirs, self.cell, load), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.piece: Piece | None = None
+
+    def start(self, piece: Piece, message: Any) -> None:
+        self.piece = piece
+        try:
+            self.pipe.send(message)
+        except OSError:  # it is dead, which the next look at the pipe will tell
+            return
+
+    def late(self, timeout: float) -> bool:
+        since = float(self.cell[2])
+        return bool(since) and time.monotonic() - since >= timeout
+
+    def call(self) -> tuple[int, int] | None:
+        """The call that it is at: the row of its piece, and the function."""
+        row, number, since = self.cell
+        return (int(row), int(number)) if since else None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+
+def _close(workers: list[_Worker]) -> None:
+    while workers:
+        workers.pop().kill()
+
+
+# ── in the process ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Shared(Cell):
+    """The call that has the interpreter, where the parent sees it."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self._cell = cell
+
+    def enter(self, row: int, number: int) -> None:
+        self._cell[:] = (row, number, time.monotonic())
+
+    def leave(self) -> None:
+        self._cell[2] = 0.0
+
+
+def _load(functions: Sequence[RewardFunction], origin: str) -> tuple[str, Any]:
+    """How a process gets the functions: the bytes of a pickle, or where the rubric is."""
+    try:
+        return "pickle", pickle.dumps(list(functions))
+    except RAISED as wrong:
+        if origin:
+            return "import", origin
+        raise UsageError(
+            f"The reward functions cannot be sent to another process: {said_by(wrong)}",
+            "Define them at the top of a module, not inside a function; or run without --workers.",
+        ) from None
+
+
+def _loaded(how: str, what: Any) -> list[RewardFunction]:
+    if how == "pickle":
+        functions: list[RewardFunction] = pickle.loads(what)  # noqa: S301  (made by the parent)
+        return functions
+    module, _, attribute = what.partition(":")
+    rubric: Any = importlib.import_module(module)
+    for name in attribute.split("."):
+        rubric = getattr(rubric, name)
+    found: list[RewardFunction] = rubric.functions()
+    return found
+
+
+def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
+    """Make calls until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what functions print is no data
+    try:
+        functions = _loaded(*load)
+    except RAISED as wrong:
+        pipe.send(("broken", said_by(wrong), 0.0))
+        return
+    shared = _Shared(cell)
+    with asyncio.Runner() as runner:
+        while True:
+            try:
+                places, names, rows, side_by_side, read, settled, limits = pipe.recv()
+            except (EOFError, OSError):
+                return
+            started = time.monotonic()
+            work = Work([functions[at] for at in places], names, rows, side_by_side, read)
+            for row, number in settled:
+                work.scores[number][row] = 0.0
+            if work.is_async:
+                runner.run(run_async(work, limits, shared))
+            else:
+                run_here(work, shared)
+            pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
