@@ -67,7 +67,7 @@ ORDER = (
         "summary",
         "run",
     ),
-    *("", "terminal", "cli", "__main__"),
+    *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
 
 

@@ -1,7 +1,8 @@
 """Who judges a run: verifiers, a rubric, or the functions that its rows name; and what it allows them."""
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from assay.checks.base import Check
@@ -12,7 +13,7 @@ from assay.lanes.onrow import IN_PROCESS
 from assay.rewards import MAX_CONCURRENT, Limits
 from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
-__all__ = ["Rewarding", "limits_of_run", "on_row", "verifiers_of_run"]
+__all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_run"]
 
 
 @runtime_checkable
@@ -43,6 +44,17 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
     params = {"verifier_name": default}
     check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
     return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
+
+
+@contextlib.contextmanager
+def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
+    """A run: what its checks started outside of this process ends with it."""
+    try:
+        yield
+    finally:
+        for spec in (spec for verifier in verifiers for spec in verifier.checks):
+            if spec.check is not None:
+                spec.check.close()
 
 
 def limits_of_run(

@@ -1,31 +1,66 @@
-"""A progress bar on standard error, where that is a terminal."""
+"""How far something is, told on standard error where that is a terminal."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
-__all__ = ["progress"]
+__all__ = ["Progress", "Ticks", "progress"]
+
+Progress = Callable[[int, int | None], None]
+"""Called, from any thread, with the rows done and the rows in all, where known."""
+
+_SHOWN_EVERY = 0.1
+"""Seconds between two looks at how far reward functions are."""
+
+
+class Ticks:
+    """How far a run is: by the rows written, or by those that reward functions have seen."""
+
+    def __init__(self, progress: Progress | None, total: int | None = None) -> None:
+        self.total = total
+        self._progress = progress
+        self._seen = 0
+        self._done = 0
+        self._told = 0.0
+
+    def add(self, rows: int) -> None:
+        """Reward functions have seen more rows."""
+        self._seen += rows
+        if self._progress is not None and time.perf_counter() - self._told > _SHOWN_EVERY:
+            self._tell()
+
+    def reach(self, rows: int) -> None:
+        """So many rows are written."""
+        self._done = rows
+        if self._progress is not None:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told = time.perf_counter()
+        if self._progress is not None:
+            self._progress(max(self._seen, self._done), self.total)
 
 
 @contextlib.contextmanager
-def progress(doing: str, total: int | None = None, *, show: bool = True) -> Iterator[Callable[[int, int | None], None]]:
-    """Show how far something is.
+def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
+    """A progress bar.
 
     Args:
         doing: What is done, in one word.
-        total: Rows in all, where known.
         show: Whether to show it at all.
 
     Yields:
-        What to call, from any thread, with the rows that are done and those there are in all.
+        What to call as rows are done; None where nobody looks.
     """
     console = Console(stderr=True)
     if not (show and console.is_terminal):
-        yield lambda *_: None
+        yield None
         return
     columns = (TextColumn(doing), BarColumn(), TextColumn("{task.completed:,.0f} rows"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -22,7 +22,7 @@ from assay.errors import RAISED, UsageError
 from assay.lanes.rollout import ARGUMENTS
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, specs_of
 from assay.parsers import Parser
-from assay.progress import progress
+from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
 from assay.rewards import Limits, RewardFunction, Settled, failed, reward_function, settled
 from assay.runner import run_async, run_here
@@ -279,13 +279,11 @@ class Rubric:
         rows, names = len(prompts), self.get_reward_func_names()
         if not rows:
             return RolloutScores(reward=[], metrics={name: [] for name in names})
-        limits = Limits(max_concurrent=max_concurrent)
-        with progress("scoring", rows, show=use_tqdm) as tell:
-            if self._is_plain():
-                scores = await self._scored(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
-                tell(rows, rows)
-            else:
-                return await self._one_by_one(rollouts, rows, max_concurrent, kwargs)
+        if not self._is_plain():
+            return await self._one_by_one(rollouts, rows, max_concurrent, kwargs)
+        with progress("scoring", show=use_tqdm) as tell:
+            limits = Limits(max_concurrent=max_concurrent, tick=Ticks(tell, rows).add if tell else None)
+            scores = await self._scored(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
         rewards = weighted_sums(scores, self.get_reward_weights(), rows)
         return RolloutScores(reward=rewards, metrics={name: list(one) for name, one in zip(names, scores, strict=True)})
 
@@ -310,9 +308,8 @@ class Rubric:
         """What each member gives each rollout."""
         funcs = [func for func, _ in self._pairs()]
         places = [at for at, func in enumerate(funcs) if is_function(func)]
-        together = Rewards(
-            [self._inspected(funcs[at], objects) for at in places], side_by_side=self.parallelize_scoring
-        )
+        wanted = [self._inspected(funcs[at], objects) for at in places]
+        together = Rewards(wanted, limits, side_by_side=self.parallelize_scoring)
         given = {name: rollouts[name] for name in together.wanted}
         keys = examples({"example_id" if has_ids else "prompt": rollouts["example_id" if has_ids else "prompt"]}, rows)
         seconds = [0.0] * rows

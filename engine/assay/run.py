@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.fns import Function, function
-from assay.judges import verifiers_of_run
+from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
+from assay.progress import Progress, Ticks
+from assay.rewards import MAX_CONCURRENT
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, tell, warn
 from assay.sources import described
@@ -29,13 +31,10 @@ from assay.summary import Summary
 
 __all__ = ["score_file"]
 
-Progress = Callable[[int, int | None], None]
-"""Called after each batch with the rows done and the rows in all, where known."""
-
 
 def score_file(
     rollouts: Any,
-    verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
+    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
     out: str | Path | None = None,
     *,
     tasks: Any = None,
@@ -50,6 +49,9 @@ def score_file(
     overwrite: bool = False,
     max_errors: int | str | None = None,
     raw_csv: bool = False,
+    function_timeout: float | None = None,
+    max_concurrent: int = MAX_CONCURRENT,
+    workers: int = 0,
     command: str = "assay.score_file",
     progress: Progress | None = None,
 ) -> Summary:
@@ -59,7 +61,7 @@ def score_file(
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
-        verifiers: One verifier or several; None: the rows carry their own.
+        verifiers: One verifier or several, or a rubric; None: the rows carry their own.
         out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, ``-`` for JSON lines on standard output, or None for a summary only.
         tasks: A task table joined on ``task_id``.
         verifier_name: The function of rows that name none.
@@ -73,8 +75,11 @@ def score_file(
         overwrite: Replace an existing file.
         max_errors: Stop when more rows than this have a scoring error: a number, or a share such as ``"5%"``.
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
+        function_timeout: Seconds that one call of a rubric's function may take.
+        max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
+        workers: Processes for the functions of a rubric; 0 for this one.
         command: What the provenance says made the file.
-        progress: Called after each batch.
+        progress: Called after each batch, and as the functions of a rubric go on.
 
     Returns:
         The run in numbers.
@@ -86,7 +91,9 @@ def score_file(
         OutputError: The result could not be written.
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
     """
-    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict)
+    ticked = Ticks(progress)
+    limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers, tick=ticked.add if progress else None)
+    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
     allowed = _Allowed(max_errors)
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
@@ -98,7 +105,10 @@ def score_file(
     _check_apart(out, [*source.files, *task_files])
     warn(loaded)
     frame = source.frame if limit is None else source.frame.head(limit)
-    summary = _stream(plan, frame, out, _Run(source, task_files, limit, allowed, raw_csv, command, progress))
+    run = _Run(source, task_files, limit, allowed, raw_csv, command, ticked)
+    ticked.total = run.total
+    with judged_by(loaded):
+        summary = _stream(plan, frame, out, run)
     summary.out = None if out is None else str(out)
     return summary
 
@@ -113,7 +123,7 @@ class _Run:
     allowed: "_Allowed"
     raw_csv: bool
     command: str
-    progress: Progress | None
+    progress: Ticks
 
     @property
     def total(self) -> int | None:
@@ -137,8 +147,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
                 run.allowed.check(summary)
                 if writer is not None:
                     writer.write(batch.select(cs.by_name(plan.columns)))
-                if run.progress is not None:
-                    run.progress(summary.rows, run.total)
+                run.progress.reach(summary.rows)
             run.allowed.check(summary, final=True)
             if writer is not None:
                 writer.close(_provenance(plan, run, summary))
@@ -156,6 +165,7 @@ def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
             "sha256": verifier.sha256,
             "canonical": verifier.canonical,
             "kind": verifier.kind,
+            **({} if verifier.share is None else {"weight": verifier.share.weight}),
             "checks": [
                 {"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id
             ],

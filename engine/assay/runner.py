@@ -49,6 +49,7 @@ class Work:
         side_by_side: Whether asynchronous functions of one rollout run together.
         read: What a call gave, as a score and an error.
         seconds: How long each rollout took, where somebody wants to know.
+        tick: Called with the number of rollouts done since the last call.
     """
 
     functions: Sequence[RewardFunction]
@@ -57,6 +58,7 @@ class Work:
     side_by_side: bool = True
     read: Callable[[Any], tuple[Any, str | None]] = settled
     seconds: list[float] | None = None
+    tick: Callable[[int], None] | None = None
     scores: list[list[Any]] = field(init=False)
     errors: list[dict[int, str]] = field(init=False)
     calls: list[Callable[[Sequence[Any]], Any]] = field(init=False)
@@ -108,6 +110,8 @@ def run_here(work: Work, cell: Cell | None = None, settle: Callable[[int, int, S
             settle(row, number, _answer(work, call, values))
             if cell is not None:
                 cell.leave()
+        if work.tick is not None:
+            work.tick(1)
     if work.seconds:
         work.seconds[-1] = time.perf_counter() - started
 
@@ -154,6 +158,8 @@ async def run_async(
                     await call(row, number)
             if work.seconds is not None:
                 work.seconds[row] = time.perf_counter() - started
+            if work.tick is not None:
+                work.tick(1)
 
     at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
     async with asyncio.TaskGroup() as group:

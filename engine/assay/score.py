@@ -13,7 +13,7 @@ from assay.columns import check_one_verifier, read_columns
 from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
-from assay.judges import Rewarding, limits_of_run, verifiers_of_run
+from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.rewards import MAX_CONCURRENT
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
@@ -83,7 +83,8 @@ def score(
     warn(loaded)
     try:
         tell(plan.refuse(source.frame))
-        return plan.score(source.frame)
+        with judged_by(loaded):
+            return plan.score(source.frame)
     except PolarsError as wrong:
         raise engine_error(wrong, source, plan) from wrong
 

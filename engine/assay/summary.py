@@ -18,7 +18,7 @@ from assay.aggregate import (
     remark_column,
 )
 from assay.compile import Plan
-from assay.spec import CheckSpec, VerifierSpec
+from assay.spec import FUNCTION, NATIVE, CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary"]
 
@@ -107,7 +107,7 @@ class Summary:
     def of(cls, plan: Plan) -> "Summary":
         """An empty summary of a plan."""
         checks = [
-            CheckSummary(_ident(plan, verifier, spec), spec.type, spec.weight)
+            CheckSummary(_ident(plan, verifier, spec), spec.type, _weight(verifier, spec))
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
@@ -156,10 +156,11 @@ class Summary:
                     entries[ident] = CheckSummary(ident, spec.type, spec.weight)
                     self.checks.append(entries[ident])
                 summary = entries[ident]
+                score_of = pl.col(hidden(check_column(verifier, spec)))
                 score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
                 summary.rows += score.len() - score.null_count()
                 summary.total = math.fsum((summary.total, float(score.sum())))
-                summary.failures += int((score < 1.0).sum())
+                summary.failures += int(part.select(check.short_expr(score_of).sum()).item())
                 summary.errors += error.len() - error.null_count()
                 said = part[reason_column(verifier, spec)].drop_nulls()
                 if (remark := remark_column(verifier, spec)) in part.columns:
@@ -190,7 +191,13 @@ class Summary:
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
     """A check's name in the summary; ``""`` for one that each row names."""
-    return f"{verifier.id}/{spec.id}" if spec.id and len(plan.verifiers) > 1 else spec.id
+    several = len(plan.verifiers) > 1 and verifier.kind != FUNCTION
+    return f"{verifier.id}/{spec.id}" if spec.id and several else spec.id
+
+
+def _weight(verifier: VerifierSpec, spec: CheckSpec) -> float:
+    """A check's weight; where it is all there is to a member of a rubric, that of the member."""
+    return spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight
 
 
 def _named_parts(batch: pl.DataFrame, ident: str, extra: str) -> list[tuple[str, pl.DataFrame]]:

@@ -134,6 +134,8 @@ class Workers:
             for row, score in enumerate(scores):
                 if work.scores[number][first + row] is None:
                     work.settle(first + row, number, (score, errors.get(row)))
+        if work.tick is not None and one.piece:
+            work.tick(one.piece[1] - one.piece[0])
         one.piece = None
         return float(took)
 

@@ -238,6 +238,9 @@ class Check:
     def together(self, rows: Sequence[Row]) -> None:
         """Look at all rows of a run before the first is asked for its outcome; for checks that run with others."""
 
+    def close(self) -> None:
+        """End what runs outside of this process; a run does so when it is over."""
+
     def outcome(self, row: Row) -> Outcome:
         """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""
         try:

@@ -67,6 +67,11 @@ class Rewards:
     def __reduce__(self) -> tuple[object, ...]:
         return _again, (self.functions, self.limits, self.side_by_side, self._host)
 
+    def close(self) -> None:
+        """End the processes of the host."""
+        if (close := getattr(self._host, "close", None)) is not None:
+            close()
+
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def over(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Found:
@@ -99,8 +104,6 @@ class Rewards:
                 except StopIteration as done:
                     found: Found = done.value
                     break
-        if self.limits.tick is not None:
-            self.limits.tick(rows)
         return found
 
     def steps(
@@ -117,7 +120,8 @@ class Rewards:
         errors: list[dict[int, str]] = [{} for _ in self.functions]
         alone = [at for at, one in enumerate(self.functions) if not one.group]
         if alone:
-            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, seconds=seconds)
+            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side)
+            work.seconds, work.tick = seconds, self.limits.tick
             yield work
             for number, at in enumerate(alone):
                 scores[at], errors[at] = work.scores[number], work.errors[number]
@@ -259,6 +263,9 @@ class Reward(Check):
             return []
         fact = f"`{self.function.name}` sees all rollouts of an example, and the rollouts have no `example_id`."
         return [(fact, "Rename the column that says which rollouts belong together: --map example_id=COLUMN.")]
+
+    def close(self) -> None:
+        self.rewards.close()
 
     def together(self, rows: Sequence[Row]) -> None:
         if any(id(self.rewards) not in row[MEMO] for row in rows):

@@ -1,0 +1,138 @@
+"""The commands that look at verifiers: ``assay check | explain | checks | schema``."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cliapp import Modules, app, command, import_modules, read_mapping, show, to_stderr
+from assay.errors import SpecError, printable
+from assay.fns import list_fns
+from assay.listing import as_json, as_markdown
+from assay.rollouts import Rollouts, scan
+from assay.schema import json_schema
+from assay.score import prepare
+from assay.spec import VerifierSpec, load_verifier, load_verifiers
+from assay.terminal import print_error, print_explanation, print_listing, print_warning
+from assay.testing import assert_plan_conforms, hostile_texts
+from assay.verifiers import list_verifiers
+
+__all__ = ["check", "checks", "explain", "schema"]
+
+_SAMPLES = 200
+"""Rows of the dry run of ``assay check``."""
+
+
+@app.command()
+@command
+def check(
+    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
+    *,
+    rollouts: Annotated[
+        str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
+    ] = None,
+    tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
+    mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Unknown check types are errors too.")] = False,
+    modules: Modules = None,
+) -> None:
+    """Validate verifiers, list every problem, and try them on sample rows."""
+    import_modules(modules or [])
+    console = to_stderr()
+    refused = False
+    for path in specs:
+        try:
+            verifier = _checked(path, strict=strict)
+        except SpecError as wrong:
+            print_error(console, wrong)
+            refused = True
+            continue
+        for one in verifier.checks:
+            if one.note:
+                print_warning(console, f"{path}: {one.id}: {one.note}")
+        said = _dry_run(verifier, rollouts, tasks, read_mapping(mapping or []))
+        console.print(f"ok: {printable(path)}: {said}", markup=False, highlight=False, soft_wrap=True)
+    if refused:
+        raise typer.Exit(2)
+
+
+def _checked(path: str, *, strict: bool) -> VerifierSpec:
+    """Load a verifier that can be used in full; what is wrong with it is listed once, broken checks and unknown types included."""
+    try:
+        verifier = load_verifier(path, strict=strict)
+    except SpecError:
+        return load_verifier(path, strict=True)
+    return load_verifier(path, strict=True) if any(one.broken for one in verifier.checks) else verifier
+
+
+def _dry_run(verifier: VerifierSpec, rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
+    """Score sample rows both ways."""
+    nothing = {"metadata": None, "expected_output_schema": None}
+    rows: list[dict[str, Any]] = [{"completion": text, **nothing} for text in hostile_texts(_SAMPLES)]
+    assert_plan_conforms([verifier], rows)
+    said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
+    if rollouts is None:
+        return said
+    source, plan = prepare(Rollouts(scan(rollouts, mapping=mapping).head(_SAMPLES), ()), (verifier,), tasks=tasks)
+    rewards = plan.score(source.frame)["reward"]
+    scored = len(rewards) - rewards.null_count()
+    shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    return f"{said}; the first {len(rewards)} of {printable(rollouts)} have a mean reward of {shown}"
+
+
+@app.command()
+@command
+def explain(
+    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
+    *,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
+    modules: Modules = None,
+) -> None:
+    """Show what each check compiles to, which engine answers and why."""
+    import_modules(modules or [])
+    loaded = load_verifiers([Path(one) for one in specs])
+    if as_data:
+        typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
+        return
+    for verifier in loaded:
+        show(functools.partial(print_explanation, verifier=verifier))
+
+
+def _explained(verifier: VerifierSpec) -> dict[str, Any]:
+    checks = [
+        {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
+        for one in verifier.checks
+    ]
+    return {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+
+
+@app.command()
+@command
+def checks(
+    *,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the README.")] = False,
+    modules: Modules = None,
+) -> None:
+    """List the check types with their params, the functions that rows may name, and the verifier classes."""
+    import_modules(modules or [])
+    if markdown:
+        typer.echo(as_markdown(), nl=False)
+    elif as_data:
+        typer.echo(json.dumps(as_json()))
+    else:
+        named = {
+            "functions that rows may name (verifier.fn_name)": list_fns(),
+            "verifier classes (kind)": list_verifiers(),
+        }
+        show(functools.partial(print_listing, listing=as_json(), named=named))
+
+
+@app.command()
+@command
+def schema(*, modules: Modules = None) -> None:
+    """Print the JSON Schema (draft-07) of a verifier file."""
+    import_modules(modules or [])
+    typer.echo(json.dumps(json_schema(), indent=2))
