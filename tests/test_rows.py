@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import assay
+from assay.lanes.rollout import messages, shown_expr
 
 SPEC = {"checks": [{"type": "contains", "value": "b"}]}
 
@@ -17,7 +18,8 @@ def column(values):
 
 
 def completions(values):
-    return assay.scan([{"completion": value} for value in values]).collect()["completion"].to_list()
+    frame = assay.scan([{"completion": value} for value in values]).collect()
+    return frame.select(shown_expr(pl.col("completion"), frame.schema["completion"])).to_series().to_list()
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,31 @@ def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_charac
 )
 def test_messages_keep_role_and_text_and_beside_strings_their_text(values, expected):
     assert completions(values) == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": "b", "tool_calls": [1, "x", {"a": None}]},
+        {"role": "assistant", "content": None},
+        {"role": "assistant"},
+        {"content": 5},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}]},
+        {"role": "tool", "content": "a", "tool_call_id": "1"},
+    ],
+)
+def test_what_role_and_text_do_not_say_of_a_message_stands_beside_them(message):
+    plain = {"role": "user", "content": "a"}
+    frame = assay.scan([{"completion": [plain, message]}, {"completion": [plain]}]).collect()
+    assert [messages(value) for value in frame["completion"].to_list()] == [[plain, message], [plain]]
+
+
+def test_a_message_nested_without_end_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(assay.InputError, match="nested"):
+        assay.scan([{"completion": [{"role": "assistant", "content": deep}]}])
 
 
 @pytest.mark.parametrize(

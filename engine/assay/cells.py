@@ -222,7 +222,12 @@ def _is_plain(message: Mapping[str, Any] | None) -> bool:
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     """A message with the whole of it as JSON text, where role and text are not all."""
-    return _message(message) | {EXACT: None if message is None or _is_plain(message) else _json(message, "completion")}
+    if message is None or _is_plain(message):
+        return _message(message) | {EXACT: None}
+    try:
+        return _message(message) | {EXACT: _json(message, "completion")}
+    except RecursionError:
+        raise InputError("A message of `completion` is nested too deep to be written as JSON.") from None
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
