@@ -57,6 +57,7 @@ ORDER = (
         "summary",
         "run",
     ),
+    "exact",
     *("", "terminal", "cli", "__main__"),
 )
 
