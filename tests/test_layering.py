@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "types"),
+    *("_version", "errors", "sources"),
     *(
         "lanes.base",
         "lanes.words",
@@ -26,7 +26,7 @@ ORDER = (
         "lanes.expectations",
     ),
     *("lanes.expectation_columns", "lanes"),
-    *("parsers", "fns", "verifiers"),
+    *("fns", "verifiers"),
     *(
         "checks.base",
         "checks.broken",
@@ -57,7 +57,7 @@ ORDER = (
         "summary",
         "run",
     ),
-    "exact",
+    *("exact", "chats", "outputs", "types", "parsers"),
     *("", "terminal", "cli", "__main__"),
 )
 
