@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "types", "eventloop"),
+    *("_version", "errors", "sources", "eventloop"),
     *(
         "lanes.base",
         "lanes.words",
@@ -27,7 +27,7 @@ ORDER = (
         "lanes.expectations",
     ),
     *("lanes.expectation_columns", "lanes"),
-    *("parsers", "fns", "verifiers"),
+    *("fns", "verifiers"),
     *(
         "checks.base",
         "rewards",
@@ -57,9 +57,6 @@ ORDER = (
         "columns",
         "compile",
         "reference",
-        "rewarded",
-        "rubric",
-        "rubric_group",
         "tasks",
         "testing",
         "score",
@@ -67,6 +64,8 @@ ORDER = (
         "summary",
         "run",
     ),
+    *("exact", "chats", "outputs", "types", "parsers"),
+    *("rewarded", "rubric", "rubric_group"),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
 

@@ -19,7 +19,16 @@ import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
 
-__all__ = ["ENDINGS", "PROVENANCE_KEY", "STDOUT", "Writer", "open_writer", "read_provenance"]
+__all__ = [
+    "ENDINGS",
+    "PROVENANCE_KEY",
+    "STDOUT",
+    "Writer",
+    "check_target",
+    "new_file",
+    "open_writer",
+    "read_provenance",
+]
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
@@ -27,6 +36,9 @@ PROVENANCE_KEY = "assay"
 """Key of the footer's metadata under which the provenance stands, as JSON."""
 
 _FORMULA = r"^([=+\-@\t\r])"
+
+
+Told = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 class Writer(Protocol):
@@ -167,10 +179,30 @@ def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = Fa
         yield from _atomic(Path(out), schema, raw_csv=raw_csv)
 
 
-Told = Callable[[], contextlib.AbstractContextManager[None]]
-
-
 def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]:
+    with new_file(path) as (file, told):
+        with told():
+            writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
+        try:
+            yield _Told(writer, told)
+        except BaseException:
+            writer.abandon()
+            raise
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
+    """A file to write, which appears under its name when the block ends without an exception.
+
+    Args:
+        path: That name; a file that is there stays until then.
+
+    Yields:
+        The file, and a context that turns what the disk refuses into an error that names the file.
+
+    Raises:
+        OutputError: The file cannot be written; what was there before is untouched.
+    """
     target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     told = _told(str(path), draft)
@@ -178,13 +210,7 @@ def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]
         with told():
             file = draft.open("wb")
         try:
-            with told():
-                writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
-            try:
-                yield _Told(writer, told)
-            except BaseException:
-                writer.abandon()
-                raise
+            yield file, told
             with told():
                 file.flush()
                 os.fsync(file.fileno())
@@ -200,6 +226,25 @@ def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]
             _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def check_target(path: Path, *, overwrite: bool, how: str) -> None:
+    """Refuse a path at which no file can be, or may be, written.
+
+    Args:
+        path: Where to.
+        overwrite: Whether a file that is there may be replaced.
+        how: How to say that it may.
+
+    Raises:
+        UsageError: There is no such folder, the path is a folder, or a file is already there.
+    """
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder.")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path}: already there.", f"Name another file, or replace it with {how}.")
 
 
 def _told(name: str, draft: Path | None = None) -> Told:

@@ -17,7 +17,7 @@ from assay.checks.base import Check
 from assay.columns import read_columns
 from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
-from assay.export import ENDINGS, STDOUT, open_writer
+from assay.export import ENDINGS, STDOUT, check_target, open_writer
 from assay.fns import Function, function
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
@@ -242,12 +242,7 @@ def _check_path(out: str | Path | None, *, overwrite: bool) -> None:
     path = Path(out)
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{out}: the ending says how to write; known: {', '.join(ENDINGS)}, or - for standard output.")
-    if not path.parent.is_dir():
-        raise UsageError(f"{out}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise UsageError(f"{out}: is a folder.")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{out}: already there.", "Name another file, or replace it with --overwrite.")
+    check_target(path, overwrite=overwrite, how="--overwrite")
 
 
 def _task_files(tasks: Any) -> tuple[Path, ...]:

@@ -3,11 +3,12 @@
     from assay.types import ChatMessage, GenerateInputs, GenerateOutputs, Messages, State
 
 Models check what they are given and keep every field; unknown fields are refused by none of them, and not kept either.
+A run goes to a table and back without loss: ``outputs.to_parquet("run.parquet")``, ``GenerateOutputs.from_parquet("run.parquet")``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -152,6 +153,83 @@ class GenerateOutputs(_ById):
     reward: list[float | None]
     metrics: dict[str, list[float | None]] = Field(default_factory=dict)
     metadata: GenerateMetadata
+
+    def to_arrow(self) -> Any:
+        """The rollouts as a table, which ``assay.score`` reads and ``from_arrow`` turns back.
+
+        Columns: ``example_id``; ``prompt`` and ``completion``, text where all are, else lists of structs with ``role``,
+        ``content``, ``tool_calls`` (each as JSON) and ``tool_call_id``, in which a text is one message without a role; ``task``;
+        ``answer``; ``info`` and ``state`` as JSON text; ``reward``; ``generation_ms``, ``scoring_ms``, ``total_ms`` and
+        ``error`` as the state has them, null where it does not; and one a metric, by its name, or as ``metric/<name>``
+        where that is taken. ``exact``, a column and a field of messages, is there where something needs it: JSON of
+        what the others cannot say. ``metadata`` stands in the metadata of the schema.
+
+        JSON is tagged where it has no word for a value of Python's (a tuple, a key that is no string, bytes, a date …), so
+        that it comes back as it was. Pydantic models, such as responses of openai, come back as dicts.
+
+        Returns:
+            A ``pyarrow.Table``; the same bytes for the same outputs.
+
+        Warns:
+            AssayWarning: Other objects come back changed, as text, a list or a dict; the warning says where they are.
+        """
+        from assay import outputs
+
+        table, changed = outputs.table_of(self)
+        outputs.warn(changed)
+        return table
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Self:
+        """The rollouts of a table that ``to_arrow`` gave.
+
+        Rows may have been taken away or put in another order since. Other libraries may have lost the metadata of the
+        schema, as Polars does; then the outputs have the default ``metadata``, and every further column of floats is a metric.
+        Columns that are copies of what is in the state are not read.
+
+        Args:
+            table: A ``pyarrow.Table``, or what gives an Arrow stream, such as a Polars frame.
+
+        Raises:
+            InputError: A column is missing, or a value cannot be read.
+        """
+        from assay import outputs
+
+        return cls._made(*outputs.read_table(table))
+
+    def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Save the rollouts, the whole file or none.
+
+        Args:
+            path: A file that ends in ``.parquet``; what is in it is what ``to_arrow`` says.
+            overwrite: Replace an existing file.
+
+        Raises:
+            UsageError: The path cannot be used, or a file is already there.
+            OutputError: The file cannot be written; what was there before is untouched.
+
+        Warns:
+            AssayWarning: As ``to_arrow``, once the file is written.
+        """
+        from assay import outputs
+
+        outputs.warn(outputs.save(self, path, overwrite=overwrite))
+
+    @classmethod
+    def from_parquet(cls, path: str | Path) -> Self:
+        """The rollouts of a file that ``to_parquet`` wrote.
+
+        Raises:
+            InputError: The file cannot be read, or ``to_parquet`` did not write it.
+        """
+        from assay import outputs
+
+        return cls._made(*outputs.read_file(path))
+
+    @classmethod
+    def _made(cls, fields: dict[str, Any], metadata: dict[str, Any]) -> Self:
+        # not checked again: what could be saved can be read
+        return cls.model_construct(**fields, metadata=GenerateMetadata.model_construct(**metadata))
 
 
 class RolloutScore(BaseModel):
