@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "eventloop"),
+    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop"),
     *(
         "lanes.base",
         "lanes.words",

@@ -22,6 +22,7 @@ from assay.errors import UsageError
 from assay.progress import progress
 from assay.rewards import MAX_CONCURRENT
 from assay.run import score_file
+from assay.stdout import only_data
 from assay.terminal import print_summary
 from assay.workers import close_all
 
@@ -110,16 +111,15 @@ def score(
     ] = False,
 ) -> None:
     """Score rollouts with one or more verifiers, with a rubric, or with the functions that their rows name."""
-    import_modules(modules or [])
     if rubric is not None and spec:
         raise UsageError(
             "--rubric and --spec: one of them judges a run.", "Make the verifier a member: Rubric(funcs=[…, verifier])"
         )
-    judge = spec or None if rubric is None else import_rubric(rubric)
-    with progress("scoring") as tell:
+    with only_data(), progress("scoring") as tell:
+        import_modules(modules or [])
         summary = score_file(
             rollouts,
-            judge,
+            spec or None if rubric is None else import_rubric(rubric),
             out,
             tasks=tasks,
             verifier_name=verifier_name,

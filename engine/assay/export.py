@@ -8,7 +8,6 @@ import base64
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
+from assay.stdout import standard_output
 
 __all__ = [
     "ENDINGS",
@@ -170,11 +170,12 @@ def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = Fa
     if out is None:
         yield None
     elif str(out) == STDOUT:
-        if sys.stdout is None:
+        stream = standard_output()
+        if stream is None:
             raise OutputError("Standard output is closed.")
-        yield _Told(_JsonLines(sys.stdout.buffer), _told("standard output"))
+        yield _Told(_JsonLines(stream.buffer), _told("standard output"))
         with _told("standard output")():
-            sys.stdout.buffer.flush()
+            stream.buffer.flush()
     else:
         yield from _atomic(Path(out), schema, raw_csv=raw_csv)
 

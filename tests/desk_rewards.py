@@ -1,0 +1,74 @@
+"""Reward functions for tests that run them in other processes: those import this module."""
+
+import asyncio
+import os
+import re
+import time
+
+import assay
+
+
+def length(completion):
+    return len(completion)
+
+
+def busy(completion):
+    return sum(number * number for number in range(2_000)) % 7 / 7 if completion else 0.0
+
+
+def fails(info):
+    return info["missing"]
+
+
+def sleeps(completion):
+    if completion.endswith("7"):
+        time.sleep(60)
+    return 1.0
+
+
+def backtracks(completion):
+    """Never gives the interpreter back."""
+    return float(bool(re.search("(a+)+$", "a" * 60 + "b"))) if completion.endswith("7") else 1.0
+
+
+def dies(completion):
+    if completion.endswith("3"):
+        os._exit(3)
+    return 1.0
+
+
+async def judge(prompt):
+    await asyncio.sleep(0.001)
+    return 0.25
+
+
+def leaves_a_note(state):
+    state["note"] = 0.5
+    return 1.0
+
+
+def reads_the_note(state):
+    return state["note"]
+
+
+def best_of_example(completions):
+    most = max(map(len, completions))
+    return [float(len(one) == most) for one in completions]
+
+
+def prints(completion):
+    print("from a reward function", completion)  # noqa: T201  (what people leave in)
+    return 1.0
+
+
+def nested():
+    def unpicklable(completion):
+        return 0.5
+
+    return unpicklable
+
+
+rubric = assay.Rubric(funcs=[length, judge, nested()], weights=[0.5, 1.0, -1.0])
+slow = assay.Rubric(funcs=[sleeps, length])
+penalised = assay.Rubric(funcs=[length, fails], weights=[0.0, -1.0])
+not_a_rubric = length

@@ -1,0 +1,99 @@
+"""Reward functions in processes of their own say what they say here, and can be killed."""
+
+import multiprocessing
+import pickle
+import time
+
+import pytest
+
+import assay
+import desk_rewards as desk
+from assay.rewards import Limits
+
+ROWS = [
+    {
+        "completion": "x" * (number % 5) + str(number % 10),
+        "prompt": "p",
+        "example_id": number // 4,
+        "info": {"n": number},
+    }
+    for number in range(120)
+]
+ALL = (desk.length, desk.judge, desk.fails, desk.leaves_a_note, desk.reads_the_note, desk.best_of_example)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_say_what_this_process_says(workers):
+    rubric = assay.Rubric(funcs=ALL, weights=[1, 0.5, -1, 0, 1, 2])
+    assert assay.score(ROWS, rubric, workers=workers).equals(assay.score(ROWS, rubric))
+
+
+@pytest.mark.parametrize(
+    ("func", "said", "rows"),
+    [
+        (desk.sleeps, "TimeoutError: no answer within 0.3 s", "7"),
+        (desk.backtracks, "TimeoutError: no answer within 0.3 s", "7"),
+        (desk.dies, "RuntimeError: its process died, exit code 3", "3"),
+    ],
+)
+def test_a_call_that_hangs_or_dies_costs_itself_only(func, said, rows):
+    started = time.perf_counter()
+    found = assay.score(ROWS[:25], assay.Rubric(funcs=[desk.length, func]), function_timeout=0.3, workers=1)
+    assert time.perf_counter() - started < 30
+    lost = [row["completion"].endswith(rows) for row in ROWS[:25]]
+    assert found["error"].to_list() == [f"{func.__name__}: {said}" if one else None for one in lost]
+    assert found[f"score/{func.__name__}"].to_list() == [0.0 if one else 1.0 for one in lost]
+    assert found["score/length"].to_list() == [len(row["completion"]) for row in ROWS[:25]]
+
+
+def test_functions_that_cannot_travel_are_refused_with_what_to_do():
+    with pytest.raises(assay.UsageError, match="cannot be sent to another process") as refused:
+        assay.score(ROWS, assay.Rubric(funcs=[desk.nested()]), workers=1)
+    assert "top of a module" in refused.value.hint
+
+
+def test_a_rubric_with_a_name_is_imported_where_its_functions_cannot_travel(monkeypatch):
+    monkeypatch.setattr(desk.rubric, "origin", "desk_rewards:rubric")
+    assert assay.score(ROWS, desk.rubric, workers=1).equals(assay.score(ROWS, desk.rubric))
+
+
+def test_a_rubric_that_the_process_cannot_import_is_told(monkeypatch):
+    monkeypatch.setattr(desk.rubric, "origin", "nowhere_to_be_found:rubric")
+    with pytest.raises(assay.UsageError, match="No module named 'nowhere_to_be_found'"):
+        assay.score(ROWS, desk.rubric, workers=1)
+
+
+def test_processes_end_with_the_run():
+    (verifier,) = assay.Rubric(funcs=[desk.length]).members(Limits(workers=2))
+    check = verifier.checks[0].check
+    assert check.rewards.over({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}])
+    processes = multiprocessing.active_children()
+    assert len(processes) >= 2
+    check.close()
+    assert not any(process in processes for process in multiprocessing.active_children())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"function_timeout": 0}, "--function-timeout 0"),
+        ({"function_timeout": float("nan")}, "--function-timeout nan"),
+        ({"workers": -1}, "--workers -1"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused(options, said):
+    with pytest.raises(assay.UsageError, match=said):
+        assay.score(ROWS, assay.Rubric(funcs=[desk.length]), **options)
+
+
+@pytest.mark.parametrize("options", [{"function_timeout": 1}, {"workers": 1}])
+def test_limits_without_a_rubric_are_refused(options):
+    with pytest.raises(assay.UsageError, match="for the functions of a rubric"):
+        assay.score(ROWS, {"checks": [{"type": "json_valid"}]}, **options)
+
+
+def test_a_plan_with_a_rubric_travels():
+    rubric = assay.Rubric(funcs=[desk.length, desk.judge], weights=[1.0, 2.0])
+    frame = assay.scan(ROWS).collect()
+    plan = assay.compile(rubric, frame)
+    assert pickle.loads(pickle.dumps(plan)).score(frame).equals(plan.score(frame))  # noqa: S301
