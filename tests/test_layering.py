@@ -22,6 +22,8 @@ ORDER = (
         "lanes.toolcalls",
         "lanes.onrow",
         "lanes.onrow_columns",
+        "exact",
+        "chats",
         "lanes.rollout",
         "lanes.schemas",
         "lanes.expectations",
@@ -64,7 +66,7 @@ ORDER = (
         "summary",
         "run",
     ),
-    *("exact", "chats", "outputs", "types", "parsers"),
+    *("outputs", "types", "parsers"),
     *("rewarded", "rubric", "rubric_group"),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )

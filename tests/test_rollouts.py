@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import assay
+from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs
 
 ROWS = [
     {"id": 30, "completion": "A refund is on its way."},
@@ -266,3 +267,34 @@ def test_all_missing_columns_are_named_at_once_with_who_reads_them(columns, hint
 def test_a_column_named_like_a_result_keeps_its_values_as_prior():
     scored = assay.score([{"completion": "a", "reward": 5.0, "error": "old"}], SPEC)
     assert scored.select("prior_reward", "prior_error", "reward", "error").rows() == [(5.0, "old", 0.0, None)]
+
+
+CHATS = [
+    [
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "x", "arguments": "{}"}}]},
+        {"role": "tool", "content": "r", "tool_call_id": "1"},
+    ],
+    [{"role": "assistant", "content": None, "refusal": "no"}],
+    [{"role": "assistant", "content": "ok"}],
+]
+
+
+def test_inputs_and_outputs_of_generation_are_rollouts_and_reach_functions_whole():
+    seen = []
+
+    def look(prompt, completion, answer, info, example_id):
+        seen.append((prompt, completion, answer, info, example_id))
+        return 1.0
+
+    given = {
+        "prompt": ["a", "b", "c"],
+        "completion": CHATS,
+        "answer": ["1", "2", "3"],
+        "info": [{"a": [1, {"b": None}]}, {}, {"a": 2.5}],
+        "id": [7, 7, 8],
+    }
+    rest = {"state": [{}] * 3, "task": ["t"] * 3, "reward": [1.0, None, 0.5], "metadata": GenerateMetadata()}
+    for rollouts in (GenerateInputs(**given), GenerateOutputs(**given, **rest)):
+        seen.clear()
+        assert assay.score(rollouts, assay.Rubric([look]))["reward"].to_list() == [1.0] * 3
+        assert seen == [*zip(*given.values(), strict=True)]

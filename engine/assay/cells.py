@@ -11,12 +11,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from assay import exact
+from assay.chats import EXACT
 from assay.errors import InputError
 from assay.lanes.jsontext import mended
 from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
 from assay.lanes.onrow_columns import typed
-from assay.lanes.rollout import EXACT
 from assay.shape import LEAVES, MAX_FIELDS, NESTS, Shape
 
 __all__ = ["MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
@@ -106,12 +107,15 @@ class Column:
         for at, value in enumerate(values, first):
             if type(value) in LEAVES:
                 continue
-            try:
-                depth = self._shape.add(value)
-            except ValueError as wrong:
-                raise InputError(f"Row {at}: `{self.name}` {wrong}.") from None
+            depth = self._shape_of(value, at)
             if depth > MAX_NESTING or self._shape.fields > MAX_FIELDS:
                 self._as_text = True
+
+    def _shape_of(self, value: Any, at: int) -> int:
+        try:
+            return self._shape.add(value)
+        except ValueError as wrong:
+            raise InputError(f"Row {at}: `{self.name}` {wrong}.") from None
 
     def _learn(self, values: Sequence[Any]) -> None:
         self._kinds |= {type(value) for value in values if value is not None}
@@ -186,7 +190,9 @@ class _Completions(Column):
             raise InputError(
                 f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
             )
-        self._exact = self._exact or not _is_plain(message)
+        if message is not None and not _is_plain(message):
+            self._exact = True
+            self._shape_of(message, at)
         if message is None or self._readable:
             return
         self._readable = "content" in message and isinstance(message["content"], str | list | tuple | None)
@@ -221,13 +227,15 @@ def _is_plain(message: Mapping[str, Any] | None) -> bool:
 
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """A message with the whole of it as JSON text, where role and text are not all."""
-    if message is None or _is_plain(message):
-        return _message(message) | {EXACT: None}
-    try:
-        return _message(message) | {EXACT: _json(message, "completion")}
-    except RecursionError:
-        raise InputError("A message of `completion` is nested too deep to be written as JSON.") from None
+    """A message with what role and text do not say of it (see ``assay.chats``)."""
+    said = _message(message)
+    if message is None:
+        return said | {EXACT: None}
+    unsaid = {
+        name: value for name, value in message.items() if not isinstance(value, str) or said.get(name) != mended(value)
+    }
+    known = {name: said[name] if name in message else None for name in said}
+    return known | {EXACT: exact.write(unsaid, "completion", exact.Losses()) if unsaid else None}
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:

@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 from polars.exceptions import PolarsError
+from pydantic import BaseModel
 
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
@@ -60,7 +61,8 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
     Args:
         source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
             standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
-            ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns.
+            ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
+            ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
 
@@ -93,8 +95,15 @@ def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
         return _open_paths([str(one) for one in paths], mapping)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(source, mapping)
+    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
     return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
+
+
+def _columns_of(model: Any) -> Any:
+    """``GenerateOutputs`` as their table, ``GenerateInputs`` as columns."""
+    if hasattr(model, "to_arrow"):
+        return model.to_arrow()
+    return {name: values for name, values in model if values is not None}
 
 
 def _kind(source: Any) -> str:

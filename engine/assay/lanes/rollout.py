@@ -4,12 +4,13 @@ Structure comes from tables as structs, in which a null field counts as absent, 
 faces: a reward function is Python, and there is no other.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from assay import exact
+from assay.chats import EXACT, chat_of
 from assay.lanes.base import HIDDEN
 from assay.lanes.jsontext import loads
 from assay.lanes.onrow import untyped
@@ -18,7 +19,6 @@ from assay.lanes.onrow_columns import untyped_expr
 __all__ = [
     "ARGUMENTS",
     "COLUMN_OF",
-    "EXACT",
     "MEMO",
     "PLURALS",
     "RAW",
@@ -51,9 +51,6 @@ RAW = HIDDEN + "completion"
 MEMO = HIDDEN + "memo"
 """Key of a row under which checks that run together keep what they found for each other."""
 
-EXACT = HIDDEN + "message"
-"""Field of a chat message that holds the whole of it as JSON text, where role and text do not say all."""
-
 
 def messages(value: Any) -> Any:
     """A prompt or a completion as it was written: text, or a list of messages.
@@ -78,13 +75,14 @@ def _message(message: Any) -> Any:
         return message
     if len(message) == 2 and "content" in message and "role" in message:  # noqa: PLR2004  (nearly every message)
         return dict(message)
-    if message.get(EXACT) is not None:
-        return json.loads(message[EXACT])
-    return {
-        key: _without_nulls(value)
-        for key, value in message.items()
-        if key != EXACT and (value is not None or key in ("role", "content"))
+    if EXACT in message:  # written by Assay
+        return chat_of([message], EXACT)[0]
+    found = {
+        key: _without_nulls(value) for key, value in message.items() if value is not None or key in ("role", "content")
     }
+    if isinstance(found.get("tool_calls"), list):  # datasets have each as JSON text
+        found["tool_calls"] = [_object(call) if isinstance(call, str) else call for call in found["tool_calls"]]
+    return found
 
 
 def _without_nulls(value: Any) -> Any:
@@ -96,7 +94,10 @@ def _without_nulls(value: Any) -> Any:
 def _object(value: Any) -> Any:
     """An object, from a struct or JSON text; empty where there is none, and what is no object as it is."""
     if isinstance(value, str):
-        found = loads(value)
+        try:
+            found = exact.read(value)
+        except (ValueError, RecursionError):
+            return value
         return found if isinstance(found, dict) else value
     return {} if value is None else _without_nulls(untyped(value))
 
