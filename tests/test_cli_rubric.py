@@ -100,6 +100,22 @@ def test_a_rubric_and_a_spec_are_one_too_many():
     assert "--rubric and --spec" in done.stderr
 
 
+def test_explain_says_how_each_member_runs():
+    Path("v.json").write_text('{"id": "style", "checks": [{"type": "not_contains", "value": "As an AI"}]}')
+    Path("mixed.py").write_text(
+        "import assay, desk_rewards as desk\nfuncs = [desk.judge, desk.best_of_example, assay.load_verifier('v.json')]\n"
+        "rubric = assay.Rubric(funcs=funcs, weights=[1, 1, 0.5])\nprint('imported')\n"
+    )
+    command = [sys.executable, "-m", "assay", "explain", "--rubric", "mixed:rubric", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENV, check=True, timeout=100)
+    told = {one["id"]: (one["weight"], one["checks"][0]["runs_as"].split(":")[0]) for one in json.loads(done.stdout)}
+    assert told == {
+        "judge": (1.0, "Python, row by row, asynchronous"),
+        "best_of_example": (1.0, "Python, all rollouts of an example together"),
+        "style": (0.5, "columns"),
+    }
+
+
 def test_what_functions_print_is_no_data():
     Path("chatty.py").write_text("import assay, desk_rewards\nrubric = assay.Rubric(funcs=[desk_rewards.prints])\n")
     done = score("in.jsonl", "--rubric", "chatty:rubric", "--out", "-", "--limit", "3")

@@ -17,7 +17,7 @@ import typer
 
 from assay import clispecs
 from assay._version import __version__
-from assay.cliapp import Modules, app, command, import_modules, import_rubric, read_mapping, to_stderr
+from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
 from assay.progress import progress
 from assay.rewards import MAX_CONCURRENT
@@ -48,10 +48,6 @@ def _root(
     del version
 
 
-_RubricName = Annotated[
-    str | None,
-    typer.Option(help="module:attribute of an assay.Rubric, imported from the current folder or the path."),
-]
 _Timeout = Annotated[
     float | None,
     typer.Option(help="Seconds that a function of the rubric may take for a row; more scores 0.0 and is reported."),
@@ -78,7 +74,7 @@ def score(
             "--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated. None: the rows carry their own."
         ),
     ] = None,
-    rubric: _RubricName = None,
+    rubric: RubricName = None,
     verifier_name: Annotated[
         str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")
     ] = None,

@@ -18,7 +18,17 @@ from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, pri
 from assay.rubric import Rubric
 from assay.terminal import print_error, print_warning
 
-__all__ = ["Modules", "app", "command", "import_modules", "import_rubric", "read_mapping", "show", "to_stderr"]
+__all__ = [
+    "Modules",
+    "RubricName",
+    "app",
+    "command",
+    "import_modules",
+    "import_rubric",
+    "read_mapping",
+    "show",
+    "to_stderr",
+]
 
 app = typer.Typer(
     add_completion=False,
@@ -31,6 +41,12 @@ app = typer.Typer(
 Modules = Annotated[
     list[str] | None,
     typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
+]
+
+
+RubricName = Annotated[
+    str | None,
+    typer.Option(help="module:attribute of an assay.Rubric, imported from the current folder or the path."),
 ]
 
 

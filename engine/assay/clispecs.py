@@ -7,14 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cliapp import Modules, app, command, import_modules, read_mapping, show, to_stderr
-from assay.errors import SpecError, printable
+from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, show, to_stderr
+from assay.errors import SpecError, UsageError, printable
 from assay.fns import list_fns
+from assay.judges import verifiers_of_run
 from assay.listing import as_json, as_markdown
 from assay.rollouts import Rollouts, scan
 from assay.schema import json_schema
 from assay.score import prepare
-from assay.spec import VerifierSpec, load_verifier, load_verifiers
+from assay.spec import VerifierSpec, load_verifier
+from assay.stdout import only_data
 from assay.terminal import print_error, print_explanation, print_listing, print_warning
 from assay.testing import assert_plan_conforms, hostile_texts
 from assay.verifiers import list_verifiers
@@ -28,7 +30,7 @@ _SAMPLES = 200
 @app.command()
 @command
 def check(
-    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
+    specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,
     rollouts: Annotated[
         str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
@@ -85,14 +87,19 @@ def _dry_run(verifier: VerifierSpec, rollouts: str | None, tasks: str | None, ma
 @app.command()
 @command
 def explain(
-    specs: Annotated[list[str], typer.Argument(help="VerifierSpec files.")],
+    specs: Annotated[list[str] | None, typer.Argument(help="Verifier files.")] = None,
     *,
+    rubric: RubricName = None,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
     modules: Modules = None,
 ) -> None:
-    """Show what each check compiles to, which engine answers and why."""
-    import_modules(modules or [])
-    loaded = load_verifiers([Path(one) for one in specs])
+    """Show what each check compiles to, or each member of a rubric, which engine answers and why."""
+    with only_data():
+        import_modules(modules or [])
+        judge = None if rubric is None else import_rubric(rubric)
+    if (judge is None) == (not specs):
+        raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
+    loaded = verifiers_of_run(judge or [Path(one) for one in specs or ()])
     if as_data:
         typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
         return
@@ -105,7 +112,8 @@ def _explained(verifier: VerifierSpec) -> dict[str, Any]:
         {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
         for one in verifier.checks
     ]
-    return {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+    said = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+    return said if verifier.share is None else said | {"weight": verifier.share.weight}
 
 
 @app.command()

@@ -90,7 +90,10 @@ def print_explanation(console: Console, verifier: VerifierSpec) -> None:
     """What each check of a verifier compiles to."""
     console.print(
         Text.assemble(
-            (printable(verifier.id), "bold"), f"  passes at {verifier.pass_threshold}  sha256 {verifier.sha256[:12]}"
+            (printable(verifier.id), "bold"),
+            f"  passes at {verifier.pass_threshold}  sha256 {verifier.sha256[:12]}"
+            if verifier.share is None
+            else f"  weight {verifier.share.weight:g}",
         )
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
