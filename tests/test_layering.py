@@ -33,6 +33,7 @@ ORDER = (
     *(
         "checks.base",
         "rewards",
+        "watched",
         "runner",
         "workers",
         "checks.broken",

@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any
 
-__all__ = ["LOOP", "wait_for"]
+__all__ = ["LOOP"]
 
 
 class EventLoop:
@@ -47,12 +47,3 @@ class EventLoop:
 
 
 LOOP = EventLoop()
-
-
-def wait_for(given: Awaitable[Any]) -> Any:
-    """What an awaitable gives, for a caller that cannot await."""
-
-    async def wait() -> Any:
-        return await given
-
-    return LOOP.start(wait()).result()

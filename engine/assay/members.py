@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any
 
 from assay.checks.base import Check
@@ -17,7 +18,7 @@ from assay.runner import run
 from assay.spec import FUNCTION, CheckSpec, Share, VerifierSpec
 from assay.workers import Workers
 
-__all__ = ["Entry", "check_weight", "functions_of", "is_function", "member_name", "specs_of"]
+__all__ = ["Entry", "check_weight", "functions_of", "is_function", "member_name", "paired", "specs_of"]
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,25 @@ def check_weight(weight: Any, name: str) -> None:
     Raises:
         ValueError: It is not a finite number.
     """
-    if not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise ValueError(f"the weight of {name} is {weight!r}; expected a finite number")
+    try:
+        finite = isinstance(weight, Real) and math.isfinite(weight)
+    except OverflowError:  # an integer that no float holds
+        finite = False
+    if not finite:
+        raise ValueError(f"the weight of {name} is {weight!r:.50}; expected a finite number")
+
+
+def paired(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
+    """Members with their weights.
+
+    Raises:
+        ValueError: There are more or fewer weights than members, or a weight is not a finite number.
+    """
+    if len(funcs) != len(weights):
+        raise ValueError(f"{len(funcs)} reward functions have {len(weights)} weights; give each one, or give none")
+    for func, weight in zip(funcs, weights, strict=True):
+        check_weight(weight, member_name(func))
+    return list(zip(funcs, weights, strict=True))
 
 
 def _is_class(member: Any) -> bool:

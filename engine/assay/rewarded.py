@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.aggregate import one_line
 from assay.columns import needed_columns, read_columns
 from assay.compile import Plan
 from assay.members import Entry, specs_of
@@ -18,7 +19,8 @@ def weighted_sums(scores: Sequence[Sequence[float]], weights: Sequence[float], r
     """The weighted sum of each row, from left to right: ``aggregate.reward``, a column at a time."""
     total = [0.0] * rows
     for column, weight in zip(scores, weights, strict=True):
-        total = [so_far + weight * score for so_far, score in zip(total, column, strict=True)]
+        times = float(weight)
+        total = [so_far + times * score for so_far, score in zip(total, column, strict=True)]
     return total
 
 
@@ -34,7 +36,7 @@ def note(state: Any, said: str) -> None:
     """Tell a state what went wrong, once."""
     if isinstance(state, dict):
         lines = str(state.get("error") or "").split("\n")
-        state["error"] = "\n".join(filter(None, dict.fromkeys([*lines, said])))
+        state["error"] = "\n".join(filter(None, dict.fromkeys([*lines, one_line(said)])))
 
 
 def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:

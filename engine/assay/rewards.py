@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "failed",
     "falls_short",
     "name_of",
+    "only",
     "reward_function",
     "settled",
     "shortfall",
@@ -77,6 +79,7 @@ class RewardFunction:
         wants: Names of the arguments it wants of a rollout; of a group function, in the singular.
         required: Those of ``wants`` that it has no default for.
         spelled: The same names as it spells them.
+        leading: Names of ``objects`` that its first parameters ask for.
         group: Whether it sees all rollouts of an example, and answers with a list.
         in_order: Whether its arguments can be given by position, which is quicker.
         is_async: Whether it is known to be asynchronous before it is called.
@@ -88,6 +91,7 @@ class RewardFunction:
     wants: tuple[str, ...]
     required: tuple[str, ...]
     spelled: tuple[str, ...]
+    leading: tuple[str, ...]
     group: bool
     in_order: bool
     is_async: bool
@@ -95,7 +99,9 @@ class RewardFunction:
     def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
         """The function as a function of one sequence, the values of ``names``."""
         places = [names.index(name) for name in self.wants]
-        func = partial(self.func, **self.objects) if self.objects else self.func
+        first = [self.objects[name] for name in self.leading]
+        others = {name: value for name, value in self.objects.items() if name not in self.leading}
+        func = partial(self.func, *first, **others) if self.objects else self.func
         if not places:
             return lambda _: func()
         if self.in_order:
@@ -103,7 +109,10 @@ class RewardFunction:
                 return _on_one(func, places[0])
             pick = itemgetter(*places)
             return lambda values: func(*pick(values))
-        named = tuple(zip(self.spelled, places, strict=True))
+        spelled = self.spelled
+        if places == [*range(len(names))]:
+            return lambda values: func(**dict(zip(spelled, values, strict=True)))
+        named = tuple(zip(spelled, places, strict=True))
         return lambda values: func(**{name: values[at] for name, at in named})
 
 
@@ -134,12 +143,14 @@ def reward_function(
     named = {one.name: one for one in parameters if one.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
     takes_all = any(one.kind == _ANY for one in parameters)
     objects = objects or {}
-    group = any(one in named for one in PLURALS)
+    group = any(one in named and one not in objects for one in PLURALS)
     given = PLURALS if group else {one: one for one in ARGUMENTS}
     wanted = {
         spelled: own for spelled, own in given.items() if (takes_all or spelled in named) and spelled not in objects
     }
-    first = [one.name for one in parameters if one.kind in _IN_ORDER][: len(wanted)]
+    by_place = [one.name for one in parameters if one.kind in _IN_ORDER]
+    leading = tuple(takewhile(lambda one: one in objects, by_place))
+    first = by_place[len(leading) :][: len(wanted)]
     in_order = sorted(first) == sorted(wanted)
     spelled = first if in_order else list(wanted)
     return RewardFunction(
@@ -149,6 +160,7 @@ def reward_function(
         tuple(wanted[one] for one in spelled),
         tuple(wanted[one] for one in spelled if one in named and named[one].default is inspect.Parameter.empty),
         tuple(spelled),
+        leading,
         group,
         in_order,
         inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None)),  # noqa: B004
@@ -165,6 +177,18 @@ def settled(given: Any) -> Settled:
     except RAISED as wrong:
         return failed(wrong)
     return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
+
+
+def only(given: Any) -> Any:
+    """What a function that sees all rollouts of an example gave the only one there is.
+
+    Raises:
+        ValueError: It gave more, or nothing.
+    """
+    rewards = list(given)
+    if len(rewards) != 1:
+        raise ValueError(f"{len(rewards)} rewards for 1 rollouts")
+    return rewards[0]
 
 
 def failed(wrong: BaseException) -> Settled:

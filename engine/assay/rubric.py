@@ -20,11 +20,11 @@ from typing import Any
 from assay.checks.reward import Rewards, examples
 from assay.errors import RAISED, UsageError
 from assay.lanes.rollout import ARGUMENTS
-from assay.members import Entry, check_weight, functions_of, is_function, member_name, specs_of
+from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
-from assay.rewards import Limits, RewardFunction, Settled, failed, reward_function, settled
+from assay.rewards import Limits, RewardFunction, Settled, failed, only, reward_function, settled
 from assay.runner import run_async, run_here
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
@@ -84,7 +84,7 @@ class Rubric:
         self.class_objects: dict[str, Any] = {"parser": self.parser}
         for func in self.reward_funcs:
             is_function(func)
-        self._pairs()
+        paired(self.reward_funcs, self.reward_weights)
         self._known: dict[int, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,7 +114,9 @@ class Rubric:
     @property
     def has_group_funcs(self) -> bool:
         """Whether a function sees all rollouts of an example, so that they are scored together."""
-        return any(self._inspected(func, {}).group for func in self.get_reward_funcs() if is_function(func))
+        return any(
+            self._inspected(func, self.class_objects).group for func in self.get_reward_funcs() if is_function(func)
+        )
 
     def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
         """The members with what goes with them.
@@ -127,20 +129,19 @@ class Rubric:
 
     def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
         """The members as verifiers of one plan: what ``assay.score`` compiles."""
-        side_by_side, origin = self.parallelize_scoring, self.origin
+        side_by_side, origin = self._side_by_side, self.origin
         return specs_of(self.entries(), limits, pass_threshold, side_by_side=side_by_side, origin=origin)
 
     def functions(self) -> list[RewardFunction]:
         """The reward functions among the members: what a worker process runs."""
         return [*functions_of(self.entries()).values()]
 
+    @property
+    def _side_by_side(self) -> bool:
+        return self.parallelize_scoring
+
     def _pairs(self) -> list[tuple[Any, float]]:
-        funcs, weights = self.get_reward_funcs(), self.get_reward_weights()
-        if len(funcs) != len(weights):
-            raise ValueError(f"{len(funcs)} reward functions have {len(weights)} weights; give each one, or give none")
-        for func, weight in zip(funcs, weights, strict=True):
-            check_weight(weight, member_name(func))
-        return list(zip(funcs, weights, strict=True))
+        return paired(self.get_reward_funcs(), self.get_reward_weights())
 
     def _check_plain(self) -> None:
         own = [name for name in _METHODS if getattr(type(self), name).__module__ not in _OURS]
@@ -211,7 +212,7 @@ class Rubric:
     def _inspected(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
         """What a function wants, found once."""
         known = self._known.get(id(func))
-        if known is None or known[0] is not func or known[1] != objects:
+        if known is None or known[0] is not func or not _same(known[1], objects):
             known = self._known[id(func)] = (func, dict(objects), reward_function(func, objects))
         return known[2]
 
@@ -223,7 +224,7 @@ class Rubric:
             values = [[given[name]] if one.group else given[name] for name in ARGUMENTS]
             found = one.caller(ARGUMENTS)(values)
             found = await found if inspect.isawaitable(found) else found
-            return settled(next(iter(found)) if one.group else found)
+            return settled(only(found) if one.group else found)
         except RAISED as wrong:  # one broken function never ends a run
             return failed(wrong)
 
@@ -311,19 +312,18 @@ class Rubric:
         wanted = [self._inspected(funcs[at], objects) for at in places]
         together = Rewards(wanted, limits, side_by_side=self.parallelize_scoring)
         given = {name: rollouts[name] for name in together.wanted}
-        keys = examples({"example_id" if has_ids else "prompt": rollouts["example_id" if has_ids else "prompt"]}, rows)
+        by = "example_id" if has_ids else "prompt"
+        keys = examples({by: rollouts[by]}, rows) if together.grouped else []
         seconds = [0.0] * rows
-        steps = together.steps(given, keys if together.grouped else [], rows, seconds)
+        steps = together.steps(given, keys, rows, seconds)
         while True:
             try:
                 work = next(steps)
             except StopIteration as done:
                 found, errors = done.value
                 break
-            if work.is_async:
+            if work.is_async or not run_here(work):
                 await run_async(work, limits)
-            else:
-                run_here(work)
         scores: list[Sequence[float]] = [[] for _ in funcs]
         for number, at in enumerate(places):
             scores[at] = found[number]
@@ -336,3 +336,8 @@ class Rubric:
             for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
                 scores[at] = column
         return scores
+
+
+def _same(known: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
+    """Whether objects are the very ones that are known; two that are equal may go separate ways."""
+    return known.keys() == objects.keys() and all(known[name] is value for name, value in objects.items())

@@ -50,6 +50,10 @@ class RubricGroup(Rubric):
         self._check_plain()
         return [entry for at, rubric in enumerate(self.rubrics) for entry in rubric.entries((*path, at))]
 
+    @property
+    def _side_by_side(self) -> bool:
+        return all(rubric._side_by_side for rubric in self.rubrics)  # noqa: SLF001  (of one family)
+
     async def score_rollout(self, *args: Any, **kwargs: Any) -> RolloutScore:
         """Score one rollout by every rubric, one after another."""
         total = RolloutScore(reward=0.0)

@@ -4,8 +4,10 @@ Functions run rollout by rollout, each in the order of the rubric, for they may 
 """
 
 import asyncio
+import contextlib
 import ctypes
 import inspect
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -14,26 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import RAISED
-from assay.eventloop import LOOP, wait_for
+from assay.eventloop import LOOP
 from assay.rewards import Limits, RewardFunction, Settled, failed, settled, timed_out
+from assay.watched import Cell, Stepped
 
-__all__ = ["Cell", "Work", "run", "run_async", "run_here"]
-
-
-@dataclass
-class Cell:
-    """The call that has the interpreter: which one, and since when (monotonic seconds; 0.0 when there is none)."""
-
-    call: tuple[int, int] = (0, 0)
-    since: float = 0.0
-
-    def enter(self, row: int, number: int) -> None:
-        """A call begins, or goes on."""
-        self.call, self.since = (row, number), time.monotonic()
-
-    def leave(self) -> None:
-        """It has ended, or waits."""
-        self.since = 0.0
+__all__ = ["Work", "run", "run_async", "run_here"]
 
 
 @dataclass
@@ -50,6 +37,8 @@ class Work:
         read: What a call gave, as a score and an error.
         seconds: How long each rollout took, where somebody wants to know.
         tick: Called with the number of rollouts done since the last call.
+        begun: What is to be awaited of calls that are made, by row and function.
+        start: The first row with calls to make.
     """
 
     functions: Sequence[RewardFunction]
@@ -62,11 +51,20 @@ class Work:
     scores: list[list[Any]] = field(init=False)
     errors: list[dict[int, str]] = field(init=False)
     calls: list[Callable[[Sequence[Any]], Any]] = field(init=False)
+    begun: dict[tuple[int, int], Awaitable[Any]] = field(init=False, default_factory=dict)
+    start: int = 0
+    is_async: bool = field(init=False)
+    """Whether a function is asynchronous: known to be, or found to be by what it gave."""
 
     def __post_init__(self) -> None:
         self.scores = [[None] * len(self.rows) for _ in self.functions]
         self.errors = [{} for _ in self.functions]
         self.calls = [one.caller(self.names) for one in self.functions]
+        self.is_async = any(one.is_async for one in self.functions)
+
+    def call(self, row: int, number: int) -> Any:
+        """Make a call, or take up one that has begun."""
+        return self.begun.pop((row, number), None) or self.calls[number](self.rows[row])
 
     def settle(self, row: int, number: int, one: tuple[Any, str | None]) -> None:
         """Write down what came of a call."""
@@ -74,10 +72,16 @@ class Work:
         if one[1] is not None:
             self.errors[number][row] = one[1]
 
-    @property
-    def is_async(self) -> bool:
-        """Whether a function is asynchronous."""
-        return any(one.is_async for one in self.functions)
+    def done(self, row: int, seconds: float) -> None:
+        """Tell those who want to know that a rollout is done."""
+        if self.seconds is not None:
+            self.seconds[row] = seconds
+        if self.tick is not None:
+            self.tick(1)
+
+    def begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
+        """Write down that a call, which nobody knew to be asynchronous, gave something to be awaited; all before it are done."""
+        self.begun[row, number], self.start, self.is_async = given, row, True
 
 
 class _Abandoned(BaseException):
@@ -87,43 +91,51 @@ class _Abandoned(BaseException):
 # ── without a limit: here and now ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_here(work: Work, cell: Cell | None = None, settle: Callable[[int, int, Settled], None] | None = None) -> None:
+def run_here(
+    work: Work,
+    cell: Cell | None = None,
+    settle: Callable[[int, int, Settled], None] | None = None,
+    begin: Callable[[int, int, Awaitable[Any]], None] | None = None,
+) -> bool:
     """Make the calls of functions that are not asynchronous, one after another.
 
     Args:
         work: The calls.
         cell: Where to say which call is being made.
         settle: Takes what came of a call, by default ``work.settle``.
+        begin: Takes what is to be awaited, by default ``work.begin``.
+
+    Returns:
+        Whether all are made; if not, one gave something to be awaited, and ``run_async`` goes on from there.
     """
-    settle = settle or work.settle
+    settle, begin = settle or work.settle, begin or work.begin
     calls = [(number, call, work.scores[number]) for number, call in enumerate(work.calls)]
+    direct = cell is None and work.read is settled
     started = time.perf_counter()
     for row, values in enumerate(work.rows):
-        if work.seconds is not None and row:
-            before, started = started, time.perf_counter()
-            work.seconds[row - 1] = started - before
         for number, call, scores in calls:
             if scores[row] is not None:
                 continue
             if cell is not None:
                 cell.enter(row, number)
-            settle(row, number, _answer(work, call, values))
+            try:
+                given = call(values)
+                if direct and type(given) is float and math.isfinite(given):  # what nearly every call gives
+                    scores[row] = given
+                    continue
+                waits = inspect.isawaitable(given)
+            except RAISED as wrong:  # one broken function never ends a run
+                settle(row, number, failed(wrong))
+            else:
+                if waits:
+                    begin(row, number, given)
+                    return False
+                settle(row, number, work.read(given))
             if cell is not None:
                 cell.leave()
-        if work.tick is not None:
-            work.tick(1)
-    if work.seconds:
-        work.seconds[-1] = time.perf_counter() - started
-
-
-def _answer(work: Work, call: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> tuple[Any, str | None]:
-    try:
-        given = call(values)
-        if inspect.isawaitable(given):
-            given = wait_for(given)
-    except RAISED as wrong:  # one broken function never ends a run
-        return failed(wrong)
-    return work.read(given)
+        before, started = started, time.perf_counter()
+        work.done(row, started - before)
+    return True
 
 
 async def run_async(
@@ -141,7 +153,7 @@ async def run_async(
         settle: Takes what came of a call, by default ``work.settle``.
     """
     settle = settle or work.settle
-    rows = iter(range(len(work.rows)))
+    rows = iter(range(work.start, len(work.rows)))
 
     async def call(row: int, number: int) -> None:
         if work.scores[number][row] is not None:
@@ -156,10 +168,7 @@ async def run_async(
             else:
                 for number in range(len(work.calls)):
                     await call(row, number)
-            if work.seconds is not None:
-                work.seconds[row] = time.perf_counter() - started
-            if work.tick is not None:
-                work.tick(1)
+            work.done(row, time.perf_counter() - started)
 
     at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
     async with asyncio.TaskGroup() as group:
@@ -173,9 +182,9 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
     clock = asyncio.timeout(seconds)
     try:
         async with clock:
-            given = work.calls[number](work.rows[row])
+            given = work.call(row, number)
             if inspect.isawaitable(given):
-                given = await (given if cell is None else _Stepped(given, cell, (row, number)))
+                given = await (given if cell is None else Stepped(given, cell, (row, number)))
     except asyncio.CancelledError as wrong:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -187,36 +196,6 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
         if cell is not None:
             cell.leave()
     return work.read(given)
-
-
-@dataclass
-class _Stepped:
-    """An awaitable that says whenever it has the interpreter."""
-
-    inner: Awaitable[Any]
-    cell: Cell
-    call: tuple[int, int]
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        steps: Any = self.inner.__await__()
-        step: Any = steps.__next__
-        given: tuple[BaseException, ...] = ()
-        while True:
-            self.cell.enter(*self.call)
-            try:
-                waits_for = step(*given)
-            except StopIteration as done:
-                return done.value
-            finally:
-                self.cell.leave()
-            try:
-                yield waits_for
-                step, given = steps.__next__, ()
-            except GeneratorExit:
-                steps.close()
-                raise
-            except BaseException as wrong:  # noqa: BLE001  (for the coroutine to take, whatever it is)
-                step, given = steps.throw, (wrong,)
 
 
 # ── with a limit: in a thread that can be left ──────────────────────────────────────────────────────────────────────────
@@ -231,10 +210,8 @@ def run(work: Work, limits: Limits) -> None:
             What never gives the interpreter back (a regular expression that backtracks) only a worker process can bound.
     """
     if limits.timeout is None:
-        if work.is_async:
+        if work.is_async or not run_here(work):
             LOOP.start(run_async(work, limits)).result()
-        else:
-            run_here(work)
         return
     while not _Attempt(work, limits).watch(limits.timeout):
         pass
@@ -249,6 +226,7 @@ class _Attempt:
         self._cell = Cell()
         self._lock = threading.Lock()
         self._left = False
+        self._goes_on = False
         self._done = threading.Event()
         self._wrong: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -271,7 +249,7 @@ class _Attempt:
                 return False
         if self._wrong is not None:
             raise self._wrong
-        return True
+        return not self._goes_on
 
     def _patience(self, timeout: float) -> float:
         since = self._cell.since
@@ -300,15 +278,25 @@ class _Attempt:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(_Abandoned))
 
     def _settle(self, row: int, number: int, one: Settled) -> None:
+        with self._held():
+            self._work.settle(row, number, one)
+
+    def _begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
+        with self._held():
+            self._work.begin(row, number, given)
+
+    @contextlib.contextmanager
+    def _held(self) -> Generator[None, None, None]:
+        """While a call is written down that nobody has given up."""
         with self._lock:
             if self._left:
                 raise _Abandoned
-            self._work.settle(row, number, one)
+            yield
             self._cell.leave()
 
     def _run(self) -> None:
         try:
-            run_here(self._work, self._cell, self._settle)
+            self._goes_on = not run_here(self._work, self._cell, self._settle, self._begin)
         except _Abandoned:
             return
         except BaseException as wrong:  # noqa: BLE001  (raised where it is waited for)

@@ -20,7 +20,8 @@ from typing import Any
 
 from assay.errors import RAISED, UsageError, said_by
 from assay.rewards import Limits, RewardFunction, failed, timed_out
-from assay.runner import Cell, Work, run_async, run_here
+from assay.runner import Work, run_async, run_here
+from assay.watched import Cell
 
 __all__ = ["Workers", "close_all"]
 
@@ -263,8 +264,6 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
             work = Work([functions[at] for at in places], names, rows, side_by_side, read)
             for row, number in settled:
                 work.scores[number][row] = 0.0
-            if work.is_async:
+            if work.is_async or not run_here(work, shared):
                 runner.run(run_async(work, limits, shared))
-            else:
-                run_here(work, shared)
             pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
