@@ -13,6 +13,7 @@ assistant. Parsers travel to other processes when their ``extract_fn`` does, and
 """
 
 import functools
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
@@ -111,6 +112,9 @@ class Parser:
 class _FormatReward:
     """What a rubric takes for a function, and what, unlike a function made on the spot, can be pickled."""
 
+    __signature__ = inspect.Signature([inspect.Parameter("completion", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    """What it wants of a rubric; it does not mind what else it is given."""
+
     def __init__(self, judge: Callable[[Messages], float]) -> None:
         self.__name__ = self.__qualname__ = "format_reward_func"
         self._judge = judge
@@ -208,7 +212,9 @@ class XMLParser(Parser):
                 raise ValueError(f"Two fields are named `{names[0]}`.")
             seen.add(names[0])
             self._fields.append((names[0], names))
-        self._tags = [Tag(name) for _, names in self._fields for name in names]
+        self._tags = {name: Tag(name) for _, names in self._fields for name in names}
+        self._begins = tuple(f"<{name}>" for _, names in self._fields[:1] for name in names)
+        self._ends = tuple(f"</{name}>" for _, names in self._fields[-1:] for name in names)
         if "think" in seen:
             _warn_of_thoughts(self.logger)
 
@@ -227,7 +233,7 @@ class XMLParser(Parser):
         Returns:
             An object with an attribute for every tag: its text, or None where the tag is not there.
         """
-        return SimpleNamespace(**{tag.name: tag.find(text, strip=strip, last=last) for tag in self._tags})
+        return SimpleNamespace(**{name: tag.find(text, strip=strip, last=last) for name, tag in self._tags.items()})
 
     def parse_answer(self, completion: Messages) -> str | None:
         """The last answer of a text, or the first one of the last message of the assistant that has any.
@@ -239,13 +245,20 @@ class XMLParser(Parser):
             The answer; None where there is none.
         """
         if isinstance(completion, str):
-            return self._answer(self.parse(completion, last=True))
-        answers = (self._answer(self.parse(_said(one))) for one in reversed(self.get_assistant_messages(completion)))
+            return self._answer(completion, last=True)
+        answers = (self._answer(_said(one)) for one in reversed(self.get_assistant_messages(completion)))
         return next((answer for answer in answers if answer is not None), None)
 
-    def _answer(self, parsed: Any) -> str | None:
-        answer: str | None = getattr(parsed, self.answer_field, None)
+    def _answer(self, text: str, *, last: bool = False) -> str | None:
+        tag = self._tags.get(self.answer_field)
+        if tag is not None and self._parses_itself():  # the same without the other tags
+            return tag.find(text, strip=True, last=last)
+        answer: str | None = getattr(self.parse(text, last=True) if last else self.parse(text), self.answer_field, None)
         return answer
+
+    def _parses_itself(self) -> bool:
+        """Whether what ``parse`` does is known: that of this class, and not of one below it."""
+        return getattr(self.parse, "__func__", None) is XMLParser.parse
 
     def get_format_str(self) -> str:
         """The format, to show it to a model."""
@@ -291,22 +304,23 @@ class XMLParser(Parser):
         return sum(self._format_score(_said(message)) for message in messages) / len(messages)
 
     def _format_score(self, content: str) -> float:
-        parsed, loose = self.parse(content), self.parse(content, strip=False)
-        found = {name for _, names in self._fields for name in names if getattr(parsed, name, None) is not None}
-        begun = sum(
-            any(name in found or f"<{name}>" in content or f"</{name}>" in content for name in names)
-            for _, names in self._fields
-        )
+        parsed = self.parse(content)
+        loose = parsed if self._parses_itself() else self.parse(content, strip=False)
+        found, begun = [], 0
+        for _, names in self._fields:
+            said = [name for name in names if getattr(parsed, name, None) is not None]
+            begun += bool(said) or any(f"<{name}>" in content or f"</{name}>" in content for name in names)
+            found += said
         bare = content.strip()
         score = 0.0
         # one addition after the other: another order would differ in the last bit
         if found:
             score += 0.4 * (begun / len(self._fields))
-        if all(getattr(loose, name, None) is not None for name in found):
+        if loose is parsed or all(getattr(loose, name, None) is not None for name in found):
             score += 0.2
-        if bare.startswith(tuple(f"<{name}>" for name in self._fields[0][1])):
+        if bare.startswith(self._begins):
             score += 0.2
-        if bare.endswith(tuple(f"</{name}>" for name in self._fields[-1][1])):
+        if bare.endswith(self._ends):
             score += 0.2
         return score
 

@@ -4,6 +4,8 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,13 +13,15 @@ import polars as pl
 from assay.checks.base import Check, Outcome, Row
 from assay.errors import RAISED, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
-from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments
+from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, python_values
 from assay.rewards import Limits, RewardFunction, settled, shortfall, verdict
 from assay.runner import Work, run
 
 __all__ = ["Host", "Reward", "Rewards", "examples"]
 
 NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
+_AT_ONCE = 512
+"""Rollouts of which the arguments are in memory at once, where rollouts are scored one after another: few die young, and cheaply."""
 _LOGGED = 10
 """Distinct errors of one function that are logged; the error column has all of them."""
 
@@ -55,9 +59,10 @@ class Rewards:
         self.limits = limits or Limits()
         self.side_by_side = side_by_side
         self._host = host
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a function that asks the engine may be interrupted by another batch
         self._logged: list[set[str]] = [set() for _ in self.functions]
         self.grouped = any(one.group for one in self.functions)
+        self._alone = host is run and not (self.grouped or any(one.is_async for one in self.functions))
         wanted = {name for one in self.functions for name in one.wants}
         self.wanted = tuple(name for name in ARGUMENTS if name in wanted)
         reads = wanted | (set(ARGUMENTS) if "state" in wanted else set())
@@ -85,25 +90,13 @@ class Rewards:
             By function: the rewards, and the errors by row.
         """
         given = arguments(columns, self.wanted, rows)
-        keys = examples(columns, rows) if self.grouped else []
-        return self.given(given, keys, rows)
-
-    def given(self, given: Mapping[str, Sequence[Any]], keys: Sequence[Any], rows: int) -> Found:
-        """The same from the arguments themselves.
-
-        Args:
-            given: A column for each of ``wanted``.
-            keys: The example of each rollout, where a function sees all rollouts of one; None for one that is not known.
-            rows: How many rollouts there are.
-        """
-        steps = self.steps(given, keys, rows)
-        with self._lock:  # the engine asks from several threads; functions may expect one
-            while True:
-                try:
-                    self._host(next(steps), self.limits)
-                except StopIteration as done:
-                    found: Found = done.value
-                    break
+        steps = self.steps(given, examples(columns, rows) if self.grouped else [], rows)
+        while True:
+            try:
+                self._host(next(steps), self.limits)
+            except StopIteration as done:
+                found: Found = done.value
+                break
         return found
 
     def steps(
@@ -113,7 +106,14 @@ class Rewards:
         rows: int,
         seconds: list[float] | None = None,
     ) -> Generator[Work, None, Found]:
-        """The work there is, to be done by whoever asks for it, piece by piece; arguments as of ``given``."""
+        """The work there is, to be done by whoever asks for it, piece by piece.
+
+        Args:
+            given: A column for each of ``wanted``.
+            keys: The example of each rollout, where a function sees all rollouts of one; None for one that is not known.
+            rows: How many rollouts there are.
+            seconds: Told how long each took.
+        """
         names = tuple(given)
         values = list(zip(*given.values(), strict=True)) if given else [()] * rows
         scores: list[list[float]] = [[] for _ in self.functions]
@@ -181,12 +181,22 @@ class Rewards:
         names = [name for name in self.columns if name in schema]
         fields = {f"{at}/{part}": kind for at in range(len(self.functions)) for part, kind in _PARTS.items()}
 
-        def batch(columns: Sequence[pl.Series]) -> pl.Series:
+        asked = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
+        columns = [asked, *(exactly(name) for name in names)]
+        # NOTE: a function that sees all rollouts of an example needs the whole column, whatever the size of batches
+        run_batch = partial(self._batch, names)
+        return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
+
+    def _batch(self, names: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
+        if len(columns[0]) > _AT_ONCE and self._alone:
+            starts = range(0, len(columns[0]), _AT_ONCE)
+            return pl.concat([self._batch(names, [one[at : at + _AT_ONCE] for one in columns]) for at in starts])
+        with self._lock:  # the engine asks from several threads; functions may expect one
             asked = columns[0].is_not_null()
             some = not asked.all()
             there = [one.filter(asked) for one in columns[1:]] if some else columns[1:]
             rows = int(asked.sum())
-            scores, errors = self.over({name: one.to_list() for name, one in zip(names, there, strict=True)}, rows)
+            scores, errors = self.over({name: python_values(one) for name, one in zip(names, there, strict=True)}, rows)
             found: dict[str, pl.Series] = {}
             for at, (rewards, said) in enumerate(zip(scores, errors, strict=True)):
                 found[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)
@@ -194,11 +204,6 @@ class Rewards:
                 found[f"{at}/error"] = pl.Series(told, dtype=pl.String)
             answers = pl.DataFrame(found).to_struct(columns[0].name)
             return answers.gather(positions(asked)).alias(columns[0].name) if some else answers
-
-        asked = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
-        columns = [asked, *(exactly(name) for name in names)]
-        # NOTE: a function that sees all rollouts of an example needs the whole column, whatever the size of batches
-        return pl.map_batches(columns, batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
 
 
 _PARTS = {"score": pl.Float64, "error": pl.String}
@@ -218,13 +223,12 @@ def _listed(given: Any) -> tuple[Any, str | None]:
 
 def examples(columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:
     """Which example each rollout is of: its ``example_id``, else its prompt; None where it is not known."""
-    found = next((columns[name] for name in COLUMN_OF["example_id"] if name in columns), None)
-    if found is not None:
-        return list(found)
-    return [
-        None if one is None else json.dumps(one, default=str, sort_keys=True)
-        for one in columns.get("prompt", [None] * rows)
-    ]
+    ids = next((columns[name] for name in COLUMN_OF["example_id"] if name in columns), None)
+    return [_key(one) for one in (columns.get("prompt", [None] * rows) if ids is None else ids)]
+
+
+def _key(value: Any) -> Any:
+    return json.dumps(value, default=str, sort_keys=True) if isinstance(value, list | dict) else value
 
 
 class Reward(Check):
@@ -299,7 +303,7 @@ class Reward(Check):
 def _of_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
     """What functions say of rows, by row and then by function: how the row loop asks them."""
     there = [name for name in rewards.columns if any(name in row for row in rows)]
-    columns = {name: [row.get(RAW if name == "completion" else name) for row in rows] for name in there}
+    columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in there}
     scores, errors = rewards.over(columns, len(rows))
     return [
         [(scores[at][row], errors[at].get(row)) for at in range(len(rewards.functions))] for row in range(len(rows))

@@ -4,7 +4,7 @@ Structure comes from tables as structs, in which a null field counts as absent, 
 faces: a reward function is Python, and there is no other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -25,6 +25,7 @@ __all__ = [
     "arguments",
     "messages",
     "new_state",
+    "python_values",
     "shown_expr",
 ]
 
@@ -51,6 +52,8 @@ RAW = HIDDEN + "completion"
 MEMO = HIDDEN + "memo"
 """Key of a row under which checks that run together keep what they found for each other."""
 
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
 
 def messages(value: Any) -> Any:
     """A prompt or a completion as it was written: text, or a list of messages.
@@ -71,10 +74,10 @@ def _is_message(one: Any) -> bool:
 
 
 def _message(message: Any) -> Any:
+    if type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message:  # noqa: PLR2004
+        return message  # as nearly every one
     if not isinstance(message, Mapping):
         return message
-    if len(message) == 2 and "content" in message and "role" in message:  # noqa: PLR2004  (nearly every message)
-        return dict(message)
     if EXACT in message:  # written by Assay
         return chat_of([message], EXACT)[0]
     found = {
@@ -86,6 +89,8 @@ def _message(message: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
+    if type(value) in _ATOMS:
+        return value
     if isinstance(value, Mapping):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
@@ -93,13 +98,15 @@ def _without_nulls(value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     """An object, from a struct or JSON text; empty where there is none, and what is no object as it is."""
+    if value is None:
+        return {}
     if isinstance(value, str):
         try:
             found = exact.read(value)
         except (ValueError, RecursionError):
             return value
         return found if isinstance(found, dict) else value
-    return {} if value is None else _without_nulls(untyped(value))
+    return _without_nulls(untyped(value))
 
 
 def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
@@ -110,11 +117,10 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     return values.list.eval(pl.struct(pl.element().struct.field(name) for name in inner.to_schema() if name != EXACT))
 
 
-def new_state(rollout: Mapping[str, Any]) -> dict[str, Any]:
+def new_state(rollout: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """The state of a rollout that brings none: its own arguments, and nothing that happened."""
     timing = {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0}
-    own = {name: rollout.get(name) for name in ARGUMENTS if name != "state"}
-    return own | {"responses": [], "turn": 0, "timing": timing}
+    return dict(rollout, responses=[], turn=0, timing=timing)
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
@@ -123,15 +129,30 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "answer": untyped,
     "task": lambda value: "default" if value is None else value,
     "info": _object,
-    "example_id": lambda value: value,
 }
+
+
+def python_values(column: pl.Series) -> list[Any]:
+    """``column.to_list()``, of lists of structs in a third of the time."""
+    inner = column.dtype.inner if isinstance(column.dtype, pl.List) else None
+    if not isinstance(inner, pl.Struct) or not inner.fields:
+        return column.to_list()
+    lengths = column.list.len()
+    structs = column.filter(lengths > 0).explode()
+    if structs.null_count():
+        return column.to_list()
+    fields = structs.struct.unnest()
+    names, values = fields.columns, [python_values(one) for one in fields]
+    each = [dict(zip(names, one, strict=True)) for one in zip(*values, strict=True)]
+    ends = lengths.fill_null(0).cum_sum().to_list()
+    return [None if n is None else each[end - n : end] for n, end in zip(lengths.to_list(), ends, strict=True)]
 
 
 def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int) -> dict[str, list[Any]]:
     """The arguments of rollouts, as columns.
 
     Args:
-        columns: What was loaded, by the name of the column; a column that is missing is null everywhere.
+        columns: What was loaded, by the name of the column, and is nobody else's; a column that is missing is null everywhere.
         wanted: Names of ``ARGUMENTS``.
         rows: Number of rollouts.
 
@@ -143,11 +164,10 @@ def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows:
     found: dict[str, list[Any]] = {}
     for name in names:
         given = next((columns[column] for column in COLUMN_OF[name] if column in columns), nulls)
-        found[name] = [_READ[name](value) for value in given]
+        found[name] = [*map(_READ[name], given)] if name in _READ else list(given)
     if "state" in wanted:
-        states = [_object(value) for value in columns.get("state", nulls)]
-        found["state"] = [
-            new_state(dict(zip(names, values, strict=True))) | (states[at] if isinstance(states[at], dict) else {})
-            for at, values in enumerate(zip(*(found[name] for name in names), strict=True))
-        ]
+        each = zip(*(found[name] for name in names), strict=True)
+        found["state"] = [new_state(zip(names, values, strict=True)) for values in each]
+        for state, brought in zip(found["state"], map(_object, columns.get("state", ())), strict=False):
+            state.update(brought if isinstance(brought, dict) else ())
     return {name: found[name] for name in wanted}
