@@ -134,7 +134,7 @@ def test_an_interrupt_ends_a_long_run_soon(kind, options):
     pl.DataFrame({"completion": ["x"] * 20_000}).write_parquet("long.parquet")
     command = [sys.executable, "-m", "assay", "score", "long.parquet", "--rubric", "long:rubric", "-o", "out.parquet"]
     with subprocess.Popen([*command, *options], env=ENV, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(3)
+        time.sleep(2)
         started = time.perf_counter()
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=60)

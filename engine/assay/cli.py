@@ -19,8 +19,8 @@ from assay import clispecs
 from assay._version import __version__
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
+from assay.limits import MAX_CONCURRENT
 from assay.progress import progress
-from assay.rewards import MAX_CONCURRENT
 from assay.run import score_file
 from assay.stdout import only_data
 from assay.terminal import print_summary
@@ -50,7 +50,9 @@ def _root(
 
 _Timeout = Annotated[
     float | None,
-    typer.Option(help="Seconds that a function of the rubric may take for a row; more scores 0.0 and is reported."),
+    typer.Option(
+        help="Seconds that a call of Python may take: of a rubric's function, of one that rows name, of a class."
+    ),
 ]
 _Workers = Annotated[
     int | None,
@@ -131,7 +133,7 @@ def score(
             function_timeout=function_timeout,
             max_concurrent=max_concurrent,
             # a process can be killed, whatever a function hangs in
-            workers=int(function_timeout is not None) if workers is None else workers,
+            workers=int(function_timeout is not None and rubric is not None) if workers is None else workers,
             command=shlex.join(["assay", *sys.argv[1:]]),
             progress=tell,
         )

@@ -2,7 +2,9 @@
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from assay.checks.base import Check
@@ -10,7 +12,7 @@ from assay.checks.onrow import OnRow
 from assay.errors import SpecError, UsageError
 from assay.fns import get
 from assay.lanes.onrow import IN_PROCESS
-from assay.rewards import MAX_CONCURRENT, Limits
+from assay.limits import MAX_CONCURRENT, Limits
 from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
 __all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_run"]
@@ -64,8 +66,9 @@ def limits_of_run(
     workers: int = 0,
     *,
     tick: Callable[[int], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> Limits:
-    """What a run allows the functions of a rubric.
+    """What a run allows users' Python.
 
     Raises:
         UsageError: A limit cannot be kept, or there is no rubric that it could be for.
@@ -74,12 +77,11 @@ def limits_of_run(
         raise UsageError(f"--function-timeout {function_timeout:g}: expected seconds, more than 0.")
     if workers < 0:
         raise UsageError(f"--workers {workers}: expected a number of processes; 0 for none.")
-    asked = [("--function-timeout", function_timeout), ("--workers", workers)]
-    if not isinstance(sources, Rewarding) and (option := next((name for name, given in asked if given), None)):
+    if workers and not isinstance(sources, Rewarding):
         raise UsageError(
-            f"{option} is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
+            "--workers is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
-    return Limits(function_timeout, max_concurrent, workers, tick)
+    return Limits(function_timeout, max_concurrent, workers, tick, stop)
 
 
 def verifiers_of_run(
@@ -101,7 +103,7 @@ def verifiers_of_run(
     if not math.isfinite(threshold):
         raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
     if sources is None:
-        return (on_row(verifier_name, pass_threshold=threshold),)
+        return _within([on_row(verifier_name, pass_threshold=threshold)], limits)
     if isinstance(sources, Rewarding):
         if verifier_name is not None:
             raise UsageError("--verifier-name is for rows that carry their own verifier; here the rubric decides.")
@@ -115,4 +117,14 @@ def verifiers_of_run(
             f"{option} is for rows that carry their own verifier; here the specs decide.",
             "Leave out the specs, or the option. A spec has its own `passThreshold`.",
         )
-    return load_verifiers(sources, checks=checks, strict=strict)
+    return _within(load_verifiers(sources, checks=checks, strict=strict), limits)
+
+
+def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[VerifierSpec, ...]:
+    """Verifiers for one run, their Python bounded."""
+    if limits is None:
+        return tuple(verifiers)
+    return tuple(
+        replace(one, checks=tuple(replace(spec, check=spec.check and spec.check.within(limits)) for spec in one.checks))
+        for one in verifiers
+    )

@@ -7,14 +7,15 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+from assay.bounded import run
 from assay.checks.base import Check
 from assay.checks.byclass import ByClass
 from assay.checks.named import Named
 from assay.checks.reward import Host, Reward, Rewards
 from assay.errors import SpecError
 from assay.fns import registered_as
-from assay.rewards import Limits, RewardFunction, name_of, reward_function
-from assay.runner import run
+from assay.limits import Limits
+from assay.rewards import RewardFunction, name_of, reward_function
 from assay.spec import FUNCTION, CheckSpec, Share, VerifierSpec
 from assay.workers import Workers
 

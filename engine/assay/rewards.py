@@ -1,7 +1,6 @@
 """Reward functions: what each wants of a rollout, found once, and what it says of one."""
 
 import inspect
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,23 +8,16 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
-from assay.checks.base import BELOW_1, NO_REWARD, Outcome
-from assay.errors import RAISED, said_by
+from assay.checks.base import BELOW_1, Outcome
 from assay.lanes.rollout import ARGUMENTS, PLURALS
+from assay.limits import Settled
 
 __all__ = [
-    "MAX_CONCURRENT",
-    "Limits",
     "RewardFunction",
-    "Settled",
-    "failed",
     "falls_short",
     "name_of",
-    "only",
     "reward_function",
-    "settled",
     "shortfall",
-    "timed_out",
     "verdict",
 ]
 
@@ -34,31 +26,6 @@ PENALTY = "the penalty is above 0"
 
 _ANY = inspect.Parameter.VAR_KEYWORD
 _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-MAX_CONCURRENT = 64
-"""Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a run allows its Python functions.
-
-    Attributes:
-        timeout: Seconds for one call; None for as long as it takes.
-        max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
-        workers: Processes that functions run in; 0 for this one.
-        tick: Called with the number of rollouts done since the last call.
-    """
-
-    timeout: float | None = None
-    max_concurrent: int = MAX_CONCURRENT
-    workers: int = 0
-    tick: Callable[[int], None] | None = None
-
-
-Settled = tuple[float, str | None]
-"""What came of one call: the reward, and the error where there is none."""
 
 
 def name_of(func: Any) -> str:
@@ -167,38 +134,7 @@ def reward_function(
     )
 
 
-# ── what came of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def settled(given: Any) -> Settled:
-    """What a function gave as a reward: whatever ``float`` takes, when it is finite."""
-    try:
-        reward = float(given)
-    except RAISED as wrong:
-        return failed(wrong)
-    return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
-
-
-def only(given: Any) -> Any:
-    """What a function that sees all rollouts of an example gave the only one there is.
-
-    Raises:
-        ValueError: It gave more, or nothing.
-    """
-    rewards = list(given)
-    if len(rewards) != 1:
-        raise ValueError(f"{len(rewards)} rewards for 1 rollouts")
-    return rewards[0]
-
-
-def failed(wrong: BaseException) -> Settled:
-    """A call that raised."""
-    return 0.0, said_by(wrong)
-
-
-def timed_out(seconds: float) -> Settled:
-    """A call that took too long."""
-    return failed(TimeoutError(f"no answer within {seconds:g} s"))
+# ── what is made of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def verdict(one: Settled, weight: float) -> Outcome:

@@ -20,11 +20,12 @@ from typing import Any
 from assay.checks.reward import Rewards, examples
 from assay.errors import RAISED, UsageError
 from assay.lanes.rollout import ARGUMENTS
+from assay.limits import Limits, Settled, failed, only, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
-from assay.rewards import Limits, RewardFunction, Settled, failed, only, reward_function, settled
+from assay.rewards import RewardFunction, reward_function
 from assay.runner import run_async, run_here
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State

@@ -19,10 +19,11 @@ from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, check_target, open_writer
 from assay.fns import Function, function
+from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
+from assay.limits import MAX_CONCURRENT
 from assay.progress import Progress, Ticks
-from assay.rewards import MAX_CONCURRENT
 from assay.rollouts import InputFile, Rollouts, open_rollouts
 from assay.score import engine_error, prepare, tell, warn
 from assay.sources import described
@@ -59,25 +60,12 @@ def score_file(
 
     What comes from a pipe or an Arrow stream, and JSONL from a URL, is the exception: it is held as a whole.
 
-    Args:
-        rollouts: Anything ``assay.scan`` reads.
-        verifiers: One verifier or several, or a rubric; None: the rows carry their own.
+    Args: those of ``assay.score``, and
         out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, ``-`` for JSON lines on standard output, or None for a summary only.
-        tasks: A task table joined on ``task_id``.
-        verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on such a row passes, by default 1.0.
-        mapping: Columns to rename first, ``{"completion": "response"}``.
-        keep: Input columns to pass through; by default all that no check reads.
-        details: Whether the output has ``score/…`` and ``check/…`` columns.
-        strict: Refuse unknown check types and broken checks.
-        checks: Check types of your own.
         limit: Score the first rows only.
         overwrite: Replace an existing file.
         max_errors: Stop when more rows than this have a scoring error: a number, or a share such as ``"5%"``.
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
-        function_timeout: Seconds that one call of a rubric's function may take.
-        max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
-        workers: Processes for the functions of a rubric; 0 for this one.
         command: What the provenance says made the file.
         progress: Called after each batch, and as the functions of a rubric go on.
 
@@ -92,23 +80,26 @@ def score_file(
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
     """
     ticked = Ticks(progress)
-    limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers, tick=ticked.add if progress else None)
-    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-    allowed = _Allowed(max_errors)
-    if limit is not None and limit < 0:
-        raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
-    _check_path(out, overwrite=overwrite)
-    source, plan = prepare(
-        open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
-    )
-    task_files = _task_files(tasks)
-    _check_apart(out, [*source.files, *task_files])
-    warn(loaded)
-    frame = source.frame if limit is None else source.frame.head(limit)
-    run = _Run(source, task_files, limit, allowed, raw_csv, command, ticked)
-    ticked.total = run.total
-    with judged_by(loaded):
-        summary = _stream(plan, frame, out, run)
+    with interruptible() as stop:
+        limits = limits_of_run(
+            verifiers, function_timeout, max_concurrent, workers, tick=ticked.add if progress else None, stop=stop
+        )
+        loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
+        allowed = _Allowed(max_errors)
+        if limit is not None and limit < 0:
+            raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
+        _check_path(out, overwrite=overwrite)
+        source, plan = prepare(
+            open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+        )
+        task_files = _task_files(tasks)
+        _check_apart(out, [*source.files, *task_files])
+        warn(loaded)
+        frame = source.frame if limit is None else source.frame.head(limit)
+        run = _Run(source, task_files, limit, allowed, raw_csv, command, ticked)
+        ticked.total = run.total
+        with judged_by(loaded):
+            summary = _stream(plan, frame, out, run)
     summary.out = None if out is None else str(out)
     return summary
 

@@ -4,23 +4,37 @@ Functions run rollout by rollout, each in the order of the rubric, for they may 
 """
 
 import asyncio
-import contextlib
-import ctypes
 import inspect
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from assay.errors import RAISED
-from assay.eventloop import LOOP
-from assay.rewards import Limits, RewardFunction, Settled, failed, settled, timed_out
+from assay.limits import Limits, Settled, failed, settled, timed_out
 from assay.watched import Cell, Stepped
 
-__all__ = ["Work", "run", "run_async", "run_here"]
+__all__ = ["Callee", "Work", "run_async", "run_here"]
+
+
+class Callee(Protocol):
+    """A function to be called on rollouts."""
+
+    @property
+    def name(self) -> str:
+        """Its name, unique among those it runs with."""
+        ...
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is known to be asynchronous before it is called."""
+        ...
+
+    def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+        """The function as a function of one sequence, the values of ``names``."""
+        ...
 
 
 @dataclass
@@ -37,17 +51,19 @@ class Work:
         read: What a call gave, as a score and an error.
         seconds: How long each rollout took, where somebody wants to know.
         tick: Called with the number of rollouts done since the last call.
+        stop: Set when no more calls are to be made.
         begun: What is to be awaited of calls that are made, by row and function.
         start: The first row with calls to make.
     """
 
-    functions: Sequence[RewardFunction]
+    functions: Sequence[Callee]
     names: Sequence[str]
     rows: Sequence[Sequence[Any]]
     side_by_side: bool = True
     read: Callable[[Any], tuple[Any, str | None]] = settled
     seconds: list[float] | None = None
     tick: Callable[[int], None] | None = None
+    stop: threading.Event | None = None
     scores: list[list[Any]] = field(init=False)
     errors: list[dict[int, str]] = field(init=False)
     calls: list[Callable[[Sequence[Any]], Any]] = field(init=False)
@@ -73,22 +89,24 @@ class Work:
             self.errors[number][row] = one[1]
 
     def done(self, row: int, seconds: float) -> None:
-        """Tell those who want to know that a rollout is done."""
+        """Tell those who want to know that a rollout is done.
+
+        Raises:
+            KeyboardInterrupt: It was the last, for the run is to stop.
+        """
         if self.seconds is not None:
             self.seconds[row] = seconds
         if self.tick is not None:
             self.tick(1)
+        if self.stop is not None and self.stop.is_set():
+            raise KeyboardInterrupt
 
     def begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
         """Write down that a call, which nobody knew to be asynchronous, gave something to be awaited; all before it are done."""
         self.begun[row, number], self.start, self.is_async = given, row, True
 
 
-class _Abandoned(BaseException):
-    """Raised in a thread whose call took too long."""
-
-
-# ── without a limit: here and now ───────────────────────────────────────────────────────────────────────────────────────
+# ── here and now ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_here(
@@ -196,113 +214,3 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
         if cell is not None:
             cell.leave()
     return work.read(given)
-
-
-# ── with a limit: in a thread that can be left ──────────────────────────────────────────────────────────────────────────
-
-
-def run(work: Work, limits: Limits) -> None:
-    """Make the calls in this process.
-
-    Args:
-        work: The calls; their outcomes are in it afterwards.
-        limits: Where they set a timeout, a call that has the interpreter for longer scores 0.0, and its thread is left behind.
-            What never gives the interpreter back (a regular expression that backtracks) only a worker process can bound.
-    """
-    if limits.timeout is None:
-        if work.is_async or not run_here(work):
-            LOOP.start(run_async(work, limits)).result()
-        return
-    while not _Attempt(work, limits).watch(limits.timeout):
-        pass
-
-
-class _Attempt:
-    """The calls that are left, in a thread that is watched."""
-
-    def __init__(self, work: Work, limits: Limits) -> None:
-        self._work = work
-        self._limits = limits
-        self._cell = Cell()
-        self._lock = threading.Lock()
-        self._left = False
-        self._goes_on = False
-        self._done = threading.Event()
-        self._wrong: BaseException | None = None
-        self._thread: threading.Thread | None = None
-
-    def watch(self, timeout: float) -> bool:
-        """Make the calls until one takes too long.
-
-        Returns:
-            Whether all are made.
-        """
-        self._start()
-        while not self._done.wait(self._patience(timeout)):
-            with self._lock:
-                since = self._cell.since
-                if since and time.monotonic() - since >= timeout:
-                    self._left = True
-                    self._work.settle(*self._cell.call, timed_out(timeout))
-            if self._left:
-                self._leave()
-                return False
-        if self._wrong is not None:
-            raise self._wrong
-        return not self._goes_on
-
-    def _patience(self, timeout: float) -> float:
-        since = self._cell.since
-        return max(since + timeout - time.monotonic(), 0.001) if since else timeout
-
-    def _start(self) -> None:
-        if self._work.is_async:
-            future = LOOP.start(self._all())
-            self._thread = LOOP.thread
-            future.add_done_callback(self._end)
-        else:
-            self._thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
-            self._thread.start()
-
-    async def _all(self) -> None:
-        try:
-            await run_async(self._work, self._limits, self._cell, self._settle)
-        except* _Abandoned:
-            pass
-
-    def _leave(self) -> None:
-        """Give the thread up; where it is in Python, it ends at the next line."""
-        if self._work.is_async:
-            LOOP.leave()
-        thread = self._thread.ident if self._thread is not None else 0
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(_Abandoned))
-
-    def _settle(self, row: int, number: int, one: Settled) -> None:
-        with self._held():
-            self._work.settle(row, number, one)
-
-    def _begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
-        with self._held():
-            self._work.begin(row, number, given)
-
-    @contextlib.contextmanager
-    def _held(self) -> Generator[None, None, None]:
-        """While a call is written down that nobody has given up."""
-        with self._lock:
-            if self._left:
-                raise _Abandoned
-            yield
-            self._cell.leave()
-
-    def _run(self) -> None:
-        try:
-            self._goes_on = not run_here(self._work, self._cell, self._settle, self._begin)
-        except _Abandoned:
-            return
-        except BaseException as wrong:  # noqa: BLE001  (raised where it is waited for)
-            self._wrong = wrong
-        self._done.set()
-
-    def _end(self, future: "Future[Any]") -> None:
-        self._wrong = None if future.cancelled() else future.exception()
-        self._done.set()

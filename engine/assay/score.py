@@ -13,8 +13,9 @@ from assay.columns import check_one_verifier, read_columns
 from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
+from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
-from assay.rewards import MAX_CONCURRENT
+from assay.limits import MAX_CONCURRENT
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
@@ -52,7 +53,8 @@ def score(
         details: Whether the output has ``score/…`` and ``check/…`` columns.
         strict: Refuse unknown check types and broken checks.
         checks: Check types of your own.
-        function_timeout: Seconds that one call of a rubric's function may take; then it scores 0.0 with an ``error``.
+        function_timeout: Seconds that one call of Python may take, of a rubric's function, of one that rows name, of a verifier
+            class or a check without an ``expr``; then it scores 0.0 with an ``error``.
         max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
 
@@ -75,18 +77,19 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
-    limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers)
-    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-    source, plan = prepare(
-        open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
-    )
-    warn(loaded)
-    try:
-        tell(plan.refuse(source.frame))
-        with judged_by(loaded):
-            return plan.score(source.frame)
-    except PolarsError as wrong:
-        raise engine_error(wrong, source, plan) from wrong
+    with interruptible() as stop:
+        limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers, stop=stop)
+        loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
+        source, plan = prepare(
+            open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+        )
+        warn(loaded)
+        try:
+            tell(plan.refuse(source.frame))
+            with judged_by(loaded):
+                return plan.score(source.frame)
+        except PolarsError as wrong:
+            raise engine_error(wrong, source, plan) from wrong
 
 
 def prepare(

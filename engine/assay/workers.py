@@ -19,7 +19,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from assay.errors import RAISED, UsageError, said_by
-from assay.rewards import Limits, RewardFunction, failed, timed_out
+from assay.limits import Limits, failed, timed_out
+from assay.rewards import RewardFunction
 from assay.runner import Work, run_async, run_here
 from assay.watched import Cell
 
@@ -27,6 +28,8 @@ __all__ = ["Workers", "close_all"]
 
 _SLICE_SECONDS = 0.05
 """How long a process should work on one piece: what is lost, and done again, when it is killed."""
+_LOOK = 0.2
+"""Seconds between two looks at whether the run is to stop."""
 _DEATHS = 3
 """Processes that may die before they have made a call."""
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would take the engine's locks along, and not its threads
@@ -99,7 +102,7 @@ class Workers:
             if scores[row] is not None
         ]
         places = [self._names[function.name] for function in work.functions]
-        limits = Limits(limits.timeout, limits.max_concurrent)
+        limits = Limits(limits.timeout, limits.max_concurrent)  # the rest is for this process
         one.start(piece, (places, tuple(work.names), rows, work.side_by_side, work.read, settled, limits))
 
     def _collect(self, work: Work, limits: Limits, left: deque[Piece]) -> float | None:
@@ -108,6 +111,9 @@ class Workers:
         Returns:
             Seconds that a piece took, where one is done.
         """
+        if limits.stop is not None and limits.stop.is_set():
+            self.close()
+            raise KeyboardInterrupt
         busy = [one for one in self._workers if one.piece is not None]
         ready = wait([one.pipe for one in busy], timeout=_patience(busy, limits.timeout))
         took = None
@@ -156,11 +162,11 @@ class Workers:
 
 
 def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
-    """Seconds until one of them may be late; at most one, for a signal to be seen."""
+    """Seconds until one of them may be late, or somebody may want the run to stop."""
     if timeout is None:
-        return 1.0
+        return _LOOK
     since = [one.cell[2] for one in busy if one.cell[2]]
-    return min(max(min(since, default=time.monotonic()) + timeout - time.monotonic(), 0.001), 1.0)
+    return min(max(min(since, default=time.monotonic()) + timeout - time.monotonic(), 0.001), _LOOK)
 
 
 class _Worker:

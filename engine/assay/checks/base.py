@@ -1,9 +1,11 @@
 """A check: a function from a frame of rollouts to one column of scores, written twice in one class."""
 
 import builtins
+import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,13 +13,14 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from assay.bounded import each
 from assay.errors import RAISED, encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
 from assay.lanes.onrow import untyped
+from assay.limits import NO_REWARD, Limits
 
 __all__ = [
     "BELOW_1",
-    "NO_REWARD",
     "NO_SCORE",
     "Check",
     "Example",
@@ -34,9 +37,6 @@ Row = Mapping[str, Any]
 
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 """Error and reason of a row on which a check gives NaN, null or a score out of range."""
-
-NO_REWARD = "ValueError: the reward is not a finite number"
-"""The same where any finite number will do."""
 
 
 BELOW_1 = "the reward is below 1"
@@ -136,6 +136,13 @@ class Check:
 
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
+        self.limits: Limits | None = None
+
+    def within(self, limits: Limits) -> "Check":
+        """This check for one run, which bounds its Python."""
+        bounded = copy.copy(self)
+        bounded.limits = limits
+        return bounded
 
     # ── the two faces ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -279,9 +286,15 @@ class Check:
             seen = {name: untyped(value) for name, value in row.items()}
             return None if seen["completion"] is None else vars(self.outcome(seen))
 
+        within = partial(_each, self.limits)
+
         def build(schema: pl.Schema) -> pl.Expr:
             columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
             columns += [exactly(name) for name in self.may_read if name in schema]
-            return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype)
+            return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype, each=within)
 
         return Lane(f"rows:{self._identity()}", build)
+
+
+def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    return each(function, values, limits, lambda said: vars(Outcome(0.0, said, said)))

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import BELOW_1, NO_REWARD, Check, Outcome, Row, is_reward, scalar
+from assay.checks.base import BELOW_1, Check, Outcome, Row, is_reward, scalar
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
+from assay.limits import NO_REWARD
 from assay.verifiers import Verifier
 
 __all__ = ["ByClass", "prompt_text", "target_of"]

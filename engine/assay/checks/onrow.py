@@ -3,11 +3,13 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import polars as pl
 
-from assay.checks.base import BELOW_1, NO_REWARD, Check, Outcome, Row, is_reward
+from assay.bounded import each
+from assay.checks.base import BELOW_1, Check, Outcome, Row, is_reward
 from assay.errors import RAISED, AssayWarning, quoted, said_by
 from assay.fns import Function, function
 from assay.lanes.base import HIDDEN, Lane, rowwise, text
@@ -15,6 +17,7 @@ from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
 from assay.lanes.onrow import COLUMNS, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER, Asked, verifier_of
 from assay.lanes.onrow_columns import row_verifier
+from assay.limits import NO_REWARD, Limits
 
 __all__ = ["GOLDS", "VERIFIER_FN", "OnRow", "outcome_of"]
 
@@ -165,7 +168,8 @@ class OnRow(Check):
         asked = self._asked_lane().col
         output = pl.when(self._why_lane().col.is_null()).then(text())
         columns = [output, *(asked.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
-        return pl.map_batches(columns, _answer_batch, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
+        run = partial(_answer_batch, limits=self.limits)
+        return pl.map_batches(columns, run, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
 
 _BUILTIN, _KNOWN = "built in", "known"
@@ -197,7 +201,7 @@ def _why_batch(columns: Sequence[pl.Series]) -> pl.Series:
     return frame.select(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 
 
-def _answer_batch(columns: Sequence[pl.Series]) -> pl.Series:
+def _answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> pl.Series:
     """``outcome_of`` on a batch: each function with all of its rows at once."""
     named = [series.alias(name) for series, name in zip(columns, (*_TRIPLE, "fn"), strict=True)]
     frame = pl.DataFrame(named).with_row_index("at")
@@ -207,7 +211,7 @@ def _answer_batch(columns: Sequence[pl.Series]) -> pl.Series:
     for part in asked.partition_by("fn", maintain_order=True) if several else [asked]:
         one = function(part["fn"][0])
         if one is not None:
-            answers += _answers(one, part.drop("fn"))
+            answers += _answers(one, part.drop("fn"), limits)
     found = pl.concat(answers)
     if found.height < frame.height:
         found = frame.select("at").join(found, on="at", how="left", maintain_order="left")
@@ -216,10 +220,10 @@ def _answer_batch(columns: Sequence[pl.Series]) -> pl.Series:
     return found.select(pl.struct(*_ANSWER)).to_series().alias(columns[0].name)
 
 
-def _answers(one: Function, asked: pl.DataFrame) -> list[pl.DataFrame]:
+def _answers(one: Function, asked: pl.DataFrame, limits: Limits | None) -> list[pl.DataFrame]:
     """One function: its twin where it has one, itself on the rows that the twin leaves null."""
     if one.expr is None:
-        return [_by_row(one, asked)]
+        return [_by_row(one, asked, limits)]
     if asked["typed"].null_count() < asked.height:
         is_object = pl.col("typed").str.starts_with("{") & one.takes_json
         other = rowwise(
@@ -238,7 +242,7 @@ def _answers(one: Function, asked: pl.DataFrame) -> list[pl.DataFrame]:
             left.append(part.filter(open_))
             found = found.filter(open_.not_())
         answers.append(found)
-    return answers + [_by_row(one, rows.select("at", *_TRIPLE)) for rows in left if rows.height]
+    return answers + [_by_row(one, rows.select("at", *_TRIPLE), limits) for rows in left if rows.height]
 
 
 _Parts = list[tuple[pl.DataFrame, dict[str, Any]]]
@@ -303,15 +307,17 @@ def _warn(one: Function, wrong: BaseException) -> None:
     warnings.warn(said, AssayWarning, stacklevel=1)
 
 
-def _by_row(one: Function, asked: pl.DataFrame) -> pl.DataFrame:
+def _by_row(one: Function, asked: pl.DataFrame, limits: Limits | None) -> pl.DataFrame:
     """The function itself, once for each distinct text, gold and params."""
-    known: dict[tuple[Any, ...], Outcome] = {}
-    outcomes = []
-    for triple in asked.select(_TRIPLE).iter_rows():
-        if (outcome := known.get(triple)) is None:
-            output, expected, typed, params = triple
-            gold = expected if typed is None else json.loads(typed)
-            outcome = known[triple] = outcome_of(one, output, gold, {} if params is None else json.loads(params))
-        outcomes.append(outcome)
-    found = {name: [getattr(outcome, name) for outcome in outcomes] for name in _ANSWER}
+
+    def answer(triple: tuple[Any, ...]) -> Outcome:
+        output, expected, typed, params = triple
+        gold = expected if typed is None else json.loads(typed)
+        return outcome_of(one, output, gold, {} if params is None else json.loads(params))
+
+    triples = asked.select(_TRIPLE).rows()
+    distinct = [*dict.fromkeys(triples)]
+    outcomes = each(answer, distinct, None if one.builtin else limits, lambda said: Outcome(0.0, said, said, one.name))
+    known = dict(zip(distinct, outcomes, strict=True))
+    found = {name: [getattr(known[triple], name) for triple in triples] for name in _ANSWER}
     return asked.select("at").with_columns(pl.Series(name, found[name], dtype=dtype) for name, dtype in _ANSWER.items())

@@ -10,12 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from assay.bounded import run
 from assay.checks.base import Check, Outcome, Row
 from assay.errors import RAISED, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
 from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, python_values
-from assay.rewards import Limits, RewardFunction, settled, shortfall, verdict
-from assay.runner import Work, run
+from assay.limits import Limits, settled
+from assay.rewards import RewardFunction, shortfall, verdict
+from assay.runner import Work
 
 __all__ = ["Host", "Reward", "Rewards", "examples"]
 
@@ -121,7 +123,7 @@ class Rewards:
         alone = [at for at, one in enumerate(self.functions) if not one.group]
         if alone:
             work = Work([self.functions[at] for at in alone], names, values, self.side_by_side)
-            work.seconds, work.tick = seconds, self.limits.tick
+            work.seconds, work.tick, work.stop = seconds, self.limits.tick, self.limits.stop
             yield work
             for number, at in enumerate(alone):
                 scores[at], errors[at] = work.scores[number], work.errors[number]

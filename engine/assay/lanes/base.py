@@ -112,6 +112,9 @@ def rowwise(
     dtype: pl.DataType | type[pl.DataType],
     *,
     distinct: bool = False,
+    each: Callable[[Callable[[Any], object], list[Any]], list[Any]] = lambda function, values: list(
+        map(function, values)
+    ),
 ) -> pl.Expr:
     """Run a Python function on each non-null value; nulls stay null and cost nothing.
 
@@ -120,13 +123,14 @@ def rowwise(
         function: From one value to one value of ``dtype``; it must not raise.
         dtype: Type of the result.
         distinct: Run once for each distinct value of a batch; worth it where values repeat.
+        each: Calls the function on each value; for functions that must be bounded.
 
     Returns:
         An elementwise expression of ``dtype``.
     """
 
     def answers(asked: pl.Series) -> pl.Series:
-        return pl.Series([function(value) for value in asked.to_list()], dtype=dtype)
+        return pl.Series(each(function, asked.to_list()), dtype=dtype)
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):

@@ -1,0 +1,71 @@
+"""What a run allows users' Python, and what came of a call."""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from assay.errors import RAISED, said_by
+
+__all__ = ["MAX_CONCURRENT", "NO_REWARD", "Limits", "Settled", "failed", "only", "settled", "timed_out"]
+
+NO_REWARD = "ValueError: the reward is not a finite number"
+"""Error and reason of a row whose reward is NaN, infinite or no number."""
+
+MAX_CONCURRENT = 64
+"""Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run allows its Python functions.
+
+    Attributes:
+        timeout: Seconds for one call; None for as long as it takes.
+        max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
+        workers: Processes that functions run in; 0 for this one.
+        tick: Called with the number of rollouts done since the last call.
+        stop: Set when the run is to stop.
+    """
+
+    timeout: float | None = None
+    max_concurrent: int = MAX_CONCURRENT
+    workers: int = 0
+    tick: Callable[[int], None] | None = None
+    stop: threading.Event | None = None
+
+
+Settled = tuple[float, str | None]
+"""What came of one call: the reward, and the error where there is none."""
+
+
+def settled(given: Any) -> Settled:
+    """What a function gave as a reward: whatever ``float`` takes, when it is finite."""
+    try:
+        reward = float(given)
+    except RAISED as wrong:
+        return failed(wrong)
+    return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
+
+
+def only(given: Any) -> Any:
+    """What a function that sees all rollouts of an example gave the only one there is.
+
+    Raises:
+        ValueError: It gave more, or nothing.
+    """
+    rewards = list(given)
+    if len(rewards) != 1:
+        raise ValueError(f"{len(rewards)} rewards for 1 rollouts")
+    return rewards[0]
+
+
+def failed(wrong: BaseException) -> Settled:
+    """A call that raised."""
+    return 0.0, said_by(wrong)
+
+
+def timed_out(seconds: float) -> Settled:
+    """A call that took too long."""
+    return failed(TimeoutError(f"no answer within {seconds:g} s"))
