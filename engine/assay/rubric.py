@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.reward import Rewards, examples
-from assay.errors import RAISED, UsageError
+from assay.errors import RAISED, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
 from assay.limits import Limits, Settled, failed, only, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
@@ -174,7 +174,7 @@ class Rubric:
         score, error = await self._call(func, given, self.class_objects | kwargs)
         if error is not None:
             name = member_name(func)
-            self.logger.error("%s: %s", name, error)
+            self.logger.error("%s: %s", name, printable(error))
             note(state, f"{name}: {error}")
         return score
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from assay.bounded import run
 from assay.checks.base import Check, Outcome, Row
-from assay.errors import RAISED, said_by
+from assay.errors import RAISED, printable, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
 from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, python_values
 from assay.limits import Limits, settled
@@ -171,7 +171,7 @@ class Rewards:
                     break
                 if said not in logged:
                     logged.add(said)
-                    _logger.error("%s: %s", one.name, said)
+                    _logger.error("%s: %s", one.name, printable(said))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
