@@ -68,6 +68,10 @@ ORDER = (
     ),
     *("outputs", "types", "parsers"),
     *("rewarded", "rubric", "rubric_group"),
+    *(
+        "streams",
+        "client",
+    ),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
 
