@@ -71,6 +71,9 @@ ORDER = (
     *(
         "streams",
         "client",
+        "inputs",
+        "journal",
+        "loops",
     ),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
