@@ -74,6 +74,11 @@ ORDER = (
         "inputs",
         "journal",
         "loops",
+        "generation",
+        "evaluation",
+        "examples",
+        "environment",
+        "multiturn",
     ),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
