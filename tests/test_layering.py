@@ -71,6 +71,18 @@ ORDER = (
     ),
     *("outputs", "types", "parsers"),
     *("rewarded", "rubric", "rubric_group"),
+    *(
+        "streams",
+        "client",
+        "inputs",
+        "journal",
+        "loops",
+        "generation",
+        "evaluation",
+        "examples",
+        "environment",
+        "multiturn",
+    ),
     *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
 )
 

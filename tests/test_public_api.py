@@ -35,6 +35,7 @@ PUBLIC = (
     ),
     *("fns", "VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
     *("Parser", "Rubric", "RubricGroup", "ThinkParser", "XMLParser", "get_text_content"),
+    *("Environment", "MultiTurnEnv", "SingleTurnEnv"),
     *("read_provenance", "scan", "score", "score_file", "testing", "text"),
 )
 
@@ -62,6 +63,6 @@ def test_public_things_are_documented():
 
 
 def test_importing_reads_nothing_and_starts_nothing():
-    code = "import assay, sys, threading; assert threading.active_count() == 1; assert 'datasets' not in sys.modules; print('ok')"
+    code = "import assay, sys, threading; assert threading.active_count() == 1; assert not {'assay.environment', 'datasets', 'openai'} & set(sys.modules); print('ok')"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "ok\n"

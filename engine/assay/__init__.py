@@ -11,8 +11,14 @@
     assay.score_file("in.parquet", verifier, "out.parquet")    # file to file, whatever its size
     assay.read_provenance("out.parquet")                       # what made these rewards
 
+    env = assay.SingleTurnEnv(dataset=rows, rubric=rubric)     # or MultiTurnEnv: rollouts over an OpenAI-compatible client
+    outputs = env.evaluate_sync(client, "a-model")             # generated and scored
+
 A check is a function from a frame of rollouts to one column of scores; a verifier is a weighted mean of checks.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from assay import fns, testing
 from assay._version import __version__
@@ -41,6 +47,10 @@ from assay.spec import CheckSpec, VerifierSpec, load_verifier
 from assay.summary import Summary
 from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
 
+if TYPE_CHECKING:
+    from assay.environment import Environment
+    from assay.multiturn import MultiTurnEnv, SingleTurnEnv
+
 __all__ = [
     "CHECKS",
     "AssayError",
@@ -48,8 +58,10 @@ __all__ = [
     "Check",
     "CheckSpec",
     "ColumnsError",
+    "Environment",
     "Example",
     "InputError",
+    "MultiTurnEnv",
     "OutputError",
     "Params",
     "Parser",
@@ -57,6 +69,7 @@ __all__ = [
     "Row",
     "Rubric",
     "RubricGroup",
+    "SingleTurnEnv",
     "SpecError",
     "Summary",
     "ThinkParser",
@@ -82,3 +95,14 @@ __all__ = [
     "testing",
     "text",
 ]
+
+_ON_USE = {"Environment": "environment", "MultiTurnEnv": "multiturn", "SingleTurnEnv": "multiturn"}
+"""Names whose modules are imported when they are first used: who scores a file needs no event loops."""
+
+
+if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ON_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"assay.{_ON_USE[name]}"), name)

@@ -1,0 +1,291 @@
+"""The journal of a run of rollouts: every finished one is a line on the disk, and a run that was stopped goes on from there.
+
+``rollouts.jsonl`` begins with a line that says what is run; each further line is a rollout. A line is written once its rollout
+is finished and handed to the system at once: a process that is killed loses the rollouts in flight. What a last line lacks is
+cut off when the journal is opened again. A run holds a lock on its folder, which the system lets go of when the process ends.
+"""
+
+import contextlib
+import copy
+import fcntl
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+from assay import exact
+from assay.errors import RAISED, InputError, OutputError, UsageError, printable
+from assay.inputs import Rollout
+from assay.streams import Fields
+from assay.types import Info, Messages
+
+__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "locked"]
+
+JOURNAL = "rollouts.jsonl"
+RESULTS = "results.parquet"
+_LOCK = ".lock"
+_SHOWN = 80
+"""Characters of a setting that a message shows."""
+
+_VERSION = 1
+_BEGINNING = b'{"journal"'
+_KNOWN = ("prompt", "answer", "info", "task", "example_id", "completion")
+"""Fields of the state that are not written again where they equal those of the rollout."""
+
+
+def _as_line(value: Any) -> bytes:
+    return exact.write(value, "", exact.Losses()).encode() + b"\n"
+
+
+def digest(rollouts: Sequence[Rollout]) -> str:
+    """SHA-256 of what rollouts are made from, as hexadecimal digits."""
+    found = hashlib.sha256()
+    for one in rollouts:
+        given = one.completion if one.given else None
+        found.update(_as_line({"of": [one.prompt, one.answer, one.info, one.task, one.example_id, given]}))
+    return found.hexdigest()
+
+
+class Journal:
+    """The rollouts of a run that are finished.
+
+    Attributes:
+        path: The file.
+        settings: What is run, as the journal has it.
+        finished: Rollouts in it that need not be run again.
+
+    Args:
+        folder: Where the run is saved; it is locked by this process.
+        settings: What is run; a journal of something else is refused.
+
+    Raises:
+        UsageError: The folder holds another run; the message says in what it differs.
+        InputError: The file there is no journal.
+        OutputError: It cannot be written.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self.path = folder / JOURNAL
+        self.finished = 0
+        settings = exact.read(_as_line(settings).decode())
+        self._lines: list[Any] = []
+        self.settings = settings
+        there = self._read()
+        if there is None and (folder / RESULTS).exists():
+            fact = f"{folder / RESULTS} is there, and no {JOURNAL} beside it says what made it."
+            raise UsageError(fact, "Give another results_path.")
+        if there is not None:
+            self._refuse_other(there, settings)
+            self.settings = there
+        try:
+            self._file: IO[bytes] = self.path.open("ab")
+            if there is None:
+                self._write({"journal": _VERSION, **settings})
+        except OSError as wrong:
+            raise OutputError(f"{self.path}: {wrong.strerror}.") from wrong
+
+    def _read(self) -> dict[str, Any] | None:
+        """The settings of a journal that is there, its rollouts kept for ``restore``; what is torn is cut off."""
+        whole = size = 0
+        header: dict[str, Any] | None = None
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    size += len(line)
+                    if not line.endswith(b"\n"):
+                        if not whole and not line.startswith(_BEGINNING):
+                            self._header(line)
+                        break
+                    if not whole:
+                        header = self._header(line)
+                    else:
+                        with contextlib.suppress(ValueError, RecursionError):  # spoilt: a rollout to run again
+                            self._lines.append(exact.read(line.decode()))
+                    whole = size
+            if size > whole:
+                os.truncate(self.path, whole)
+        except FileNotFoundError:
+            return None
+        except OSError as wrong:
+            raise InputError(f"{self.path}: {wrong.strerror}.") from None
+        return header
+
+    def _header(self, line: bytes) -> dict[str, Any]:
+        found = None
+        with contextlib.suppress(ValueError, RecursionError):
+            found = exact.read(line.decode())
+        if not isinstance(found, dict) or found.pop("journal", None) != _VERSION:
+            raise InputError(f"{self.path} is no journal of rollouts.", "Give another results_path.")
+        return found
+
+    def _refuse_other(self, there: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+        differ = [name for name in settings if name != "date" and settings[name] != there.get(name)]
+        if differ:
+            said = "; ".join(_difference(name, there.get(name), settings[name]) for name in differ)
+            raise UsageError(
+                f"{self.path} holds another run: {said}.",
+                f"Give another results_path, or delete {self.path} to begin again.",
+            )
+
+    def restore(self, rollouts: Sequence[Rollout]) -> int:
+        """Give rollouts what the journal knows of them.
+
+        Returns:
+            How many are finished.
+        """
+        for line in self._lines:
+            number = line.get("rollout") if isinstance(line, dict) else None
+            if isinstance(number, int) and 0 <= number < len(rollouts) and "state" in line:
+                _restore(rollouts[number], line)
+        self._lines = []
+        self.finished = sum(one.state is not None and not one.given for one in rollouts)
+        return self.finished
+
+    def append(self, number: int, rollout: Rollout, prompt: Messages, info: Info) -> None:
+        """Write down a finished rollout: one that failed by its error only, for it is to be run again.
+
+        Args:
+            number: Its place in the run.
+            rollout: The rollout.
+            prompt: Its prompt before it was run.
+            info: The same of its info.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        try:
+            self._write(_line(number, rollout, {"prompt": prompt, "info": info}))
+        except OSError as wrong:
+            raise OutputError(f"{self.path}: {wrong.strerror}.", "What is there is kept.") from wrong
+        self.finished += not rollout.failed
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._file.write(_as_line(line))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Bring it to the disk."""
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _difference(name: str, there: Any, here: Any) -> str:
+    words = name.replace("_", " ")
+    if name == "inputs":
+        return "its inputs are others"
+    return f"{words} {_short(there)} there, {_short(here)} here"
+
+
+def _short(value: Any) -> str:
+    said = printable(json.dumps(value, ensure_ascii=False, default=str))
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+
+
+def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str, Any]:
+    if rollout.failed or rollout.state is None:
+        return {"rollout": number, "error": rollout.error}
+    known = {name: getattr(rollout, name) for name in _KNOWN} | dict(before)
+    same = [name for name in _KNOWN if name in rollout.state and _same(rollout.state[name], known[name])]
+    changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
+    line = {
+        "rollout": number,
+        "completion": rollout.completion,
+        "state": {name: None if name in same else value for name, value in rollout.state.items()},
+        "as_given": same,
+        **changed,
+    }
+    if rollout.reward is not None:
+        line |= {"reward": rollout.reward, "metrics": rollout.metrics}
+    return line
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except RAISED:  # arrays, say, are not just equal or not
+        return False
+
+
+def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
+    rollout.completion = _with_calls(line.get("completion"))
+    # what scores it again must not reach the dataset
+    known = {name: copy.deepcopy(getattr(rollout, name)) for name in ("prompt", "info")}
+    same = [name for name in line.get("as_given", ()) if name in _KNOWN]
+    state = dict(line["state"])  # in the order that it had
+    state.update((name, known.get(name, getattr(rollout, name))) for name in same)
+    if isinstance(state.get("completion"), list):
+        state["completion"] = _with_calls(state["completion"])
+    if isinstance(state.get("responses"), list):
+        state["responses"] = [Fields(one) if isinstance(one, dict) else one for one in state["responses"]]
+    rollout.state = state
+    rollout.prompt, rollout.info = line.get("prompt", known["prompt"]), line.get("info", known["info"])
+    rollout.reward, rollout.metrics = line.get("reward"), line.get("metrics")
+
+
+def _with_calls(messages: Any) -> Any:
+    """Messages whose tool calls are read as those of a rollout are."""
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
+            message["tool_calls"] = [Fields(one) if isinstance(one, dict) else one for one in message["tool_calls"]]
+    return messages
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder against other runs.
+
+    Raises:
+        UsageError: Another run holds it, or the path is a file.
+        OutputError: It cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"results_path: {folder} is a file.", "Give a folder; it is made if need be.") from None
+    except OSError as wrong:
+        raise OutputError(f"{folder}: {wrong.strerror}.") from wrong
+    path = folder / _LOCK
+    try:
+        handle = _lock(path)
+    except OSError as wrong:
+        raise OutputError(f"{path}: {wrong.strerror}.") from wrong
+    if handle is None:
+        holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
+        raise UsageError(
+            f"{folder}: another run is writing there{f' ({holder})' if holder else ''}.",
+            "Wait for it to end, or give another results_path.",
+        )
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(path: Path) -> int | None:
+    """A handle on a lock that is now ours, None where it is another's."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        # NOTE: who held it before may have removed the file between our opening and our locking it
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(handle).st_ino:
+                os.truncate(handle, 0)
+                os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                return handle
+        os.close(handle)
