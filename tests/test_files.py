@@ -412,7 +412,7 @@ def nested(depth):
     return '{"a":' * (depth // 2) + "[" * (depth - depth // 2) + "]" * (depth - depth // 2) + "}" * (depth // 2)
 
 
-@pytest.mark.parametrize("column", ["info", "metadata", "prompt"])
+@pytest.mark.parametrize("column", ["extra", "metadata", "prompt"])
 @pytest.mark.parametrize(("depth", "is_text"), [(20, False), (49, False), (51, True), (120, True), (480, True)])
 def test_deep_nesting_becomes_json_text(tmp_path, column, depth, is_text):
     path = written(tmp_path, f'{{"completion": "b", "{column}": {nested(depth)}}}\n{{"completion": "b"}}\n')

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from assay.errors import RAISED, UsageError, said_by
-from assay.limits import Limits, failed, timed_out
+from assay.limits import Limits, Settled, failed, timed_out
 from assay.rewards import RewardFunction
 from assay.runner import Work, run_async, run_here
 from assay.watched import Cell
@@ -80,7 +80,7 @@ class Workers:
         size = max(limits.max_concurrent, 1) if work.is_async else 8
         start, left = 0, deque[Piece]()
         while len(self._workers) < self._count:
-            self._workers.append(_Worker(self._load))
+            self._workers.append(self._started(limits))
         while start < len(work.rows) or left or any(one.piece for one in self._workers):
             for one in self._workers:
                 if one.piece is None and (left or start < len(work.rows)):
@@ -92,6 +92,14 @@ class Workers:
             if took is not None:
                 least = max(limits.max_concurrent, 1) if work.is_async else 1
                 size = min(max(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), least), 2000)
+
+    def _started(self, limits: Limits) -> "_Worker":
+        _look(limits)
+        try:
+            return _Worker(self._load)
+        except OSError as wrong:
+            _look(limits)  # the run is over: what was started last is killed already
+            raise UsageError(f"The processes for reward functions cannot be started: {wrong}") from None
 
     def _give(self, one: "_Worker", piece: Piece, work: Work, limits: Limits) -> None:
         rows = work.rows[piece[0] : piece[1]]
@@ -111,25 +119,24 @@ class Workers:
         Returns:
             Seconds that a piece took, where one is done.
         """
-        if limits.stop is not None and limits.stop.is_set():
-            self.close()
-            raise KeyboardInterrupt
+        _look(limits)
         busy = [one for one in self._workers if one.piece is not None]
         ready = wait([one.pipe for one in busy], timeout=_patience(busy, limits.timeout))
         took = None
         for one in busy:
             if one.pipe in ready:
-                took = self._received(one, work, left)
+                took = self._received(one, work, left, limits)
             elif limits.timeout is not None and one.late(limits.timeout):
-                self._lost(one, work, left, timed_out(limits.timeout))
+                self._lost(one, work, left, limits, timed_out(limits.timeout))
         return took
 
-    def _received(self, one: "_Worker", work: Work, left: deque[Piece]) -> float | None:
+    def _received(self, one: "_Worker", work: Work, left: deque[Piece], limits: Limits) -> float | None:
         try:
             said, found, took = one.pipe.recv()
         except (EOFError, OSError):
             one.process.join()
-            self._lost(one, work, left, failed(RuntimeError(f"its process died, exit code {one.process.exitcode}")))
+            died = failed(RuntimeError(f"its process died, exit code {one.process.exitcode}"))
+            self._lost(one, work, left, limits, died)
             return None
         if said == "broken":
             raise UsageError(
@@ -146,11 +153,12 @@ class Workers:
         one.piece = None
         return float(took)
 
-    def _lost(self, one: "_Worker", work: Work, left: deque[Piece], why: tuple[float, str | None]) -> None:
+    def _lost(self, one: "_Worker", work: Work, left: deque[Piece], limits: Limits, why: Settled) -> None:
         """A process that hangs or has died: its call is settled, and its piece goes to another."""
+        _look(limits)
         call, piece = one.call(), one.piece
         one.kill()
-        self._workers[self._workers.index(one)] = _Worker(self._load)
+        self._workers[self._workers.index(one)] = self._started(limits)
         if piece is not None:
             left.append(piece)
         if call is not None and piece is not None:
@@ -159,6 +167,16 @@ class Workers:
         self._deaths += 1
         if self._deaths > _DEATHS:
             raise UsageError(f"The processes for reward functions do not stay alive: {why[1]}")
+
+
+def _look(limits: Limits) -> None:
+    """See whether the run is to stop.
+
+    Raises:
+        KeyboardInterrupt: It is.
+    """
+    if limits.stop is not None and limits.stop.is_set():
+        raise KeyboardInterrupt
 
 
 def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
