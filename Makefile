@@ -19,7 +19,7 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 	$(BIN)/assay score $(DEMO)/rollouts.jsonl --tasks $(DEMO)/tasks.jsonl --spec $(DEMO)/refund-quality.json --out rewards.parquet --overwrite
 
 test: $(VENV)/.installed  ## run the whole suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --benchmark-disable
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
