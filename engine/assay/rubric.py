@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.reward import Rewards, examples
-from assay.errors import RAISED, UsageError, printable
+from assay.errors import RAISED, SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
 from assay.limits import Limits, Settled, failed, only, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
@@ -123,10 +123,15 @@ class Rubric:
         """The members with what goes with them.
 
         Raises:
+            SpecError: There are more or fewer weights than members, or a weight is not a finite number.
             UsageError: A subclass scores in its own way, which no plan can.
         """
         self._check_plain()
-        return [Entry(func, weight, self.class_objects, path) for func, weight in self._pairs()]
+        try:
+            pairs = self._pairs()
+        except ValueError as wrong:
+            raise SpecError(f"The rubric cannot be used: {wrong}.") from None
+        return [Entry(func, weight, self.class_objects, path) for func, weight in pairs]
 
     def members(self, limits: Limits, pass_threshold: float = 1.0) -> tuple[VerifierSpec, ...]:
         """The members as verifiers of one plan: what ``assay.score`` compiles."""

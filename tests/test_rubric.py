@@ -1,0 +1,464 @@
+"""Rubrics as programs use them: which arguments functions get, what comes of their answers, groups, and classes made of rubrics."""
+
+import asyncio
+import copy
+import functools
+import logging
+import pickle
+
+import numpy as np
+import pytest
+
+import assay
+from assay import Rubric, RubricGroup, XMLParser
+from assay.types import RolloutScore, RolloutScores
+
+CHAT = [{"role": "assistant", "content": "<think>2 + 2</think>\n<answer>4</answer>"}]
+ROLLOUT = {"prompt": "What is 2+2?", "completion": CHAT, "answer": "4", "task": "math", "info": {"n": 1}}
+NO_REWARD = "ValueError: the reward is not a finite number"
+
+
+def columns(count=1, **changed):
+    """Arguments of ``score_rollouts``, each rollout with a state of its own."""
+    rollout = ROLLOUT | changed
+    names = {name: f"{name}s" for name in rollout}
+    states = [{} for _ in range(count)]
+    return {names[name]: [copy.deepcopy(value) for _ in range(count)] for name, value in rollout.items()} | {
+        "states": states,
+        "use_tqdm": False,
+    }
+
+
+def score(rubric, count=1, **changed):
+    given = columns(count)
+    return asyncio.run(rubric.score_rollouts(**given | changed)), given["states"]
+
+
+def reward_of(func, **options):
+    scores, (state,) = score(Rubric([func], **options))
+    alone = {"timing": {"total_ms": 0.0}}
+    assert asyncio.run(Rubric([func], **options).score_rollout(**ROLLOUT, state=alone)).reward == scores.reward[0]
+    assert alone.get("error") == state.get("error")
+    return scores.reward[0], state.get("error")
+
+
+# ── which arguments a function gets ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class Judge:
+    limit = 5
+
+    def __call__(self, completion, answer):
+        return float(completion == CHAT and answer == "4")
+
+    def method(self, answer):
+        return float(answer == "4")
+
+    @classmethod
+    def of_class(cls, info):
+        return info["n"] / cls.limit
+
+    @staticmethod
+    def static(task):
+        return float(task == "math")
+
+
+def all_of_them(**kwargs):
+    names = {"prompt", "completion", "answer", "state", "task", "info", "example_id", "parser"}
+    return float(kwargs.keys() == names and kwargs["example_id"] in (0, None))
+
+
+def named_and_the_rest(answer, n=7, **rest):
+    return float(answer == "4" and n == 7 and "answer" not in rest and rest["info"] == {"n": 1})
+
+
+def keywords_only(*, info, answer="none", other=3):
+    return float((info["n"], answer, other) == (1, "4", 3))
+
+
+def by_place_only(completion, answer, /):
+    return float(completion == CHAT and answer == "4")
+
+
+def out_of_order(answer, gap="gap", completion=None):
+    return float((answer, gap, completion) == ("4", "gap", CHAT))
+
+
+def parser_first(parser, completion, answer):
+    return float(parser.parse_answer(completion) == CHAT[-1]["content"] and answer == "4")
+
+
+def parser_last(completion, answer, parser):
+    return parser_first(parser, completion, answer)
+
+
+def parser_between(completion, parser, answer):
+    return parser_first(parser, completion, answer)
+
+
+def weighs(answer, by, prompt):
+    return by * float(answer == "4" and prompt == ROLLOUT["prompt"])
+
+
+def everything_by_place(prompt, completion, answer, state, task, info, example_id):
+    return float((prompt, answer, task, info) == ("What is 2+2?", "4", "math", {"n": 1}) and isinstance(state, dict))
+
+
+def star(*args):
+    return float(args == ())
+
+
+def nothing():
+    return 0.25
+
+
+FUNCTIONS = {
+    "named by place": (everything_by_place, 1.0),
+    "all of them": (all_of_them, 1.0),
+    "some and the rest": (named_and_the_rest, 1.0),
+    "keyword-only": (keywords_only, 1.0),
+    "positional-only": (by_place_only, 1.0),
+    "a default between": (out_of_order, 1.0),
+    "the parser first": (parser_first, 1.0),
+    "the parser last": (parser_last, 1.0),
+    "the parser between": (parser_between, 1.0),
+    "*args get nothing": (star, 1.0),
+    "no arguments": (nothing, 0.25),
+    "a callable object": (Judge(), 1.0),
+    "a bound method": (Judge().method, 1.0),
+    "a class method": (Judge.of_class, 0.2),
+    "a static method": (Judge.static, 1.0),
+    "a partial": (functools.partial(weighs, by=0.5), 0.5),
+    "a partial with a place filled": (functools.partial(weighs, "4", 0.5), 0.5),
+    "a partial of a partial": (functools.partial(functools.partial(weighs, by=2.0), by=0.25), 0.25),
+    "a lambda": (lambda info: info["n"] / 4, 0.25),
+    "of a parser": (XMLParser(["think", "answer"]).get_format_reward_func(), 1.0),
+}
+
+
+@pytest.mark.parametrize("func", [func for func, _ in FUNCTIONS.values()], ids=list(FUNCTIONS))
+def test_a_function_gets_the_arguments_that_it_names(func):
+    wanted = next(value for known, value in FUNCTIONS.values() if known is func)
+    assert reward_of(func) == (wanted, None)
+
+
+def test_functions_name_the_rubrics_own_objects():
+    def judged(completion, judge_model, parser):
+        return judge_model["score"] * float(isinstance(parser, XMLParser))
+
+    rubric = Rubric([judged], parser=XMLParser(["answer"]))
+    rubric.class_objects["judge_model"] = {"score": 0.5}
+    assert score(rubric)[0].reward == [0.5]
+
+
+@pytest.mark.parametrize("name", ["tasks", "states", "answers"])
+def test_an_object_may_have_the_name_of_a_plural(name):
+    space = {}
+    exec(f"def known(completion, {name}): return float({name} == 'mine')", space)  # noqa: S102  (a name of a parameter)
+    rubric = Rubric([space["known"]])
+    rubric.class_objects[name] = "mine"
+    assert not rubric.has_group_funcs
+    assert score(rubric)[0].reward == [1.0]
+
+
+def test_further_keywords_are_objects_of_one_call_and_stand_before_all_others():
+    def reads(answer, cache, parser):
+        cache.append(answer)
+        return float(parser == "p")
+
+    rubric = Rubric([reads])
+    caches = [], []  # equal, and not the same
+    for cache in caches:
+        scores, _ = score(rubric, 2, cache=cache, parser="p", answer="mine")
+        assert scores.reward == [1.0, 1.0]
+    assert caches == (["mine", "mine"], ["mine", "mine"])
+
+
+def test_objects_need_not_know_what_equals_them():
+    rubric = Rubric([lambda table: float(table.sum())])
+    for _ in range(2):
+        assert score(rubric, table=np.arange(3))[0].reward == [3.0]
+
+
+def test_functions_of_one_rollout_share_its_state_in_order():
+    def leaves(state):
+        state["steps"] = [*state.get("steps", ()), "left"]
+        return 1.0
+
+    def finds(state):
+        return float(state["steps"] == ["left"])
+
+    scores, states = score(Rubric([leaves, finds]), 3)
+    assert scores.metrics == {"leaves": [1.0] * 3, "finds": [1.0] * 3}
+    assert [state["steps"] for state in states] == [["left"]] * 3
+
+
+def test_what_is_no_function_is_refused_with_what_to_do():
+    with pytest.raises(TypeError, match="a verifier is loaded before it joins a rubric"):
+        Rubric(["verifier.json"])
+    with pytest.raises(TypeError, match=r"a reward function or a verifier; this is <class 'float'>"):
+        Rubric([float])
+    with pytest.raises(TypeError, match="this is 5"):
+        Rubric().add_reward_func(5)
+
+
+# ── what a function answers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("value", "reward", "error"),
+    [
+        (1, 1.0, None),
+        (True, 1.0, None),
+        ("0.5", 0.5, None),
+        (np.float32(0.5), 0.5, None),
+        (np.bool_(True), 1.0, None),
+        (np.array(1.5), 1.5, None),
+        (-3.5, -3.5, None),
+        (float("nan"), 0.0, NO_REWARD),
+        (float("inf"), 0.0, NO_REWARD),
+        ("-inf", 0.0, NO_REWARD),
+        (np.float64("nan"), 0.0, NO_REWARD),
+        ("much", 0.0, "ValueError: could not convert string to float: 'much'"),
+        (10**400, 0.0, "OverflowError: int too large to convert to float"),
+        (None, 0.0, "TypeError: float() argument must be a string or a real number, not 'NoneType'"),
+        ([1.0], 0.0, "TypeError: float() argument must be a string or a real number, not 'list'"),
+        (KeyError("x"), 0.0, "KeyError: 'x'"),
+        (ValueError("two\nlines"), 0.0, "ValueError: two lines"),
+        (SystemExit(3), 0.0, "SystemExit: 3"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("how", ["sync", "async", "awaitable"])
+def test_an_answer_is_whatever_float_takes_when_it_is_finite(how, value, reward, error):
+    def func(completion):
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    async def later(completion):
+        return func(completion)
+
+    def func_of(completion):
+        return later(completion)
+
+    func_of.__name__ = later.__name__ = "func"
+    asked = {"sync": func, "async": later, "awaitable": func_of}[how]
+    if how != "sync" and isinstance(value, SystemExit):
+        return  # the event loop of Python ends with it, too
+    assert reward_of(asked) == (reward, error and f"func: {error}")
+
+
+def test_an_error_is_logged_and_told_once(caplog):
+    def broken(completion):
+        raise ValueError("no\nway")
+
+    state = {"error": "before"}
+    rubric = Rubric([broken])
+
+    async def twice():
+        for _ in range(2):
+            await rubric.score_rollout(**ROLLOUT, state=state)
+
+    with caplog.at_level(logging.ERROR, logger="assay"):
+        asyncio.run(twice())
+        score(rubric, 3)
+    assert state["error"] == "before\nbroken: ValueError: no way"
+    assert [record.message for record in caplog.records] == [
+        "broken: ValueError: no\\nway"
+    ] * 3  # twice alone, once of 3
+
+
+def test_what_a_plain_function_gives_to_be_awaited_waits_in_the_callers_loop_side_by_side():
+    at_work = most = 0
+
+    async def judge(completion):
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0.001)
+        at_work -= 1
+        return 0.5
+
+    def task(completion):
+        return asyncio.ensure_future(judge(completion))
+
+    def plain(completion):
+        return 1.0
+
+    scores, states = score(Rubric([plain, task, plain]), 40)
+    assert scores.reward == [2.5] * 40
+    assert most == 40
+    assert all(state["timing"]["scoring_ms"] > 0 for state in states)
+    assert score(Rubric([task]), 40, max_concurrent=3)[0].reward == [0.5] * 40
+
+
+@pytest.mark.parametrize("limit", [1, 3, -1])
+def test_max_concurrent_bounds_the_rollouts_at_work(limit):
+    at_work = most = 0
+
+    async def judge(completion):
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0.001)
+        at_work -= 1
+        return 1.0
+
+    assert score(Rubric([judge]), 12, max_concurrent=limit)[0].reward == [1.0] * 12
+    assert most == (12 if limit < 0 else limit)
+
+
+@pytest.mark.parametrize(("side_by_side", "order"), [(True, ["a", "b", "end"]), (False, ["a", "end", "b"])])
+def test_asynchronous_functions_run_side_by_side_or_in_turn(side_by_side, order):
+    async def first(state):
+        state["seen"] = ["a"]
+        await asyncio.sleep(0)
+        state["seen"].append("end")
+        return 1.0
+
+    async def second(state):
+        state["seen"].append("b")
+        return 1.0
+
+    rubric = Rubric([first, second], parallelize_scoring=side_by_side)
+    assert score(rubric)[1][0]["seen"] == order
+    assert score(RubricGroup([rubric]))[1][0]["seen"] == order
+    kept = []
+
+    async def keeps(state):
+        kept.append(state["seen"])
+        return 0.0
+
+    rubric.add_reward_func(keeps)
+    assay.score([{"completion": "a"}], RubricGroup([rubric]))
+    assert kept == [order]
+
+
+# ── weights and names ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def half(completion):
+    return 0.5
+
+
+def one(completion):
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "reward"),
+    [(None, 1.5), ([], 1.5), ([2, 0], 1.0), ([1.0, -2.0], -1.5), ([0.0, -0.0], 0.0), ((1, True), 1.5)],
+)
+def test_the_reward_is_the_weighted_sum(weights, reward):
+    rubric = Rubric([half, one], weights)
+    scores, _ = score(rubric)
+    assert scores == RolloutScores(reward=[reward], metrics={"half": [0.5], "one": [1.0]})
+    assert str(scores.reward[0]) == str(reward)
+    assert assay.score([{"completion": "a"}], rubric)["reward"].to_list() == [reward]
+
+
+@pytest.mark.parametrize("weight", [np.float64(0.5), np.float32(0.5), np.int64(2), np.float16(0.25)], ids=repr)
+def test_weights_are_numbers_of_any_kind(weight):
+    rubric = Rubric([half], [weight])
+    assert score(rubric)[0].reward == [0.5 * float(weight)]
+    assert assay.score([{"completion": "a"}], rubric)["reward"].to_list() == [0.5 * float(weight)]
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), 10**400, "1", None, 1j], ids=lambda one: f"{one!r:.9}")
+def test_a_weight_that_no_sum_can_have_is_refused(weight):
+    with pytest.raises(ValueError, match=r"the weight of half is .* expected a finite number"):
+        Rubric([half], weights=[weight])
+    with pytest.raises(ValueError, match="expected a finite number"):
+        Rubric().add_reward_func(half, weight)
+    rubric = Rubric([half])
+    rubric.reward_weights[0] = weight
+    with pytest.raises(assay.SpecError, match="the weight of half"):
+        assay.score([{"completion": "a"}], rubric)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0, 1.0]])
+def test_as_many_weights_as_functions(weights):
+    with pytest.raises(ValueError, match=f"2 reward functions have {len(weights)} weights"):
+        Rubric([half, one], weights)
+    rubric = Rubric([half])
+    rubric.reward_funcs.append(one)
+    with pytest.raises(ValueError, match="2 reward functions have 1 weights"):
+        score(rubric)
+
+
+def test_of_functions_with_one_name_the_last_is_the_metric_and_each_has_a_column():
+    rubric = Rubric([half, lambda completion: 0.25, lambda completion: 0.75])
+    rubric.add_reward_func(half, 2.0)
+    assert rubric.get_reward_func_names() == ["half", "<lambda>", "<lambda>", "half"]
+    assert score(rubric)[0] == RolloutScores(reward=[2.5], metrics={"half": [0.5], "<lambda>": [0.75]})
+    found = assay.score([{"completion": "a"}], rubric)
+    assert found.columns[4:] == ["score/half", "score/<lambda>", "score/<lambda>-2", "score/half-2"]
+    assert found.row(0)[4:] == (0.5, 0.25, 0.75, 0.5)
+
+
+def test_a_sum_that_no_float_holds_is_infinite_here_and_an_error_in_columns():
+    rubric = Rubric([lambda completion: 1e308, one], weights=[10.0, 1.0])
+    assert score(rubric)[0].reward == [float("inf")]
+    found = assay.score([{"completion": "a"}], rubric)
+    assert found.select("reward", "passed", "error").row(0) == (None, None, "the weighted sum is not a finite number")
+
+
+# ── a rubric as an object ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_its_attributes():
+    parser = XMLParser(["answer"])
+    rubric = Rubric([half], [0.5], parser, parallelize_scoring=False, judge="j")
+    assert (rubric.get_reward_funcs(), rubric.get_reward_weights()) == ([half], [0.5])
+    assert (rubric.parser, rubric.judge, rubric.class_objects) == (parser, "j", {"parser": parser})
+    assert not rubric.parallelize_scoring
+    assert not rubric.has_group_funcs
+    assert type(Rubric().parser) is assay.Parser
+    rubric.add_reward_func(one, weight=0.25)
+    assert (rubric.reward_funcs, rubric.reward_weights) == ([half, one], [0.5, 0.25])
+
+
+def test_the_lists_it_was_given_are_not_its_own():
+    funcs, weights = [half], [1.0]
+    Rubric(funcs, weights).add_reward_func(one)
+    assert (funcs, weights) == ([half], [1.0])
+
+
+def test_a_rubric_travels():
+    rubric = Rubric([half, one], [0.5, 2.0], XMLParser(["answer"]))
+    score(rubric)
+    again = pickle.loads(pickle.dumps(rubric))  # noqa: S301  (bytes of our own)
+    assert score(again)[0] == score(rubric)[0]
+    assert score(copy.deepcopy(rubric))[0].reward == [2.25]
+
+
+def test_a_rubric_without_functions_gives_nothing():
+    scores, (state,) = score(Rubric())
+    assert scores == RolloutScores(reward=[0.0])
+    assert state["timing"]["total_ms"] == 0.0
+    assert asyncio.run(Rubric().score_rollout(**ROLLOUT, state={})) == RolloutScore(reward=0.0)
+    with pytest.raises(assay.SpecError, match="no reward functions"):
+        assay.score([{"completion": "a"}], Rubric())
+
+
+def test_without_rollouts_there_are_names():
+    assert score(Rubric([half, one]), 0)[0] == RolloutScores(reward=[], metrics={"half": [], "one": []})
+
+
+def test_lists_of_several_lengths_are_refused():
+    with pytest.raises(ValueError, match="2 of prompt, 2 of completion, 1 of answer"):
+        score(Rubric([half]), 2, answers=["4"])
+
+
+def test_a_state_is_told_how_long_scoring_took():
+    states = [{}, {"timing": {"total_ms": 5.0}}, {"timing": {"generation_ms": 1.0, "total_ms": 1.0, "scoring_ms": 9.0}}]
+    score(Rubric([half]), 3, states=states)
+    for state, before in zip(states, (0.0, 5.0, 1.0), strict=True):
+        took = state["timing"]["scoring_ms"]
+        assert 0 < took < 1000
+        assert state["timing"]["total_ms"] == before + took
+
+
+def test_no_infos_are_empty_ones():
+    assert score(Rubric([lambda info: float(info == {})]), 2, infos=[None, {}])[0].reward == [1.0, 1.0]
