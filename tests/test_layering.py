@@ -69,7 +69,7 @@ ORDER = (
         "summary",
         "run",
     ),
-    *("outputs", "types", "parsers"),
+    *("outputs", "types", "parsers", "extract"),
     *("rewarded", "rubric", "rubric_group"),
     *(
         "streams",

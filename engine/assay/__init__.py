@@ -35,6 +35,7 @@ from assay.errors import (
     UsageError,
 )
 from assay.export import read_provenance
+from assay.extract import extract_boxed_answer, extract_hash_answer
 from assay.lanes.base import text
 from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
 from assay.rollouts import scan
@@ -45,6 +46,20 @@ from assay.schema import json_schema
 from assay.score import score
 from assay.spec import CheckSpec, VerifierSpec, load_verifier
 from assay.summary import Summary
+from assay.types import (
+    ChatMessage,
+    GenerateInputs,
+    GenerateMetadata,
+    GenerateOutputs,
+    Info,
+    Messages,
+    ProcessedOutputs,
+    RewardFunc,
+    RolloutScore,
+    RolloutScores,
+    SamplingArgs,
+    State,
+)
 from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
 
 if TYPE_CHECKING:
@@ -55,22 +70,34 @@ __all__ = [
     "CHECKS",
     "AssayError",
     "AssayWarning",
+    "ChatMessage",
     "Check",
     "CheckSpec",
     "ColumnsError",
     "Environment",
     "Example",
+    "GenerateInputs",
+    "GenerateMetadata",
+    "GenerateOutputs",
+    "Info",
     "InputError",
+    "Messages",
     "MultiTurnEnv",
     "OutputError",
     "Params",
     "Parser",
     "Plan",
+    "ProcessedOutputs",
+    "RewardFunc",
+    "RolloutScore",
+    "RolloutScores",
     "Row",
     "Rubric",
     "RubricGroup",
+    "SamplingArgs",
     "SingleTurnEnv",
     "SpecError",
+    "State",
     "Summary",
     "ThinkParser",
     "TooManyErrors",
@@ -81,6 +108,8 @@ __all__ = [
     "XMLParser",
     "__version__",
     "compile",
+    "extract_boxed_answer",
+    "extract_hash_answer",
     "fns",
     "get_text_content",
     "get_verifier",
