@@ -35,7 +35,7 @@ __all__ = [
 GROUP = "assay.verifiers"
 """Entry-point group of plug-ins."""
 
-_RESERVED = ("native", "in_process")
+_RESERVED = ("native", "in_process", "function")
 
 
 @dataclass
