@@ -67,6 +67,32 @@ def rollouts(count: int, seed: int = 0, words: int = 250) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def conversations(count: int, seed: int = 0) -> pl.DataFrame:
+    """Chats with answers of 100 to 1,500 characters: nine in ten as XML, two in three right, a third beyond ASCII; four an example."""
+    rng = random.Random(seed)
+    ascii_words = [word for word in _WORDS if word.isascii()]
+    rows = []
+    for at in range(count):
+        gold = rng.randrange(100)
+        answer = gold if rng.random() < 2 / 3 else rng.randrange(100)
+        size = rng.randrange(100, 1500)
+        thought = " ".join(rng.choices(ascii_words if at % 3 else _WORDS, k=size // 4))[: size - 58]
+        text = f"<think>\n{thought}\n</think>\n<answer>\n{answer}\n</answer>"
+        said = text if rng.random() < 0.9 else f"{thought} The answer is {answer}, of course."
+        question = {"role": "user", "content": f"What is {gold - 1} + 1? Think first, then answer."}
+        rows.append(
+            {
+                "prompt": [question],
+                "completion": [{"role": "assistant", "content": said}],
+                "answer": str(gold),
+                "task": "sums",
+                "info": {"level": at % 4},
+                "example_id": at // 4,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
 _REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "alpaca_rollouts.parquet"
 _TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
 
