@@ -246,8 +246,10 @@ class XMLParser(Parser):
         """
         if isinstance(completion, str):
             return self._answer(completion, last=True)
-        answers = (self._answer(_said(one)) for one in reversed(self.get_assistant_messages(completion)))
-        return next((answer for answer in answers if answer is not None), None)
+        for message in reversed(self.get_assistant_messages(completion)):
+            if (answer := self._answer(_said(message))) is not None:
+                return answer
+        return None
 
     def _answer(self, text: str, *, last: bool = False) -> str | None:
         tag = self._tags.get(self.answer_field)
@@ -304,25 +306,30 @@ class XMLParser(Parser):
         return sum(self._format_score(_said(message)) for message in messages) / len(messages)
 
     def _format_score(self, content: str) -> float:
-        parsed = self.parse(content)
-        loose = parsed if self._parses_itself() else self.parse(content, strip=False)
-        found, begun = [], 0
+        if self._parses_itself():
+            found = loose = {name for name, tag in self._tags.items() if tag.is_in(content)}
+        else:
+            found, loose = self._found(self.parse(content)), self._found(self.parse(content, strip=False))
+        begun = 0
         for _, names in self._fields:
-            said = [name for name in names if getattr(parsed, name, None) is not None]
-            begun += bool(said) or any(f"<{name}>" in content or f"</{name}>" in content for name in names)
-            found += said
+            begun += not found.isdisjoint(names) or any(
+                f"<{one}>" in content or f"</{one}>" in content for one in names
+            )
         bare = content.strip()
         score = 0.0
         # one addition after the other: another order would differ in the last bit
         if found:
             score += 0.4 * (begun / len(self._fields))
-        if loose is parsed or all(getattr(loose, name, None) is not None for name in found):
+        if found <= loose:
             score += 0.2
         if bare.startswith(self._begins):
             score += 0.2
         if bare.endswith(self._ends):
             score += 0.2
         return score
+
+    def _found(self, parsed: Any) -> set[str]:
+        return {name for name in self._tags if getattr(parsed, name, None) is not None}
 
 
 def _names(field: Any) -> list[str]:

@@ -5,6 +5,7 @@ faces: a reward function is Python, and there is no other.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice, repeat
 from typing import Any
 
 import polars as pl
@@ -66,7 +67,12 @@ def messages(value: Any) -> Any:
         return found if isinstance(found, list) and all(_is_message(one) for one in found) else value
     if not isinstance(value, list | tuple):
         return value
-    return [_message(one) for one in value]
+    return value if all(map(_is_plain, value)) else [_message(one) for one in value]
+
+
+def _is_plain(message: Any) -> bool:
+    """Role and text, and so nearly every message: it is as it was written."""
+    return type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message  # noqa: PLR2004
 
 
 def _is_message(one: Any) -> bool:
@@ -74,8 +80,8 @@ def _is_message(one: Any) -> bool:
 
 
 def _message(message: Any) -> Any:
-    if type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message:  # noqa: PLR2004
-        return message  # as nearly every one
+    if _is_plain(message):
+        return message
     if not isinstance(message, Mapping):
         return message
     if EXACT in message:  # written by Assay
@@ -92,7 +98,11 @@ def _without_nulls(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
     if isinstance(value, Mapping):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+        return {
+            key: inner if type(inner) in _ATOMS else _without_nulls(inner)
+            for key, inner in value.items()
+            if inner is not None
+        }
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -142,10 +152,9 @@ def python_values(column: pl.Series) -> list[Any]:
     if structs.null_count():
         return column.to_list()
     fields = structs.struct.unnest()
-    names, values = fields.columns, [python_values(one) for one in fields]
-    each = [dict(zip(names, one, strict=True)) for one in zip(*values, strict=True)]
-    ends = lengths.fill_null(0).cum_sum().to_list()
-    return [None if n is None else each[end - n : end] for n, end in zip(lengths.to_list(), ends, strict=True)]
+    values = zip(*(python_values(one) for one in fields), strict=True)
+    each = map(dict, map(zip, repeat(fields.columns), values))
+    return [None if length is None else [*islice(each, length)] for length in lengths.to_list()]
 
 
 def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int) -> dict[str, list[Any]]:

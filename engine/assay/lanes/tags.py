@@ -29,6 +29,13 @@ class Tag:
             with contextlib.suppress(re.error, OverflowError, RecursionError):
                 self._pattern = re.compile(rf"<{name}>\s*(.*?)\s*</{name}>", re.DOTALL)
 
+    def is_in(self, text: str) -> bool:
+        """Whether ``find`` finds anything."""
+        if self._pattern is not None:
+            return self._match(self._pattern, text, strip=True, last=False) is not None
+        start = text.find(self._open)
+        return start >= 0 and text.find(self._close, start + len(self._open)) >= 0
+
     def find(self, text: str, *, strip: bool, last: bool) -> str | None:
         """The text between the tags without the white space next to them.
 
