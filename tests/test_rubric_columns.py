@@ -313,7 +313,7 @@ def test_the_sum_is_the_same_to_the_last_bit_wherever_it_is_asked_for(tree):
 
 def sleeps(completion):
     if completion == "slow":
-        time.sleep(0.5)
+        time.sleep(1.5)
     return 1.0
 
 
@@ -347,9 +347,9 @@ async def spins_async(completion):
 def test_a_call_that_takes_too_long_costs_itself_only(func):
     rows = [{"completion": text} for text in ("a", "slow", "b", "slow", "")]
     started = time.monotonic()
-    found = assay.score(rows, Rubric([length, func, giving(0.25)], [0.0, 1.0, 1.0]), function_timeout=0.1)
-    assert time.monotonic() - started < 4
-    said = f"{func.__name__}: TimeoutError: no answer within 0.1 s"
+    found = assay.score(rows, Rubric([length, func, giving(0.25)], [0.0, 1.0, 1.0]), function_timeout=0.25)
+    assert time.monotonic() - started < 4.5
+    said = f"{func.__name__}: TimeoutError: no answer within 0.25 s"
     assert found["reward"].to_list() == [1.25, 0.25, 1.25, 0.25, 1.25]
     assert found["error"].to_list() == [None, said, None, said, None]
     assert found["score/length"].to_list() == [len(row["completion"]) / 7 for row in rows]

@@ -5,11 +5,11 @@ Functions run rollout by rollout, each in the order of the rubric, for they may 
 
 import asyncio
 import inspect
-import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Protocol
 
 from assay.errors import RAISED
@@ -138,7 +138,7 @@ def run_here(
                 cell.enter(row, number)
             try:
                 given = call(values)
-                if direct and type(given) is float and math.isfinite(given):  # what nearly every call gives
+                if direct and type(given) is float and isfinite(given):  # what nearly every call gives
                     scores[row] = given
                     continue
                 waits = inspect.isawaitable(given)
