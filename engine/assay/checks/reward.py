@@ -3,7 +3,7 @@
 import json
 import logging
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from assay.bounded import run
 from assay.checks.base import Check, Outcome, Row
 from assay.errors import RAISED, printable, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
-from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, python_values
+from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, is_read, python_values
 from assay.limits import Limits, settled
 from assay.rewards import RewardFunction, shortfall, verdict
 from assay.runner import Work
@@ -81,17 +81,18 @@ class Rewards:
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def over(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Found:
+    def over(self, columns: Mapping[str, Sequence[Any]], rows: int, read: Container[str] = ()) -> Found:
         """Score rollouts.
 
         Args:
             columns: Their columns as loaded; every completion is there.
             rows: How many there are.
+            read: Columns whose values are arguments as they are.
 
         Returns:
             By function: the rewards, and the errors by row.
         """
-        given = arguments(columns, self.wanted, rows)
+        given = arguments(columns, self.wanted, rows, read)
         steps = self.steps(given, examples(columns, rows) if self.grouped else [], rows)
         while True:
             try:
@@ -198,7 +199,9 @@ class Rewards:
             some = not asked.all()
             there = [one.filter(asked) for one in columns[1:]] if some else columns[1:]
             rows = int(asked.sum())
-            scores, errors = self.over({name: python_values(one) for name, one in zip(names, there, strict=True)}, rows)
+            read = {name for name, one in zip(names, there, strict=True) if is_read(one)}
+            values = {name: python_values(one) for name, one in zip(names, there, strict=True)}
+            scores, errors = self.over(values, rows, read)
             found: dict[str, pl.Series] = {}
             for at, (rewards, said) in enumerate(zip(scores, errors, strict=True)):
                 found[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)

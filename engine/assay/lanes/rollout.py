@@ -4,7 +4,7 @@ Structure comes from tables as structs, in which a null field counts as absent, 
 faces: a reward function is Python, and there is no other.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any
 
@@ -15,7 +15,7 @@ from assay.chats import EXACT, chat_of
 from assay.lanes.base import HIDDEN
 from assay.lanes.jsontext import loads
 from assay.lanes.onrow import untyped
-from assay.lanes.onrow_columns import untyped_expr
+from assay.lanes.onrow_columns import TYPED, untyped_expr
 
 __all__ = [
     "ARGUMENTS",
@@ -24,8 +24,8 @@ __all__ = [
     "PLURALS",
     "RAW",
     "arguments",
+    "is_read",
     "messages",
-    "new_state",
     "python_values",
     "shown_expr",
 ]
@@ -127,12 +127,26 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     return values.list.eval(pl.struct(pl.element().struct.field(name) for name in inner.to_schema() if name != EXACT))
 
 
-def new_state(rollout: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The state of a rollout that brings none: its own arguments, and nothing that happened."""
-    timing = {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0}
-    return dict(rollout, responses=[], turn=0, timing=timing)
+def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """States of rollouts that bring none: their own arguments, and nothing that happened."""
+    names = ("prompt", "completion", "answer", "task", "info", "example_id")
+    return [
+        {
+            "prompt": prompt,
+            "completion": completion,
+            "answer": answer,
+            "task": task,
+            "info": info,
+            "example_id": example_id,
+            "responses": [],
+            "turn": 0,
+            "timing": {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0},
+        }
+        for prompt, completion, answer, task, info, example_id in zip(*(rollouts[name] for name in names), strict=True)
+    ]
 
 
+_ROLE_AND_CONTENT = ["role", "content"]
 _READ: dict[str, Callable[[Any], Any]] = {
     "prompt": messages,
     "completion": messages,
@@ -153,17 +167,38 @@ def python_values(column: pl.Series) -> list[Any]:
         return column.to_list()
     fields = structs.struct.unnest()
     values = zip(*(python_values(one) for one in fields), strict=True)
-    each = map(dict, map(zip, repeat(fields.columns), values))
+    each = iter(_dicts(fields.columns, values))
     return [None if length is None else [*islice(each, length)] for length in lengths.to_list()]
 
 
-def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int) -> dict[str, list[Any]]:
+def _dicts(names: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterable[dict[str, Any]]:
+    if names == _ROLE_AND_CONTENT:  # a literal takes a third of the time
+        return ({"role": role, "content": content} for role, content in rows)
+    return map(dict, map(zip, repeat(names), rows))
+
+
+def is_read(column: pl.Series) -> bool:
+    """Whether the values of a column are arguments as they are: messages of nothing but role and text, structs without nulls."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):
+        return [(one.name, one.dtype) for one in dtype.inner.fields] == [
+            (name, pl.String) for name in _ROLE_AND_CONTENT
+        ]
+    if not isinstance(dtype, pl.Struct) or dtype == TYPED or column.null_count():
+        return False
+    return not any(one.dtype.is_nested() or one.null_count() for one in column.struct.unnest())
+
+
+def arguments(
+    columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int, read: Container[str] = ()
+) -> dict[str, list[Any]]:
     """The arguments of rollouts, as columns.
 
     Args:
         columns: What was loaded, by the name of the column, and is nobody else's; a column that is missing is null everywhere.
         wanted: Names of ``ARGUMENTS``.
         rows: Number of rollouts.
+        read: Columns whose values are arguments as they are.
 
     Returns:
         A list of ``rows`` values for each name. A rollout shares nothing with another, so that none can change another's.
@@ -172,11 +207,11 @@ def arguments(columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows:
     nulls = [None] * rows
     found: dict[str, list[Any]] = {}
     for name in names:
-        given = next((columns[column] for column in COLUMN_OF[name] if column in columns), nulls)
-        found[name] = [*map(_READ[name], given)] if name in _READ else list(given)
+        column = next((column for column in COLUMN_OF[name] if column in columns), "")
+        given = columns.get(column, nulls)
+        found[name] = list(given) if name not in _READ or column in read else [*map(_READ[name], given)]
     if "state" in wanted:
-        each = zip(*(found[name] for name in names), strict=True)
-        found["state"] = [new_state(zip(names, values, strict=True)) for values in each]
+        found["state"] = _new_states(found)
         for state, brought in zip(found["state"], map(_object, columns.get("state", ())), strict=False):
             state.update(brought if isinstance(brought, dict) else ())
     return {name: found[name] for name in wanted}
