@@ -331,3 +331,21 @@ def test_asynchronous_functions_run_side_by_side_or_in_turn(side_by_side, order)
     rubric.add_reward_func(keeps)
     assay.score([{"completion": "a"}], RubricGroup([rubric]))
     assert kept == [order]
+
+
+def test_methods_that_are_made_anew_at_every_call_are_looked_into_once():
+    class Own(assay.Rubric):
+        def one(self, completion):
+            return 1.0
+
+        def get_reward_funcs(self):
+            return [self.one]
+
+        def get_reward_weights(self):
+            return [1.0]
+
+    rubric = Own()
+    for _ in range(5):
+        asyncio.run(rubric.score_rollouts(["p"], ["c"], [""], [{}], ["t"], [{}]))
+        asyncio.run(rubric.score_rollout("p", "c", "", {}))
+    assert len(rubric._known) == 1

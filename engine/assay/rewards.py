@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from operator import itemgetter
+from types import MethodType
 from typing import Any
 
 from assay.checks.base import BELOW_1, Outcome
@@ -15,8 +16,10 @@ from assay.limits import Settled
 __all__ = [
     "RewardFunction",
     "falls_short",
+    "key_of",
     "name_of",
     "reward_function",
+    "same_objects",
     "shortfall",
     "verdict",
 ]
@@ -151,3 +154,13 @@ def shortfall(weight: float) -> str:
 def falls_short(reward: float, weight: float) -> bool:
     """Whether a rollout could have done better: below 1, of a penalty above 0; of a metric never."""
     return reward < 1 if weight > 0 else reward > 0 > weight
+
+
+def key_of(func: Any) -> Any:
+    """What a function is known by: a method is another object each time that it is asked for, and equal."""
+    return func if isinstance(func, MethodType) else id(func)
+
+
+def same_objects(known: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
+    """Whether objects are the very ones that are known; two that are equal may go separate ways."""
+    return known.keys() == objects.keys() and all(known[name] is value for name, value in objects.items())

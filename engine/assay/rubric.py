@@ -25,7 +25,7 @@ from assay.members import Entry, check_weight, functions_of, is_function, member
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
-from assay.rewards import RewardFunction, reward_function
+from assay.rewards import RewardFunction, key_of, reward_function, same_objects
 from assay.runner import run_async, run_here
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
@@ -86,7 +86,7 @@ class Rubric:
         for func in self.reward_funcs:
             is_function(func)
         paired(self.reward_funcs, self.reward_weights)
-        self._known: dict[int, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
+        self._known: dict[Any, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_known": {}}
@@ -217,9 +217,9 @@ class Rubric:
 
     def _inspected(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
         """What a function wants, found once."""
-        known = self._known.get(id(func))
-        if known is None or known[0] is not func or not _same(known[1], objects):
-            known = self._known[id(func)] = (func, dict(objects), reward_function(func, objects))
+        known = self._known.get(key_of(func))
+        if known is None or known[0] != func or not same_objects(known[1], objects):
+            known = self._known[key_of(func)] = (func, dict(objects), reward_function(func, objects))
         return known[2]
 
     async def _call(self, func: Any, given: Mapping[str, Any], objects: Mapping[str, Any]) -> Settled:
@@ -342,8 +342,3 @@ class Rubric:
             for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
                 scores[at] = column
         return scores
-
-
-def _same(known: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
-    """Whether objects are the very ones that are known; two that are equal may go separate ways."""
-    return known.keys() == objects.keys() and all(known[name] is value for name, value in objects.items())
