@@ -14,6 +14,12 @@ from hypothesis import strategies as st
 
 import assay
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    release = pytest.importorskip(
+        "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
+    )
+
 FILE = """
 import asyncio
 import functools
@@ -147,13 +153,8 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def peer():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = pytest.importorskip(
-            "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
-        )
     logging.getLogger("verifiers").setLevel(logging.CRITICAL)
-    return found
+    return release
 
 
 @pytest.fixture(scope="module")
