@@ -375,3 +375,14 @@ def test_what_is_awaited_is_awaited_side_by_side_within_the_limit():
         found = assay.score(rows, Rubric([asks]), function_timeout=timeout)
         assert found["reward"].sum() == 60
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.0, -0.5])
+def test_feedback_tells_of_an_error_whatever_the_weight(weight):
+    def breaks(completion):
+        raise ValueError("no")
+
+    rows, rubric = [{"completion": "a"}], Rubric([breaks], [weight])
+    found = assay.score(rows, rubric)
+    assert found["feedback"][0] == "breaks: ValueError: no"
+    assert found["feedback"][0] == score_rows(rows, rubric.members(Limits()))[0]["feedback"]
