@@ -386,3 +386,12 @@ def test_feedback_tells_of_an_error_whatever_the_weight(weight):
     found = assay.score(rows, rubric)
     assert found["feedback"][0] == "breaks: ValueError: no"
     assert found["feedback"][0] == score_rows(rows, rubric.members(Limits()))[0]["feedback"]
+
+
+def test_an_answer_of_jsonl_is_what_it_is_alone_whatever_the_others_are(tmp_path):
+    rows = [{"completion": "1", "answer": 1}, {"completion": "2.5", "answer": 2.5}, {"completion": "", "answer": None}]
+    rubric = Rubric([lambda completion, answer: float(str(answer) == completion)])
+    for count in (1, 2, 3):
+        path = tmp_path / f"{count}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
+        assert assay.score(path, rubric)["reward"].to_list() == [1.0, 1.0, 0.0][:count]
