@@ -375,3 +375,23 @@ def test_what_is_awaited_is_awaited_side_by_side_within_the_limit():
         found = assay.score(rows, Rubric([asks]), function_timeout=timeout)
         assert found["reward"].sum() == 60
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.0, -0.5])
+def test_feedback_tells_of_an_error_whatever_the_weight(weight):
+    def breaks(completion):
+        raise ValueError("no")
+
+    rows, rubric = [{"completion": "a"}], Rubric([breaks], [weight])
+    found = assay.score(rows, rubric)
+    assert found["feedback"][0] == "breaks: ValueError: no"
+    assert found["feedback"][0] == score_rows(rows, rubric.members(Limits()))[0]["feedback"]
+
+
+def test_an_answer_of_jsonl_is_what_it_is_alone_whatever_the_others_are(tmp_path):
+    rows = [{"completion": "1", "answer": 1}, {"completion": "2.5", "answer": 2.5}, {"completion": "", "answer": None}]
+    rubric = Rubric([lambda completion, answer: float(str(answer) == completion)])
+    for count in (1, 2, 3):
+        path = tmp_path / f"{count}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
+        assert assay.score(path, rubric)["reward"].to_list() == [1.0, 1.0, 0.0][:count]

@@ -6,6 +6,8 @@ import pytest
 
 import assay
 from assay import Rubric, RubricGroup
+from assay.limits import Limits
+from assay.reference import score_rows
 from assay.types import RolloutScore, RolloutScores
 
 
@@ -329,3 +331,14 @@ def test_verifiers_are_members_of_what_programs_hold():
     assert alone == scores.reward
     rows = [{"completion": one, "answer": "4", "metadata": info} for one, info in zip(completions, infos, strict=True)]
     assert assay.score(rows, rubric)["reward"].to_list() == [1.5, 4.0, None]
+
+
+def test_a_rollout_that_one_member_cannot_score_is_still_one_of_its_example():
+    def many(completions):
+        return [float(len(completions))] * len(completions)
+
+    rows = [{"completion": "a", "answer": answer, "example_id": 0} for answer in ("a", None, "b")]
+    rubric = assay.Rubric([assay.fns.exact_match, many])
+    wanted = [3.0, None, 3.0]
+    assert assay.score(rows, rubric)["score/many"].to_list() == wanted
+    assert [one["score/many"] for one in score_rows(rows, rubric.members(Limits()))] == wanted

@@ -3,11 +3,13 @@
 import multiprocessing
 import pickle
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import assay
 import desk_rewards as desk
+from assay import workers
 from assay.limits import Limits
 
 ROWS = [
@@ -55,6 +57,18 @@ def test_functions_that_cannot_travel_are_refused_with_what_to_do():
 def test_a_rubric_with_a_name_is_imported_where_its_functions_cannot_travel(monkeypatch):
     monkeypatch.setattr(desk.rubric, "origin", "desk_rewards:rubric")
     assert assay.score(ROWS, desk.rubric, workers=1).equals(assay.score(ROWS, desk.rubric))
+
+
+def test_an_environment_with_a_name_is_imported_for_its_rubric(monkeypatch):
+    monkeypatch.setattr(desk, "env", SimpleNamespace(rubric=desk.rubric), raising=False)
+    assert workers._loaded("import", "desk_rewards:env")[0].name == desk.rubric.functions()[0].name
+
+
+def test_without_a_bound_a_process_awaits_all_its_rollouts_at_once():
+    host = workers.Workers([], 2)
+    work = SimpleNamespace(is_async=True, rows=[()] * 101)
+    assert host._least(work, Limits(max_concurrent=0)) == 51
+    assert host._least(work, Limits(max_concurrent=7)) == 7
 
 
 def test_a_rubric_that_the_process_cannot_import_is_told(monkeypatch):

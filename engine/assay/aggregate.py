@@ -157,7 +157,8 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
         reason = one_line_expr(check.reason_expr())
     if check.graded or type(check) not in CHECKS:
         reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    return first, [pl.when(check.short_expr(pl.col(score_name))).then(reason).alias(reason_column(verifier, spec))]
+    short = check.short_expr(pl.col(score_name), pl.col(error_name))
+    return first, [pl.when(short).then(reason).alias(reason_column(verifier, spec))]
 
 
 def one_line_expr(said: pl.Expr | None) -> pl.Expr:

@@ -9,19 +9,15 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
-from assay.eventloop import LOOP
+from assay.eventloop import LOOP, Served
 from assay.limits import Limits, Settled, timed_out
-from assay.runner import Work, run_async, run_here
-from assay.watched import Cell
+from assay.runner import Interrupted, Work, run_async, run_here
+from assay.watched import Abandoned, Cell
 
 __all__ = ["each", "run"]
 
 _LOOK = 0.2
 """Seconds between two looks at whether the run is to stop."""
-
-
-class _Abandoned(BaseException):
-    """Raised in a thread whose call took too long."""
 
 
 # ── one function on many values ─────────────────────────────────────────────────────────────────────────────────────────
@@ -72,12 +68,15 @@ def run(work: Work, limits: Limits) -> None:
         limits: Where they set a timeout, a call that has the interpreter for longer scores 0.0, and its thread is left behind.
             What never gives the interpreter back (a regular expression that backtracks) only a worker process can bound.
     """
-    if limits.timeout is None:
-        if work.is_async or not run_here(work):
-            _wait(LOOP.start(run_async(work, limits)), limits.stop)
-        return
-    while not _Attempt(work, limits).watch(limits.timeout):
-        pass
+    try:
+        if limits.timeout is None:
+            if work.is_async or not run_here(work):
+                _wait(LOOP.start(run_async(work, limits))[0], limits.stop)
+            return
+        while not _Attempt(work, limits).watch(limits.timeout):
+            pass
+    except Interrupted:
+        raise KeyboardInterrupt from None
 
 
 def _wait(future: "Future[None]", stop: threading.Event | None) -> None:
@@ -102,6 +101,8 @@ class _Attempt:
         self._done = threading.Event()
         self._wrong: BaseException | None = None
         self._thread: threading.Thread | None = None
+        self._future: Future[Any] | None = None
+        self._served: Served | None = None
 
     def watch(self, timeout: float) -> bool:
         """Make the calls until one takes too long.
@@ -125,7 +126,8 @@ class _Attempt:
                 raise KeyboardInterrupt
         if self._wrong is not None:
             raise self._wrong
-        return not self._goes_on
+        # what was cancelled by another run's hanging call is made again
+        return not self._goes_on and not any(None in scores for scores in self._work.scores)
 
     def _patience(self, timeout: float) -> float:
         since = self._cell.since
@@ -134,9 +136,9 @@ class _Attempt:
 
     def _start(self) -> None:
         if self._work.is_async:
-            future = LOOP.start(self._all())
-            self._thread = LOOP.thread
-            future.add_done_callback(self._end)
+            self._future, self._served = LOOP.start(self._all())
+            self._thread = self._served.thread
+            self._future.add_done_callback(self._end)
         else:
             self._thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
             self._thread.start()
@@ -144,15 +146,16 @@ class _Attempt:
     async def _all(self) -> None:
         try:
             await run_async(self._work, self._limits, self._cell, self._settle)
-        except* _Abandoned:
+        except* Abandoned:
             pass
 
     def _leave(self) -> None:
         """Give the thread up; where it is in Python, it ends at the next line."""
-        if self._work.is_async:
-            LOOP.leave()
+        if self._future is not None and self._served is not None:
+            self._future.cancel()
+            LOOP.leave(self._served)
         thread = self._thread.ident if self._thread is not None else 0
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(_Abandoned))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(Abandoned))
 
     def _settle(self, row: int, number: int, one: Settled) -> None:
         with self._held():
@@ -167,14 +170,14 @@ class _Attempt:
         """While a call is written down that nobody has given up."""
         with self._lock:
             if self._left:
-                raise _Abandoned
+                raise Abandoned
             yield
             self._cell.leave()
 
     def _run(self) -> None:
         try:
             self._goes_on = not run_here(self._work, self._cell, self._settle, self._begin)
-        except _Abandoned:
+        except Abandoned:
             return
         except BaseException as wrong:  # noqa: BLE001  (raised where it is waited for)
             self._wrong = wrong

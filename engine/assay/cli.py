@@ -151,7 +151,7 @@ def main() -> None:
         app()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
         sys.stdout.flush()
         sys.stderr.flush()
     close_all()

@@ -1,6 +1,7 @@
 """One event loop for the asynchronous functions of all runs."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
@@ -14,36 +15,53 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._end = asyncio.Event()
-        self.thread: threading.Thread | None = None
+        self._served: Served | None = None
 
-    def start(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
-        """Run a coroutine, from any thread but the loop's own."""
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> "tuple[Future[Any], Served]":
+        """Run a coroutine, from any thread but the loop's own.
+
+        Returns:
+            What comes of it, and where it runs.
+        """
         with self._lock:
-            if self._loop is None:
-                ready = threading.Event()
-                self.thread = threading.Thread(target=self._serve, args=(ready,), name="assay-rewards", daemon=True)
-                self.thread.start()
-                ready.wait()
-            assert self._loop is not None  # noqa: S101  (the thread has made it)
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            if self._served is None or not self._served.thread.is_alive():
+                self._served = Served()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._served.loop), self._served
 
-    def leave(self) -> None:
-        """The loop hangs: the next coroutine gets another, and this one ends when it can."""
+    def make_way(self) -> None:
+        """Whoever calls from the loop and will wait for what runs in a loop gets another one to wait for."""
+        served = self._served
+        if served is not None and served.thread is threading.current_thread():
+            self.leave(served)
+
+    def leave(self, served: "Served") -> None:
+        """A loop hangs: the next coroutine gets another, and this one ends when all that runs in it has."""
         with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._end.set)
-            self._loop = None
+            if self._served is served:
+                self._served = None
+        with contextlib.suppress(RuntimeError):  # it has ended
+            served.loop.call_soon_threadsafe(served.end.set)
 
-    def _serve(self, ready: threading.Event) -> None:
-        async def live() -> None:
-            end = self._end = asyncio.Event()
-            self._loop = asyncio.get_running_loop()
-            ready.set()
-            await end.wait()
 
-        asyncio.run(live())
+class Served:
+    """One loop and its thread."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop
+        self.end: asyncio.Event
+        self._ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="assay-rewards", daemon=True)
+        self.thread.start()
+        self._ready.wait()
+
+    async def _live(self) -> None:
+        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set()
+        await self.end.wait()
+        while others := asyncio.all_tasks() - {
+            asyncio.current_task()
+        }:  # of runs that have nothing to do with what hung
+            await asyncio.wait(others)
 
 
 LOOP = EventLoop()

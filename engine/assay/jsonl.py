@@ -27,6 +27,7 @@ from assay.shape import MAX_FIELDS
 
 __all__ = ["scan_jsonl"]
 
+_ANSWER = "answer"
 _VALUE = r'"\s*:\s*'
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _STARTS = (  # the first character of a value of each type, null aside
@@ -67,7 +68,7 @@ def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyF
     mapping = mapping or {}
     structured = [mapping.get(name, name) for name in STRUCTURED]
     try:
-        frame = None if _is_hard(path, mapping) else _engine(path)
+        frame = None if _is_hard(path, mapping) else _engine(path, mapping)
     except PolarsError:
         frame = None
     if frame is None:
@@ -75,12 +76,12 @@ def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyF
     return frame.with_columns(exactly(name).cast(pl.String) for name in structured if name in frame.collect_schema())
 
 
-def _engine(path: Path) -> pl.LazyFrame | None:
+def _engine(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame | None:
     """The engine's reader, where it reads every line as Python does."""
     # every line is looked at for its type: a field may appear for the first time in the last one
     frame = pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
     schema = frame.collect_schema()
-    if any(_fields(dtype) > MAX_FIELDS for dtype in schema.values()) or _is_ambiguous(path, schema):
+    if any(_fields(dtype) > MAX_FIELDS for dtype in schema.values()) or _is_ambiguous(path, schema, mapping):
         return None
     # a type that inference settled on may still refuse a value: every one of them is parsed once
     frame.select(pl.all().null_count()).collect(engine="streaming")
@@ -119,7 +120,7 @@ def _is_hard(path: Path, mapping: Mapping[str, str]) -> bool:
     return bool(keys.collect(engine="streaming").item() > MAX_FIELDS)
 
 
-def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
+def _is_ambiguous(path: Path, schema: pl.Schema, mapping: Mapping[str, str]) -> bool:
     """Whether a line has a column twice, or a value that the type which inference settled on cannot hold."""
     line = pl.col("line")
     tests = []
@@ -131,6 +132,9 @@ def _is_ambiguous(path: Path, schema: pl.Schema) -> bool:
         by_start.setdefault(start, []).append(key)
     if any(_has_floats(dtype) for dtype in schema.values()):
         tests.append(line.str.contains(_HUGE))
+    gold = mapping.get(_ANSWER, _ANSWER)
+    if gold in schema and schema[gold].is_float():  # 1 beside 2.5 is "1", not "1.0"
+        tests.append(line.str.contains(rf'"{_escaped(gold)}{_VALUE}-?[0-9]+\s*[,}}]'))
     for start, keys in by_start.items():
         tests.append(line.str.contains(rf'"(?:{"|".join(keys)}){_VALUE}[^{start}n\s]'))
     return _any(path, tests)

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from assay.checks.base import Check
 from assay.checks.onrow import OnRow
 from assay.errors import SpecError, UsageError
+from assay.eventloop import LOOP
 from assay.fns import get
 from assay.lanes.onrow import IN_PROCESS
 from assay.limits import MAX_CONCURRENT, Limits
@@ -51,6 +52,7 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
 @contextlib.contextmanager
 def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
     """A run: what its checks started outside of this process ends with it."""
+    LOOP.make_way()  # an asynchronous function may score
     try:
         yield
     finally:

@@ -49,14 +49,14 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
 def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks that see all rollouts of an example look further."""
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
-    asked = [_seen(row, checks) for row in rows]
-    there = [seen for seen, why in asked if why is None]
+    asked = [_seen(row) for row in rows]
+    there = [seen for seen, why in asked if why is None]  # also those that a single check leaves unscored
     for check in checks:
         check.together(there)
-    return [_scored(seen, why, verifiers) for seen, why in asked]
+    return [_scored(seen, why or _unscored(seen, checks), verifiers) for seen, why in asked]
 
 
-def _seen(row: Row, checks: Sequence[Check]) -> tuple[Row, str | None]:
+def _seen(row: Row) -> tuple[Row, str | None]:
     """A row as checks see it, and why it cannot be scored."""
     text = completion_text(row[COMPLETION])
     why = NULL_COMPLETION if text is None else None
@@ -64,9 +64,12 @@ def _seen(row: Row, checks: Sequence[Check]) -> tuple[Row, str | None]:
         why = no_task(row[TASK_ID])
     seen = {name: untyped(value) for name, value in row.items()}
     seen |= {COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}
-    if why is None:
-        why = next((said for check in checks if (said := check.unscored(seen)) is not None), None)
     return seen, why
+
+
+def _unscored(seen: Row, checks: Sequence[Check]) -> str | None:
+    """Why a check leaves a row unscored."""
+    return next((said for check in checks if (said := check.unscored(seen)) is not None), None)
 
 
 def _scored(seen: Row, why: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
 from assay.rewards import RewardFunction, key_of, reward_function, same_objects
-from assay.runner import run_async, run_here
+from assay.runner import run_in_loop
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
 
@@ -328,8 +328,7 @@ class Rubric:
             except StopIteration as done:
                 found, errors = done.value
                 break
-            if work.is_async or not run_here(work):
-                await run_async(work, limits)
+            await run_in_loop(work, limits)
         scores: list[Sequence[float]] = [[] for _ in funcs]
         for number, at in enumerate(places):
             scores[at] = found[number]

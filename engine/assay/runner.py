@@ -12,11 +12,17 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
 
-from assay.errors import RAISED
 from assay.limits import Limits, Settled, failed, settled, timed_out
-from assay.watched import Cell, Stepped
+from assay.watched import Abandoned, Cell, Stepped
 
-__all__ = ["Callee", "Work", "run_async", "run_here"]
+__all__ = ["Callee", "Interrupted", "Work", "run_async", "run_here", "run_in_loop"]
+
+_ENDS = (KeyboardInterrupt, GeneratorExit, Abandoned)
+"""What a call may raise that is not its own failure."""
+
+
+class Interrupted(Exception):  # noqa: N818  (a KeyboardInterrupt that no event loop dies of)
+    """The run is to stop."""
 
 
 class Callee(Protocol):
@@ -80,7 +86,8 @@ class Work:
 
     def call(self, row: int, number: int) -> Any:
         """Make a call, or take up one that has begun."""
-        return self.begun.pop((row, number), None) or self.calls[number](self.rows[row])
+        begun = self.begun.pop((row, number), None)
+        return self.calls[number](self.rows[row]) if begun is None else begun
 
     def settle(self, row: int, number: int, one: tuple[Any, str | None]) -> None:
         """Write down what came of a call."""
@@ -92,18 +99,25 @@ class Work:
         """Tell those who want to know that a rollout is done.
 
         Raises:
-            KeyboardInterrupt: It was the last, for the run is to stop.
+            Interrupted: It was the last, for the run is to stop.
         """
         if self.seconds is not None:
             self.seconds[row] = seconds
         if self.tick is not None:
             self.tick(1)
         if self.stop is not None and self.stop.is_set():
-            raise KeyboardInterrupt
+            raise Interrupted
 
     def begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
         """Write down that a call, which nobody knew to be asynchronous, gave something to be awaited; all before it are done."""
         self.begun[row, number], self.start, self.is_async = given, row, True
+
+
+def _failed(wrong: BaseException) -> Settled:
+    """What came of a call that raised, unless the run is to end."""
+    if isinstance(wrong, _ENDS):
+        raise wrong
+    return failed(wrong)
 
 
 # ── here and now ───────────────────────────────────────────────────────────────────────────────────────
@@ -142,8 +156,8 @@ def run_here(
                     scores[row] = given
                     continue
                 waits = inspect.isawaitable(given)
-            except RAISED as wrong:  # one broken function never ends a run
-                settle(row, number, failed(wrong))
+            except BaseException as wrong:  # noqa: BLE001  (one broken function never ends a run, whatever it raises)
+                settle(row, number, _failed(wrong))
             else:
                 if waits:
                     begin(row, number, given)
@@ -169,6 +183,9 @@ async def run_async(
         limits: ``max_concurrent`` and ``timeout`` hold.
         cell: Where to say which call has the interpreter.
         settle: Takes what came of a call, by default ``work.settle``.
+
+    Raises:
+        Interrupted: The run is to stop.
     """
     settle = settle or work.settle
     rows = iter(range(work.start, len(work.rows)))
@@ -189,9 +206,24 @@ async def run_async(
             work.done(row, time.perf_counter() - started)
 
     at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
-    async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
-            group.create_task(one_by_one())
+    stopped = False
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(one_by_one())
+    except* Interrupted:
+        stopped = True
+    if stopped:
+        raise Interrupted
+
+
+async def run_in_loop(work: Work, limits: Limits) -> None:
+    """Make the calls in the caller's thread and loop."""
+    try:
+        if work.is_async or not run_here(work):
+            await run_async(work, limits)
+    except Interrupted:
+        raise KeyboardInterrupt from None
 
 
 async def _called(work: Work, row: int, number: int, seconds: float | None, cell: Cell | None) -> Settled:
@@ -208,8 +240,10 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
         if task is not None and task.cancelling():
             raise
         return failed(wrong)  # the function's own doing
-    except RAISED as wrong:  # one broken function never ends a run
-        return timed_out(seconds) if seconds is not None and clock.expired() else failed(wrong)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    except BaseException as wrong:  # noqa: BLE001  (one broken function never ends a run, whatever it raises)
+        return timed_out(seconds) if seconds is not None and clock.expired() else _failed(wrong)
     finally:
         if cell is not None:
             cell.leave()

@@ -156,11 +156,13 @@ class Summary:
                     entries[ident] = CheckSummary(ident, spec.type, spec.weight)
                     self.checks.append(entries[ident])
                 summary = entries[ident]
-                score_of = pl.col(hidden(check_column(verifier, spec)))
+                short = check.short_expr(
+                    pl.col(hidden(check_column(verifier, spec))), pl.col(error_column(verifier, spec))
+                )
                 score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
                 summary.rows += score.len() - score.null_count()
                 summary.total = math.fsum((summary.total, float(score.sum())))
-                summary.failures += int(part.select(check.short_expr(score_of).sum()).item())
+                summary.failures += int(part.select(short.sum()).item())
                 summary.errors += error.len() - error.null_count()
                 said = part[reason_column(verifier, spec)].drop_nulls()
                 if (remark := remark_column(verifier, spec)) in part.columns:

@@ -5,7 +5,11 @@ from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Cell", "Stepped"]
+__all__ = ["Abandoned", "Cell", "Stepped"]
+
+
+class Abandoned(BaseException):
+    """Raised in a thread whose call took too long."""
 
 
 @dataclass

@@ -77,7 +77,8 @@ class Workers:
             UsageError: The processes cannot be started.
         """
         self._deaths = 0
-        size = max(limits.max_concurrent, 1) if work.is_async else 8
+        least = self._least(work, limits)
+        size = max(least, 8)
         start, left = 0, deque[Piece]()
         while len(self._workers) < self._count:
             self._workers.append(self._started(limits))
@@ -90,8 +91,14 @@ class Workers:
                     self._give(one, left.popleft(), work, limits)
             took = self._collect(work, limits, left)
             if took is not None:
-                least = max(limits.max_concurrent, 1) if work.is_async else 1
-                size = min(max(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), least), 2000)
+                least = self._least(work, limits)
+                size = max(min(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), 2000), least)
+
+    def _least(self, work: Work, limits: Limits) -> int:
+        """Rows that a piece has at least: what asynchronous functions may work on at once, shared by the processes."""
+        if not work.is_async:
+            return 1
+        return limits.max_concurrent if limits.max_concurrent > 0 else -(-len(work.rows) // self._count)
 
     def _started(self, limits: Limits) -> "_Worker":
         _look(limits)
@@ -264,14 +271,16 @@ def _loaded(how: str, what: Any) -> list[RewardFunction]:
     rubric: Any = importlib.import_module(module)
     for name in attribute.split("."):
         rubric = getattr(rubric, name)
-    found: list[RewardFunction] = rubric.functions()
+    found: list[RewardFunction] = getattr(rubric, "rubric", rubric).functions()  # an environment has one
     return found
 
 
 def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
     """Make calls until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what functions print is no data
+    if sys.stdout is not None:  # what functions print is no data
+        sink = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
+        os.dup2(sink, sys.stdout.fileno())
     try:
         functions = _loaded(*load)
     except RAISED as wrong:

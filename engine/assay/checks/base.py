@@ -170,8 +170,9 @@ class Check:
         del row
         return self.complaint()
 
-    def short_expr(self, score: pl.Expr) -> pl.Expr:
-        """Whether a row falls short and is told the reason, given its score."""
+    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+        """Whether a row falls short and is told the reason, given its score and its error."""
+        del error
         return score < 1.0
 
     def reason_expr(self) -> pl.Expr:

@@ -285,8 +285,9 @@ class Reward(Check):
         found = row[MEMO][id(self.rewards)] if MEMO in row else _of_rows([row], self.rewards)[0]
         return verdict(found[self.at], self.weight)
 
-    def short_expr(self, score: pl.Expr) -> pl.Expr:
-        return score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
+    def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
+        short = score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
+        return short | error.is_not_null()
 
     def expr(self) -> pl.Expr:
         return self.rewards.lane().col.struct.field(f"{self.at}/score")
