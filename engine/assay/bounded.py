@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Container, Generator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -29,8 +29,8 @@ class _OfValue:
     name: str = ""
     is_async: bool = False
 
-    def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-        del names
+    def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
+        del names, absent
         return lambda values: self.function(values[0])
 
 

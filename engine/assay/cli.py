@@ -19,6 +19,8 @@ from assay import clispecs
 from assay._version import __version__
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
+from assay.export import DRAFTS
+from assay.interrupts import IMPATIENCE, Impatience
 from assay.limits import MAX_CONCURRENT
 from assay.progress import progress
 from assay.run import score_file
@@ -143,9 +145,25 @@ def score(
         print_summary(to_stderr(), summary)
 
 
+def _waits() -> None:
+    said = "waiting for a function that does not return; Ctrl-C again ends at once"
+    to_stderr().print(said, markup=False, highlight=False)
+
+
+def _gives_up(number: int) -> None:
+    """End without an end: the main thread waits for a function that does not return."""
+    for draft in list(DRAFTS):
+        draft.unlink(missing_ok=True)
+    close_all()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        to_stderr().print("interrupted; nothing was written")
+    os._exit(130 if number == signal.SIGINT else 143)
+
+
 def main() -> None:
     """Entry point of the ``assay`` command."""
     code = 0
+    IMPATIENCE.append(Impatience(_waits, _gives_up))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that drafts are removed on the way out
     try:
         app()

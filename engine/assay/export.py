@@ -20,6 +20,7 @@ from assay.errors import InputError, OutputError, UsageError, printable
 from assay.stdout import standard_output
 
 __all__ = [
+    "DRAFTS",
     "ENDINGS",
     "PROVENANCE_KEY",
     "STDOUT",
@@ -34,6 +35,9 @@ ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
 PROVENANCE_KEY = "assay"
 """Key of the footer's metadata under which the provenance stands, as JSON."""
+
+DRAFTS: set[Path] = set()
+"""Files that are being written, for a program that ends without an end."""
 
 _FORMULA = r"^([=+\-@\t\r])"
 
@@ -206,6 +210,7 @@ def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    DRAFTS.add(draft)
     told = _told(str(path), draft)
     try:
         with told():
@@ -227,6 +232,7 @@ def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
             _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+        DRAFTS.discard(draft)
 
 
 def check_target(path: Path, *, overwrite: bool, how: str) -> None:

@@ -8,11 +8,31 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-__all__ = ["interruptible"]
+__all__ = ["IMPATIENCE", "Impatience", "interruptible"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 5.0
+"""Seconds after which a program that is to end, does."""
+
+
+@dataclass
+class Impatience:
+    """What a program does where a run does not end soon after it was asked to, for a function of the user does not return.
+
+    Attributes:
+        waits: Called, from a thread of its own, some seconds after an interrupt.
+        gives_up: Called so with the signal, at the second one, and some seconds after SIGTERM.
+    """
+
+    waits: Callable[[], None]
+    gives_up: Callable[[int], None]
+
+
+IMPATIENCE: list[Impatience] = []
+"""That of the command line, where this process is one."""
 
 
 @contextlib.contextmanager
@@ -42,12 +62,7 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     if before != -1:  # an event loop listens, and goes on listening
         signal.set_wakeup_fd(before)
 
-    def listen() -> None:
-        while told := theirs.recv(64):
-            if any(number in told for number in _SIGNALS):
-                stop.set()
-
-    listener = threading.Thread(target=listen, name="assay-signals", daemon=True)
+    listener = threading.Thread(target=_listen, args=(theirs, stop), name="assay-signals", daemon=True)
     listener.start()
     try:
         yield
@@ -56,3 +71,32 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
         ours.close()
         listener.join()
         theirs.close()
+
+
+def _listen(told: socket.socket, stop: threading.Event) -> None:
+    """Set ``stop`` at a signal that ends the run, unless a handler of the user's is to decide."""
+    times, last = 0, 0
+    while True:
+        try:
+            signals = told.recv(64)
+        except TimeoutError:
+            told.settimeout(None)
+            if IMPATIENCE and last == signal.SIGTERM:
+                IMPATIENCE[0].gives_up(last)
+            elif IMPATIENCE:
+                IMPATIENCE[0].waits()
+            continue
+        if not signals:
+            return
+        ending = [number for number in signals if number in _SIGNALS and _ends_the_run(number)]
+        if not ending:
+            continue
+        stop.set()
+        times, last = times + len(ending), ending[-1]
+        told.settimeout(_PATIENCE)
+        if IMPATIENCE and times > 1:
+            IMPATIENCE[0].gives_up(last)
+
+
+def _ends_the_run(number: int) -> bool:
+    return bool(IMPATIENCE) or signal.getsignal(number) is signal.default_int_handler

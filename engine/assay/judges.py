@@ -75,11 +75,15 @@ def limits_of_run(
     Raises:
         UsageError: A limit cannot be kept, or there is no rubric that it could be for.
     """
-    if function_timeout is not None and not (math.isfinite(function_timeout) and function_timeout > 0):
-        raise UsageError(f"--function-timeout {function_timeout:g}: expected seconds, more than 0.")
-    if workers < 0:
+    if function_timeout is not None and not (
+        isinstance(function_timeout, int | float) and math.isfinite(function_timeout) and function_timeout > 0
+    ):
+        raise UsageError(f"--function-timeout {function_timeout}: expected seconds, more than 0.")
+    if not isinstance(workers, int) or workers < 0:
         raise UsageError(f"--workers {workers}: expected a number of processes; 0 for none.")
-    if workers and not isinstance(sources, Rewarding):
+    if not isinstance(max_concurrent, int):
+        raise UsageError(f"--max-concurrent {max_concurrent}: expected a number of rows; 0 for all.")
+    if workers and (isinstance(sources, type) or not isinstance(sources, Rewarding)):
         raise UsageError(
             "--workers is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
@@ -106,6 +110,13 @@ def verifiers_of_run(
         raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
     if sources is None:
         return _within([on_row(verifier_name, pass_threshold=threshold)], limits)
+    if isinstance(sources, type):
+        raise UsageError(f"{sources.__name__} is a class.", "Give an instance: assay.Rubric(funcs=[…])")
+    if isinstance(sources, list | tuple) and any(isinstance(one, Rewarding) for one in sources):
+        raise UsageError(
+            "A rubric judges a run alone, not in a list.",
+            "Pass the rubric itself; verifiers can be its members: funcs=[…]",
+        )
     if isinstance(sources, Rewarding):
         if verifier_name is not None:
             raise UsageError("--verifier-name is for rows that carry their own verifier; here the rubric decides.")

@@ -12,7 +12,7 @@ from assay.checks.base import Check
 from assay.checks.byclass import ByClass
 from assay.checks.named import Named
 from assay.checks.reward import Host, Reward, Rewards
-from assay.errors import SpecError
+from assay.errors import SpecError, printable
 from assay.fns import registered_as
 from assay.limits import Limits
 from assay.rewards import RewardFunction, name_of, reward_function
@@ -179,7 +179,7 @@ def _names(entries: Sequence[Entry]) -> list[str]:
         raise SpecError(f'Two verifiers of the rubric have the id "{twice}".', "Give one of them another `id`.")
     taken, names = set(ids), []
     for one in entries:
-        name = base = member_name(one.member)
+        name = base = printable(member_name(one.member))
         if not isinstance(one.member, VerifierSpec):
             number = 1
             while name in taken:

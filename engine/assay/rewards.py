@@ -1,7 +1,7 @@
 """Reward functions: what each wants of a rollout, found once, and what it says of one."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -47,7 +47,8 @@ class RewardFunction:
         func: The function.
         objects: The rubric's own objects that it wants, by name.
         wants: Names of the arguments it wants of a rollout; of a group function, in the singular.
-        required: Those of ``wants`` that it has no default for.
+        required: Those of ``wants`` that it names and has no default for.
+        optional: Those that it names and has a default for.
         spelled: The same names as it spells them.
         leading: Names of ``objects`` that its first parameters ask for.
         group: Whether it sees all rollouts of an example, and answers with a list.
@@ -60,26 +61,34 @@ class RewardFunction:
     objects: Mapping[str, Any]
     wants: tuple[str, ...]
     required: tuple[str, ...]
+    optional: tuple[str, ...]
     spelled: tuple[str, ...]
     leading: tuple[str, ...]
     group: bool
     in_order: bool
     is_async: bool
 
-    def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-        """The function as a function of one sequence, the values of ``names``."""
-        places = [names.index(name) for name in self.wants]
+    def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
+        """The function as a function of one sequence, the values of ``names``.
+
+        Args:
+            names: Names of arguments.
+            absent: Arguments that nobody knows; where the function has a default, it gets that.
+        """
+        kept = [at for at, name in enumerate(self.wants) if name not in absent or name not in self.optional]
+        places = [names.index(self.wants[at]) for at in kept]
+        spelled = tuple(self.spelled[at] for at in kept)
+        in_order = self.in_order and kept == [*range(len(kept))]
         first = [self.objects[name] for name in self.leading]
         others = {name: value for name, value in self.objects.items() if name not in self.leading}
         func = partial(self.func, *first, **others) if self.objects else self.func
         if not places:
             return lambda _: func()
-        if self.in_order:
+        if in_order:
             if len(places) == 1:
                 return _on_one(func, places[0])
             pick = itemgetter(*places)
             return lambda values: func(*pick(values))
-        spelled = self.spelled
         if places == [*range(len(names))]:
             return lambda values: func(**dict(zip(spelled, values, strict=True)))
         named = tuple(zip(spelled, places, strict=True))
@@ -129,6 +138,7 @@ def reward_function(
         {one: value for one, value in objects.items() if takes_all or one in named},
         tuple(wanted[one] for one in spelled),
         tuple(wanted[one] for one in spelled if one in named and named[one].default is inspect.Parameter.empty),
+        tuple(wanted[one] for one in spelled if one in named and named[one].default is not inspect.Parameter.empty),
         tuple(spelled),
         leading,
         group,

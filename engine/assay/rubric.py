@@ -42,7 +42,7 @@ class Rubric:
 
     A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``, ``completion``,
     ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of ``class_objects``. It returns a
-    finite number, and may be asynchronous. One that names ``completions`` or another plural gets lists: all rollouts of an example
+    finite number, and may be asynchronous; beside one that is, all run in one event loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts of an example
     (those with one ``example_id``, else with one prompt), and returns a list. A function that raises scores 0.0; that is logged,
     and told in the column ``error``, or in ``state["error"]`` where a state is there.
 

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
@@ -38,8 +38,8 @@ class Callee(Protocol):
         """Whether it is known to be asynchronous before it is called."""
         ...
 
-    def caller(self, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-        """The function as a function of one sequence, the values of ``names``."""
+    def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
+        """The function as a function of one sequence, the values of ``names``; of those ``absent`` it uses its defaults."""
         ...
 
 
@@ -54,6 +54,7 @@ class Work:
         scores: By function, then by row; None for a call that is still to be made.
         errors: By function, the errors by row.
         side_by_side: Whether asynchronous functions of one rollout run together.
+        absent: Names that nobody knows a value of.
         read: What a call gave, as a score and an error.
         seconds: How long each rollout took, where somebody wants to know.
         tick: Called with the number of rollouts done since the last call.
@@ -66,6 +67,7 @@ class Work:
     names: Sequence[str]
     rows: Sequence[Sequence[Any]]
     side_by_side: bool = True
+    absent: Container[str] = ()
     read: Callable[[Any], tuple[Any, str | None]] = settled
     seconds: list[float] | None = None
     tick: Callable[[int], None] | None = None
@@ -81,7 +83,7 @@ class Work:
     def __post_init__(self) -> None:
         self.scores = [[None] * len(self.rows) for _ in self.functions]
         self.errors = [{} for _ in self.functions]
-        self.calls = [one.caller(self.names) for one in self.functions]
+        self.calls = [one.caller(self.names, self.absent) for one in self.functions]
         self.is_async = any(one.is_async for one in self.functions)
 
     def call(self, row: int, number: int) -> Any:
@@ -217,6 +219,32 @@ async def run_async(
         raise Interrupted
 
 
+class _Late(Exception):  # noqa: N818  (not what a function raises)
+    """A call took too long."""
+
+
+async def _within(awaited: Awaitable[Any], seconds: float) -> Any:
+    """What an awaitable gives within a time; what takes longer is cancelled, and left behind where it does not mind.
+
+    Raises:
+        _Late: It takes longer.
+    """
+
+    async def wait() -> Any:
+        return await awaited
+
+    task = asyncio.create_task(wait())
+    try:
+        await asyncio.wait([task], timeout=seconds)
+    finally:
+        if not task.done():
+            task.cancel()
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody else will look
+    if not task.done():
+        raise _Late
+    return task.result()
+
+
 async def run_in_loop(work: Work, limits: Limits) -> None:
     """Make the calls in the caller's thread and loop."""
     try:
@@ -229,12 +257,13 @@ async def run_in_loop(work: Work, limits: Limits) -> None:
 async def _called(work: Work, row: int, number: int, seconds: float | None, cell: Cell | None) -> Settled:
     if cell is not None:
         cell.enter(row, number)
-    clock = asyncio.timeout(seconds)
     try:
-        async with clock:
-            given = work.call(row, number)
-            if inspect.isawaitable(given):
-                given = await (given if cell is None else Stepped(given, cell, (row, number)))
+        given = work.call(row, number)
+        if inspect.isawaitable(given):
+            awaited = given if cell is None else Stepped(given, cell, (row, number))
+            given = await (awaited if seconds is None else _within(awaited, seconds))
+    except _Late:
+        return timed_out(seconds or 0.0)
     except asyncio.CancelledError as wrong:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -243,7 +272,7 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
     except KeyboardInterrupt:
         raise Interrupted from None
     except BaseException as wrong:  # noqa: BLE001  (one broken function never ends a run, whatever it raises)
-        return timed_out(seconds) if seconds is not None and clock.expired() else _failed(wrong)
+        return _failed(wrong)
     finally:
         if cell is not None:
             cell.leave()

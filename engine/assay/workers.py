@@ -118,7 +118,7 @@ class Workers:
         ]
         places = [self._names[function.name] for function in work.functions]
         limits = Limits(limits.timeout, limits.max_concurrent)  # the rest is for this process
-        one.start(piece, (places, tuple(work.names), rows, work.side_by_side, work.read, settled, limits))
+        one.start(piece, (places, tuple(work.names), rows, work.side_by_side, work.absent, work.read, settled, limits))
 
     def _collect(self, work: Work, limits: Limits, left: deque[Piece]) -> float | None:
         """Wait until a process is done, dead or late.
@@ -173,7 +173,8 @@ class Workers:
             return
         self._deaths += 1
         if self._deaths > _DEATHS:
-            raise UsageError(f"The processes for reward functions do not stay alive: {why[1]}")
+            hint = 'A script that starts processes does its work under `if __name__ == "__main__":`.'
+            raise UsageError(f"The processes for reward functions do not stay alive: {why[1]}", hint)
 
 
 def _look(limits: Limits) -> None:
@@ -290,11 +291,11 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
     with asyncio.Runner() as runner:
         while True:
             try:
-                places, names, rows, side_by_side, read, settled, limits = pipe.recv()
+                places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
             except (EOFError, OSError):
                 return
             started = time.monotonic()
-            work = Work([functions[at] for at in places], names, rows, side_by_side, read)
+            work = Work([functions[at] for at in places], names, rows, side_by_side, absent, read)
             for row, number in settled:
                 work.scores[number][row] = 0.0
             if work.is_async or not run_here(work, shared):

@@ -93,7 +93,8 @@ class Rewards:
             By function: the rewards, and the errors by row.
         """
         given = arguments(columns, self.wanted, rows, read)
-        steps = self.steps(given, examples(columns, rows) if self.grouped else [], rows)
+        absent = tuple(name for name in _STRICT if name not in columns)
+        steps = self.steps(given, examples(columns, rows) if self.grouped else [], rows, absent=absent)
         while True:
             try:
                 self._host(next(steps), self.limits)
@@ -108,6 +109,7 @@ class Rewards:
         keys: Sequence[Any],
         rows: int,
         seconds: list[float] | None = None,
+        absent: tuple[str, ...] = (),
     ) -> Generator[Work, None, Found]:
         """The work there is, to be done by whoever asks for it, piece by piece.
 
@@ -116,6 +118,7 @@ class Rewards:
             keys: The example of each rollout, where a function sees all rollouts of one; None for one that is not known.
             rows: How many rollouts there are.
             seconds: Told how long each took.
+            absent: Arguments that the rollouts do not have, for which functions use their defaults.
         """
         names = tuple(given)
         values = list(zip(*given.values(), strict=True)) if given else [()] * rows
@@ -123,13 +126,13 @@ class Rewards:
         errors: list[dict[int, str]] = [{} for _ in self.functions]
         alone = [at for at, one in enumerate(self.functions) if not one.group]
         if alone:
-            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side)
+            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, absent)
             work.seconds, work.tick, work.stop = seconds, self.limits.tick, self.limits.stop
             yield work
             for number, at in enumerate(alone):
                 scores[at], errors[at] = work.scores[number], work.errors[number]
         if self.grouped:
-            yield from self._together(names, values, keys, scores, errors)
+            yield from self._together(names, values, keys, scores, errors, absent)
         self._log(errors)
         return scores, errors
 
@@ -140,6 +143,7 @@ class Rewards:
         keys: Sequence[Any],
         scores: list[list[float]],
         errors: list[dict[int, str]],
+        absent: tuple[str, ...],
     ) -> Generator[Work, None, None]:
         """Functions that see all rollouts of an example: one call for each example."""
         places = [at for at, one in enumerate(self.functions) if one.group]
@@ -149,7 +153,7 @@ class Rewards:
                 members.setdefault(key, []).append(row)
         groups = list(members.values())
         columns = [[[values[row][at] for row in group] for at in range(len(names))] for group in groups]
-        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, read=_listed)
+        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, absent, read=_listed)
         yield work
         for number, at in enumerate(places):
             scores[at] = [0.0] * len(values)

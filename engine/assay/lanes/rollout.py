@@ -115,7 +115,7 @@ def _object(value: Any) -> Any:
             found = exact.read(value)
         except (ValueError, RecursionError):
             return value
-        return found if isinstance(found, dict) else value
+        return {} if found is None else found if isinstance(found, dict) else value
     return _without_nulls(untyped(value))
 
 
@@ -149,7 +149,8 @@ def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 _ROLE_AND_CONTENT = ["role", "content"]
 _READ: dict[str, Callable[[Any], Any]] = {
     "prompt": messages,
-    "completion": messages,
+    # NOTE: a completion is never JSON text of messages: one that looks so is what the model wrote
+    "completion": lambda value: value if isinstance(value, str) else messages(value),
     "answer": untyped,
     "task": lambda value: "default" if value is None else value,
     "info": _object,
