@@ -40,11 +40,12 @@ _OURS = (__name__, f"{__name__}_group")
 class Rubric:
     """Reward functions with weights: the reward is the weighted sum, in the order of the functions.
 
-    A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``, ``completion``,
-    ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of ``class_objects``. It returns a
-    finite number, and may be asynchronous; beside one that is, all run in one event loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts of an example
-    (those with one ``example_id``, else with one prompt), and returns a list. A function that raises scores 0.0; that is logged,
-    and told in the column ``error``, or in ``state["error"]`` where a state is there.
+    A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``,
+    ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of
+    ``class_objects``. It returns a finite number, and may be asynchronous; beside one that is, all run in one event
+    loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts
+    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises
+    scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members beside the functions.
 
