@@ -230,8 +230,15 @@ async def _within(awaited: Awaitable[Any], seconds: float) -> Any:
         _Late: It takes longer.
     """
 
-    async def wait() -> Any:
-        return await awaited
+    async def wait() -> tuple[Any, BaseException | None]:
+        try:
+            return await awaited, None
+        except asyncio.CancelledError as wrong:
+            if task.cancelling():
+                raise
+            return None, wrong
+        except BaseException as wrong:  # noqa: BLE001  (some would end the loop if a task of it raised them)
+            return None, wrong
 
     task = asyncio.create_task(wait())
     try:
@@ -242,7 +249,10 @@ async def _within(awaited: Awaitable[Any], seconds: float) -> Any:
             task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody else will look
     if not task.done():
         raise _Late
-    return task.result()
+    given, wrong = task.result()
+    if wrong is not None:
+        raise wrong
+    return given
 
 
 async def run_in_loop(work: Work, limits: Limits) -> None:
