@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import openai
 import pytest
@@ -294,3 +295,40 @@ def test_completions_that_are_there_are_saved_too(tmp_path):
         assert outputs.reward == [1.0] * 12
         assert GenerateOutputs.from_parquet(tmp_path / "results.parquet").completion == outputs.completion
     assert len(lines(tmp_path)) == 1
+
+
+def test_an_error_of_scoring_is_gone_when_the_rollout_is_scored(tmp_path):
+    class Judge(assay.Rubric):
+        there = False
+
+        async def score_rollout(self, *given, **options):
+            if not self.there:
+                raise ConnectionError("no judge")
+            return await super().score_rollout(*given, **options)
+
+    rubric = Judge([right])
+    with Loopback() as server:
+        assert played(server, tmp_path, env(rubric=rubric)).state[0]["error"] == "ConnectionError: no judge"
+        rubric.there = True
+        again = played(server, tmp_path, env(rubric=rubric))
+    assert None not in again.reward
+    assert not any("error" in state for state in again.state)
+
+
+def test_a_full_disk_is_told_and_what_is_there_is_kept(tmp_path):
+    script = """
+import resource, signal, sys
+import assay, test_journal
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    test_journal.played(type("Server", (), {"url": sys.argv[1]}), test_journal.Path(sys.argv[2]))
+except assay.OutputError as wrong:
+    print(wrong)
+"""
+    with Loopback() as server:
+        command = [sys.executable, "-c", script, server.url, str(tmp_path), "5000"]
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+        assert "rollouts.jsonl: File too large." in ended.stdout, ended.stderr
+        kept = len(lines(tmp_path)) - 2
+        assert kept > 0
+        assert lasting(played(server, tmp_path)) == lasting(played(server, tmp_path / "whole"))

@@ -171,7 +171,9 @@ class Journal:
         try:
             os.fsync(self._file.fileno())
         finally:
-            self._file.close()
+            # NOTE: what a full disk did not take is tried again here; that it could not be written has been told
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,10 +200,12 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     known = {name: getattr(rollout, name) for name in _KNOWN} | dict(before)
     same = [name for name in _KNOWN if name in rollout.state and _same(rollout.state[name], known[name])]
     changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
+    # it is scored again when the run goes on
+    kept = {name: value for name, value in rollout.state.items() if name != "error" or not rollout.error}
     line = {
         "rollout": number,
         "completion": rollout.completion,
-        "state": {name: None if name in same else value for name, value in rollout.state.items()},
+        "state": {name: None if name in same else value for name, value in kept.items()},
         "as_given": same,
         **changed,
     }
