@@ -37,6 +37,7 @@ PASSING = {
     "429": refuse(429),
     "429 with a time": refuse(429, retry_after="0.01"),
     "429 with a date": refuse(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"),
+    "429 with a date that is none": refuse(429, retry_after="Wed, 21 Oct 99999999999 07:28:00 GMT"),
     "500": refuse(500),
     "503 without a body": garbage(b"", status=503),
     "529": refuse(529),
@@ -51,6 +52,7 @@ PASSING = {
     "no choices": garbage({"id": "1", "choices": []}),
     "null choices": garbage({"error": {"message": "overloaded", "code": 502}, "choices": None}),
     "choices of another kind": garbage({"id": "1", "choices": [{"index": 0, "text": "x"}]}),
+    "a message of another kind": garbage({"id": "1", "choices": [{"index": 0, "message": "say 0"}]}),
     "content of another kind": garbage({"id": "1", "choices": [{"index": 0, "message": {"content": {"a": 1}}}]}),
 }
 

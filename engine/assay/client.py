@@ -62,7 +62,7 @@ def _asked(wrong: Exception) -> float:
     said = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
         return max(float(said), 0.0)
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(email.utils.parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
     return 0.0
 
@@ -127,7 +127,8 @@ async def _answer(client: Any, model: str, prompt: Any, message_type: str, args:
         answered = isinstance(getattr(first, "text", None), str)
     else:
         message = getattr(first, "message", None)
-        answered = message is not None and isinstance(getattr(message, "content", None), str | None)
+        is_message = hasattr(message, "role") or hasattr(message, "content")
+        answered = is_message and isinstance(getattr(message, "content", None), str | None)
     if not answered:
         body = response if isinstance(response, str) else getattr(response, "error", None) or response
         raise NotACompletion(f"the answer holds no completion: {quoted(str(body)[:_EXCERPT])}")
