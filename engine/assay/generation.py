@@ -12,7 +12,8 @@ from assay.client import denied, permanent
 from assay.errors import RAISED, AssayError, UsageError, printable, said_by
 from assay.inputs import Rollout
 from assay.journal import Journal
-from assay.loops import maybe_await, own_failure, work_off
+from assay.limits import own_failure
+from assay.loops import maybe_await, work_off
 from assay.progress import progress
 from assay.types import Messages
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-__all__ = ["in_own_loop", "maybe_await", "own_failure", "work_off"]
+__all__ = ["in_own_loop", "maybe_await", "work_off"]
 
 _T = TypeVar("_T")
 
@@ -18,12 +18,6 @@ _GLANCE = 0.1
 async def maybe_await(value: Any) -> Any:
     """What a function gave, or what comes of it where it is a coroutine."""
     return await value if isinstance(value, Awaitable) else value
-
-
-def own_failure(wrong: BaseException) -> bool:
-    """Whether somebody's code failed; where it waited for something that was cancelled, nobody may have cancelled this task."""
-    task = asyncio.current_task()
-    return not isinstance(wrong, asyncio.CancelledError) or task is None or not task.cancelling()
 
 
 async def work_off(items: Iterable[_T], one: Callable[[_T], Awaitable[None]], workers: int) -> None:

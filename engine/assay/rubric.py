@@ -20,8 +20,7 @@ from typing import Any
 from assay.checks.reward import Rewards, examples
 from assay.errors import RAISED, SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
-from assay.limits import Limits, Settled, failed, only, settled
-from assay.loops import own_failure
+from assay.limits import Limits, Settled, failed, only, own_failure, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
