@@ -204,6 +204,7 @@ def test_scoring_is_done_again_and_generation_is_not(tmp_path):
         ({"environment": env(env_id="other")}, r'env id "Talks" there, "other" here'),
         ({"environment": env(max_turns=3)}, r"max turns 2 there, 3 here"),
         ({"environment": env(rubric=assay.Rubric([right], weights=[2.0]))}, r"rubric"),
+        ({"environment": env(oai_tools=[{"type": "function", "function": {"name": "f"}}])}, r"oai tools null there"),
         ({"inputs": [*ROWS[1:], ROWS[0]]}, r"its inputs are others"),
         ({"inputs": ROWS[:3]}, r"rollouts 12 there, 3 here"),
     ],

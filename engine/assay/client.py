@@ -248,7 +248,12 @@ def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, 
     if client is None:
         hint = "Give client=openai.AsyncOpenAI(base_url=…); pip install 'assay[generate]' installs it."
         raise UsageError("There are rollouts to generate and no client to generate them with.", hint)
-    endpoint = client.completions if message_type == "completion" else client.chat.completions
+    try:
+        endpoint = client.completions if message_type == "completion" else client.chat.completions
+    except AttributeError as wrong:
+        raise UsageError(f"{type(client).__name__} is no client: {wrong}.", "Give an openai.AsyncOpenAI.") from None
+    if taken_already := {"model", "prompt", "messages"}.intersection(sampling_args):
+        raise UsageError(f"sampling_args: `{min(taken_already)}` is no argument of sampling; the run gives it.")
     try:
         taken = inspect.signature(endpoint.create).parameters
     except (TypeError, ValueError):  # what stands in for a client need not say what it takes
