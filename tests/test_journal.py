@@ -298,6 +298,36 @@ def test_completions_that_are_there_are_saved_too(tmp_path):
     assert len(lines(tmp_path)) == 1
 
 
+def test_reward_functions_that_changed_are_told(tmp_path, caplog):
+    def rubric(given):
+        scope = {}
+        exec(f"def f(completion):\n    return {given} if completion in {{'a', 'b'}} else 0.0", scope)  # noqa: S102
+        return assay.Rubric([scope["f"]])
+
+    with Loopback() as server:
+        for given, told in ((1.0, False), (1.0, False), (2.0, True)):
+            played(server, tmp_path, env(rubric=rubric(given)))
+            assert ("reward functions have changed" in caplog.text) == told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"rollout": 0, "state": null}',
+        '{"rollout": 0, "state": {}, "as_given": 5}',
+        '{"rollout": 0, "state": {}}',
+        "[]",
+    ],
+)
+def test_a_line_that_is_no_rollout_is_a_rollout_to_run_again(tmp_path, line):
+    with Loopback() as server:
+        played(server, tmp_path)
+        there = lines(tmp_path)
+        at = next(number for number, one in enumerate(there) if one.startswith('{"rollout": 0,'))
+        (tmp_path / "rollouts.jsonl").write_text("\n".join([*there[:at], line, *there[at + 1 :], ""]))
+        assert lasting(played(server, tmp_path)) == lasting(played(server, tmp_path / "whole"))
+
+
 def test_an_error_of_scoring_is_gone_when_the_rollout_is_scored(tmp_path):
     class Judge(assay.Rubric):
         there = False

@@ -17,7 +17,7 @@ from assay.errors import UsageError, did_you_mean
 from assay.export import new_file
 from assay.generation import UNLIMITED, Run
 from assay.inputs import Rollout
-from assay.journal import RESULTS, Journal, digest, locked
+from assay.journal import RESULTS, Journal, digest, functions_digest, locked
 from assay.outputs import save
 from assay.types import GenerateMetadata, GenerateOutputs, SamplingArgs
 
@@ -102,6 +102,9 @@ async def generated(
             there = journal.restore(rollouts)
             if there:
                 _LOG.info("%s: %s of %s rollouts are there already", journal.path, there, len(rollouts))
+            if journal.stale and any(one.reward is not None for one in rollouts):
+                said = "reward functions have changed since; rollouts that were scored keep their rewards"
+                _LOG.warning("%s: %s. assay.score(%r, rubric) scores them anew", journal.path, said, RESULTS)
             held.enter_context(_tell_how_to_resume(journal, rollouts))
         if any(one.to_generate for one in rollouts):
             check_arguments(client, env.message_type, sampling_args)
@@ -171,6 +174,7 @@ def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata)
         "model": metadata.model,
         "sampling_args": metadata.sampling_args,
         "rubric": [list(pair) for pair in zip(names, weights, strict=False)],
+        "functions": functions_digest(env.rubric.get_reward_funcs()),
         "rollouts": len(rollouts),
         "inputs": digest(rollouts),
         "date": metadata.date,
