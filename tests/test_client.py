@@ -37,6 +37,7 @@ PASSING = {
     "429": refuse(429),
     "429 with a time": refuse(429, retry_after="0.01"),
     "429 with a date": refuse(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"),
+    "429 with a date that is none": refuse(429, retry_after="Wed, 21 Oct 99999999999 07:28:00 GMT"),
     "500": refuse(500),
     "503 without a body": garbage(b"", status=503),
     "529": refuse(529),
@@ -51,6 +52,7 @@ PASSING = {
     "no choices": garbage({"id": "1", "choices": []}),
     "null choices": garbage({"error": {"message": "overloaded", "code": 502}, "choices": None}),
     "choices of another kind": garbage({"id": "1", "choices": [{"index": 0, "text": "x"}]}),
+    "a message of another kind": garbage({"id": "1", "choices": [{"index": 0, "message": "say 0"}]}),
     "content of another kind": garbage({"id": "1", "choices": [{"index": 0, "message": {"content": {"a": 1}}}]}),
 }
 
@@ -353,3 +355,69 @@ def test_fields_are_read_both_ways():
     assert type(fields.model_dump()["choices"][0]) is dict
     with pytest.raises(AttributeError):
         _ = fields.usage
+
+
+# what is cancelled by somebody else
+
+
+async def awaits_what_is_cancelled():
+    waiting = asyncio.create_task(asyncio.sleep(10))
+    waiting.cancel()
+    await waiting
+
+
+def test_an_environment_that_waits_for_what_is_cancelled_costs_that_rollout_only():
+    class Waits(assay.SingleTurnEnv):
+        async def setup_state(self, state, **kwargs):
+            if state["answer"] == "say 1":
+                await awaits_what_is_cancelled()
+            return state
+
+    outputs, _ = played(echo, env(Waits), inputs=ROWS)
+    assert outputs.reward == [1.0, None, 1.0, 1.0]
+    assert outputs.state[1]["error"].startswith("CancelledError")
+
+
+@pytest.mark.parametrize("interleave", [True, False])
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_a_function_that_waits_for_what_is_cancelled_scores_zero(interleave, side_by_side):
+    async def judge(answer):
+        if answer == "say 1":
+            await awaits_what_is_cancelled()
+        return 1.0
+
+    rubric = assay.Rubric([judge, right], parallelize_scoring=side_by_side)
+    outputs, _ = played(echo, env(rubric=rubric), inputs=ROWS, interleave_scoring=interleave)
+    assert outputs.reward == [2.0, 1.0, 2.0, 2.0]
+    assert outputs.state[1]["error"].startswith("judge: CancelledError")
+
+
+def test_a_rubric_that_waits_for_what_is_cancelled_leaves_rollouts_unscored():
+    class Waits(assay.Rubric):
+        async def score_rollout(self, *_, **__):
+            await awaits_what_is_cancelled()
+
+        async def score_rollouts(self, *_, **__):
+            await awaits_what_is_cancelled()
+
+    for interleave in (True, False):
+        outputs, _ = played(echo, env(rubric=Waits([right])), inputs=ROWS, interleave_scoring=interleave)
+        assert outputs.reward == [None] * 4
+
+
+def test_a_completion_whose_state_cannot_be_made_costs_that_rollout_only():
+    class Counts(assay.SingleTurnEnv):
+        def reset_for_rollout(self, prompt, answer, info):
+            return {"number": int(answer)}
+
+    given = [{"prompt": "p", "completion": "c", "answer": answer} for answer in ("1", "one", "2")]
+    outputs = env(Counts, rubric=assay.Rubric([lambda state: state["number"]])).generate_sync(given)
+    assert outputs.reward == [1.0, None, 2.0]
+    assert outputs.completion == ["c"] * 3
+    assert outputs.state[1]["error"].startswith("ValueError: ")
+
+
+def test_a_tool_call_of_other_types_is_kept_and_nobody_warned():
+    call = {"id": 5, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    outputs, _ = played(lambda _: say("x", fields={"tool_calls": [call]}))
+    assert outputs.completion[0][0]["tool_calls"] == [call]

@@ -343,6 +343,30 @@ def test_an_argument_the_client_does_not_take_is_refused_before_the_first_reques
         assert not server.requests
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model": None}, "model: NoneType"),
+        ({"sampling_args": "temperature=1"}, "sampling_args: str"),
+        ({"sampling_args": {1: 2}}, "sampling_args: dict"),
+        ({"sampling_args": {"extra_body": ["top_k"]}}, "extra_body: list"),
+        ({"sampling_args": {"messages": []}}, "`messages` is no argument of sampling"),
+        ({"client": "http://127.0.0.1:8000/v1"}, "str is no client"),
+        ({"max_concurent": 3}, r"`max_concurent` is no argument of generate[\s\S]*Did you mean `max_concurrent`"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_the_first_request(given, said):
+    with Loopback() as server:
+        with pytest.raises(assay.UsageError, match=said):
+            single().evaluate_sync(**{"client": client_of(server), "model": "m"} | given)
+        assert not server.requests
+
+
+def test_a_dataset_whose_answers_are_misspelt_is_told(caplog):
+    assay.SingleTurnEnv(dataset=[{"question": "2+2?", "anwser": "4"}])
+    assert "Did you mean `anwser`?" in caplog.text
+
+
 def test_without_a_client_there_is_nothing_to_generate_with():
     with pytest.raises(assay.UsageError, match=r"no client[\s\S]*pip install 'assay\[generate\]'"):
         single().generate_sync(ROWS)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import openai
 import pytest
@@ -203,6 +204,7 @@ def test_scoring_is_done_again_and_generation_is_not(tmp_path):
         ({"environment": env(env_id="other")}, r'env id "Talks" there, "other" here'),
         ({"environment": env(max_turns=3)}, r"max turns 2 there, 3 here"),
         ({"environment": env(rubric=assay.Rubric([right], weights=[2.0]))}, r"rubric"),
+        ({"environment": env(oai_tools=[{"type": "function", "function": {"name": "f"}}])}, r"oai tools null there"),
         ({"inputs": [*ROWS[1:], ROWS[0]]}, r"its inputs are others"),
         ({"inputs": ROWS[:3]}, r"rollouts 12 there, 3 here"),
     ],
@@ -294,3 +296,70 @@ def test_completions_that_are_there_are_saved_too(tmp_path):
         assert outputs.reward == [1.0] * 12
         assert GenerateOutputs.from_parquet(tmp_path / "results.parquet").completion == outputs.completion
     assert len(lines(tmp_path)) == 1
+
+
+def test_reward_functions_that_changed_are_told(tmp_path, caplog):
+    def rubric(given):
+        scope = {}
+        exec(f"def f(completion):\n    return {given} if completion in {{'a', 'b'}} else 0.0", scope)  # noqa: S102
+        return assay.Rubric([scope["f"]])
+
+    with Loopback() as server:
+        for given, told in ((1.0, False), (1.0, False), (2.0, True)):
+            played(server, tmp_path, env(rubric=rubric(given)))
+            assert ("reward functions have changed" in caplog.text) == told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"rollout": 0, "state": null}',
+        '{"rollout": 0, "state": {}, "as_given": 5}',
+        '{"rollout": 0, "state": {}}',
+        "[]",
+    ],
+)
+def test_a_line_that_is_no_rollout_is_a_rollout_to_run_again(tmp_path, line):
+    with Loopback() as server:
+        played(server, tmp_path)
+        there = lines(tmp_path)
+        at = next(number for number, one in enumerate(there) if one.startswith('{"rollout": 0,'))
+        (tmp_path / "rollouts.jsonl").write_text("\n".join([*there[:at], line, *there[at + 1 :], ""]))
+        assert lasting(played(server, tmp_path)) == lasting(played(server, tmp_path / "whole"))
+
+
+def test_an_error_of_scoring_is_gone_when_the_rollout_is_scored(tmp_path):
+    class Judge(assay.Rubric):
+        there = False
+
+        async def score_rollout(self, *given, **options):
+            if not self.there:
+                raise ConnectionError("no judge")
+            return await super().score_rollout(*given, **options)
+
+    rubric = Judge([right])
+    with Loopback() as server:
+        assert played(server, tmp_path, env(rubric=rubric)).state[0]["error"] == "ConnectionError: no judge"
+        rubric.there = True
+        again = played(server, tmp_path, env(rubric=rubric))
+    assert None not in again.reward
+    assert not any("error" in state for state in again.state)
+
+
+def test_a_full_disk_is_told_and_what_is_there_is_kept(tmp_path):
+    script = """
+import resource, signal, sys
+import assay, test_journal
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+try:
+    test_journal.played(type("Server", (), {"url": sys.argv[1]}), test_journal.Path(sys.argv[2]))
+except assay.OutputError as wrong:
+    print(wrong)
+"""
+    with Loopback() as server:
+        command = [sys.executable, "-c", script, server.url, str(tmp_path), "5000"]
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent, check=False)
+        assert "rollouts.jsonl: File too large." in ended.stdout, ended.stderr
+        kept = len(lines(tmp_path)) - 2
+        assert kept > 0
+        assert lasting(played(server, tmp_path)) == lasting(played(server, tmp_path / "whole"))

@@ -62,7 +62,7 @@ def _asked(wrong: Exception) -> float:
     said = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
         return max(float(said), 0.0)
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(email.utils.parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
     return 0.0
 
@@ -127,7 +127,8 @@ async def _answer(client: Any, model: str, prompt: Any, message_type: str, args:
         answered = isinstance(getattr(first, "text", None), str)
     else:
         message = getattr(first, "message", None)
-        answered = message is not None and isinstance(getattr(message, "content", None), str | None)
+        is_message = hasattr(message, "role") or hasattr(message, "content")
+        answered = is_message and isinstance(getattr(message, "content", None), str | None)
     if not answered:
         body = response if isinstance(response, str) else getattr(response, "error", None) or response
         raise NotACompletion(f"the answer holds no completion: {quoted(str(body)[:_EXCERPT])}")
@@ -247,7 +248,12 @@ def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, 
     if client is None:
         hint = "Give client=openai.AsyncOpenAI(base_url=…); pip install 'assay[generate]' installs it."
         raise UsageError("There are rollouts to generate and no client to generate them with.", hint)
-    endpoint = client.completions if message_type == "completion" else client.chat.completions
+    try:
+        endpoint = client.completions if message_type == "completion" else client.chat.completions
+    except AttributeError as wrong:
+        raise UsageError(f"{type(client).__name__} is no client: {wrong}.", "Give an openai.AsyncOpenAI.") from None
+    if taken_already := {"model", "prompt", "messages"}.intersection(sampling_args):
+        raise UsageError(f"sampling_args: `{min(taken_already)}` is no argument of sampling; the run gives it.")
     try:
         taken = inspect.signature(endpoint.create).parameters
     except (TypeError, ValueError):  # what stands in for a client need not say what it takes

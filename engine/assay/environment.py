@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.client import Retries, ask, opened
 from assay.errors import UsageError
-from assay.evaluation import RunOptions, generated, merged
+from assay.evaluation import RunOptions, check_options, generated, merged
 from assay.examples import Examples
 from assay.generation import filled, standard_state
 from assay.inputs import Rollout
@@ -256,6 +256,7 @@ class Environment(Examples, ABC):
             OutputError: The folder cannot be written.
         """
         del save_every
+        check_options(kwargs, Environment.generate)
         limits = [max_concurrent if one is None else one for one in (max_concurrent_generation, max_concurrent_scoring)]
         options = RunOptions(
             num_examples=num_examples,

@@ -3,27 +3,31 @@
 import asyncio
 import contextlib
 import datetime as dt
+import inspect
 import logging
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.client import address, check_arguments, opened
+from assay.errors import UsageError, did_you_mean
 from assay.export import new_file
 from assay.generation import UNLIMITED, Run
 from assay.inputs import Rollout
-from assay.journal import RESULTS, Journal, digest, locked
+from assay.journal import RESULTS, Journal, digest, functions_digest, locked
 from assay.outputs import save
 from assay.types import GenerateMetadata, GenerateOutputs, SamplingArgs
 
-__all__ = ["RunOptions", "generated", "merged"]
+__all__ = ["RunOptions", "check_options", "generated", "merged"]
 
 _METADATA = "metadata.json"
 _SECRET = ("extra_headers", "extra_query")
 """Sampling arguments that may hold credentials: only their names are kept."""
+
+_ARGS = '{"temperature": 0.7, "extra_body": {"top_k": 50}}'
 
 _LOG = logging.getLogger("assay")
 
@@ -44,8 +48,31 @@ class RunOptions:
     further: dict[str, Any] = field(default_factory=dict)
 
 
+def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> None:
+    """Refuse further arguments that are arguments of the method misspelt: nobody else would.
+
+    Raises:
+        UsageError: There is one.
+    """
+    known = [name for name in inspect.signature(method).parameters if name not in ("self", "kwargs")]
+    for name in further:
+        if near := did_you_mean(name, known, cutoff=0.85):
+            raise UsageError(f"`{name}` is no argument of {method.__name__}.", near)
+
+
 def merged(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> SamplingArgs:
-    """Sampling arguments of which the second go before, ``extra_body`` key by key; what is None is left out."""
+    """Sampling arguments of which the second go before, ``extra_body`` key by key; what is None is left out.
+
+    Raises:
+        UsageError: They, or their ``extra_body``, are no mapping.
+    """
+    for args in (first, second or {}):
+        for name, value in (
+            ("sampling_args", args),
+            ("extra_body", isinstance(args, Mapping) and args.get("extra_body")),
+        ):
+            if value and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
+                raise UsageError(f"{name}: {type(value).__name__} where a dict with names as keys belongs.", _ARGS)
     found = {**first, **(second or {})}
     bodies = [args.get("extra_body") or {} for args in (first, second or {})]
     found["extra_body"] = {**bodies[0], **bodies[1]} or None
@@ -63,6 +90,8 @@ async def generated(
         OutputError: The folder cannot be written.
     """
     began = time.perf_counter()
+    if not isinstance(model, str):
+        raise UsageError(f"model: {type(model).__name__} where the name of a model belongs.")
     metadata = _metadata(env, rollouts, client, model, sampling_args, options)
     with contextlib.ExitStack() as held:
         journal = None
@@ -73,6 +102,9 @@ async def generated(
             there = journal.restore(rollouts)
             if there:
                 _LOG.info("%s: %s of %s rollouts are there already", journal.path, there, len(rollouts))
+            if journal.stale and any(one.reward is not None for one in rollouts):
+                said = "reward functions have changed since; rollouts that were scored keep their rewards"
+                _LOG.warning("%s: %s. assay.score(%r, rubric) scores them anew", journal.path, said, RESULTS)
             held.enter_context(_tell_how_to_resume(journal, rollouts))
         if any(one.to_generate for one in rollouts):
             check_arguments(client, env.message_type, sampling_args)
@@ -138,9 +170,11 @@ def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata)
         "env_args": metadata.env_args,
         "message_type": env.message_type,
         "max_turns": getattr(env, "max_turns", None),
+        "oai_tools": getattr(env, "oai_tools", None),
         "model": metadata.model,
         "sampling_args": metadata.sampling_args,
         "rubric": [list(pair) for pair in zip(names, weights, strict=False)],
+        "functions": functions_digest(env.rubric.get_reward_funcs()),
         "rollouts": len(rollouts),
         "inputs": digest(rollouts),
         "date": metadata.date,

@@ -1,15 +1,18 @@
 """The examples of an environment: datasets as rows, and rows as the inputs of a run."""
 
+import logging
 import random
 from typing import Any
 
-from assay.errors import UsageError
+from assay.errors import UsageError, did_you_mean
 from assay.inputs import Rollout, numbered, read_rows, rollouts_of
 from assay.types import ChatMessage, Messages
 
 __all__ = ["Examples"]
 
 Row = dict[str, Any]
+
+_LOG = logging.getLogger("assay")
 
 
 class Examples:
@@ -58,6 +61,9 @@ class Examples:
             row["prompt"] = prompt
             if answer_key != "answer":
                 row["answer"] = row.get(answer_key)
+        near = did_you_mean(answer_key, set().union(*rows), cutoff=0.8)
+        if near and not any(answer_key in row for row in rows):
+            _LOG.warning("no row of the dataset has `%s`, so that every answer is empty; %s", answer_key, near)
         self._rollouts(rows)  # refuses what could not be generated from, before anything is
         return rows
 

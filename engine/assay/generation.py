@@ -12,6 +12,7 @@ from assay.client import denied, permanent
 from assay.errors import RAISED, AssayError, UsageError, printable, said_by
 from assay.inputs import Rollout
 from assay.journal import Journal
+from assay.limits import own_failure
 from assay.loops import maybe_await, work_off
 from assay.progress import progress
 from assay.types import Messages
@@ -126,7 +127,7 @@ class Run:
             await work_off(todo, run_one, workers)
         for one in rollouts:
             if one.given and one.state is None:
-                one.state = await self._begun(one)
+                await self._begin_given(one)
         if self.score:
             await self._score_rest([one for one in rollouts if one.to_score])
         _tell_failures(rollouts)
@@ -148,6 +149,16 @@ class Run:
         )
         return filled(state, standard_state(rollout, completion))
 
+    async def _begin_given(self, rollout: Rollout) -> None:
+        """The state of a rollout that came with its completion, which it keeps if it has none."""
+        try:
+            rollout.state = await self._begun(rollout)
+        except (*RAISED, asyncio.CancelledError) as wrong:
+            if not own_failure(wrong):
+                raise
+            rollout.failed, rollout.error = True, _said(wrong)
+            rollout.state = standard_state(rollout, rollout.completion or "") | {"error": rollout.error}
+
     async def _generate(self, rollout: Rollout, total: int) -> None:
         # what a rollout does to its prompt and info must not reach the other rollouts of its example
         rollout.prompt, rollout.info = copy.deepcopy(rollout.prompt), copy.deepcopy(rollout.info)
@@ -168,7 +179,9 @@ class Run:
                 **self.options,
             )
             rollout.completion, rollout.state = _checked(completion), filled(state, standard_state(rollout, completion))
-        except RAISED as wrong:
+        except (*RAISED, asyncio.CancelledError) as wrong:
+            if not own_failure(wrong):
+                raise
             self._failed(rollout, wrong)
             self._refuse_denied(wrong, total)
         self._finished += 1
@@ -212,7 +225,9 @@ class Run:
             )
         except AssayError:
             raise
-        except RAISED as wrong:
+        except (*RAISED, asyncio.CancelledError) as wrong:
+            if not own_failure(wrong):
+                raise
             _unscored(rollout, wrong)
         else:
             rollout.reward, rollout.metrics = float(found.reward), dict(found.metrics)
@@ -236,7 +251,9 @@ class Run:
             )
         except AssayError:
             raise
-        except RAISED as wrong:
+        except (*RAISED, asyncio.CancelledError) as wrong:
+            if not own_failure(wrong):
+                raise
             for one in rollouts:
                 _unscored(one, wrong)
             return

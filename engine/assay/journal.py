@@ -9,11 +9,13 @@ import contextlib
 import copy
 import fcntl
 import hashlib
+import inspect
 import json
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import IO, Any, Self
 
 from assay import exact
@@ -22,7 +24,7 @@ from assay.inputs import Rollout
 from assay.streams import Fields
 from assay.types import Info, Messages
 
-__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "locked"]
+__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "functions_digest", "locked"]
 
 JOURNAL = "rollouts.jsonl"
 RESULTS = "results.parquet"
@@ -32,6 +34,9 @@ _SHOWN = 80
 
 _VERSION = 1
 _BEGINNING = b'{"journal"'
+_MAY_DIFFER = ("date", "functions")
+"""Settings in which a run may differ and be the same run."""
+
 _KNOWN = ("prompt", "answer", "info", "task", "example_id", "completion")
 """Fields of the state that are not written again where they equal those of the rollout."""
 
@@ -49,6 +54,19 @@ def digest(rollouts: Sequence[Rollout]) -> str:
     return found.hexdigest()
 
 
+def functions_digest(funcs: Sequence[Any]) -> str:
+    """SHA-256 of the code of functions, as hexadecimal digits; what they call is not looked into."""
+    return hashlib.sha256(
+        _as_line([_code(getattr(inspect.unwrap(one), "__code__", None)) for one in funcs])
+    ).hexdigest()
+
+
+def _code(code: Any) -> Any:
+    if not isinstance(code, CodeType):
+        return code
+    return [code.co_code, code.co_names, [_code(one) for one in code.co_consts]]
+
+
 class Journal:
     """The rollouts of a run that are finished.
 
@@ -56,6 +74,7 @@ class Journal:
         path: The file.
         settings: What is run, as the journal has it.
         finished: Rollouts in it that need not be run again.
+        stale: Its rewards are of reward functions that have been changed since.
 
     Args:
         folder: Where the run is saved; it is locked by this process.
@@ -70,6 +89,7 @@ class Journal:
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.path = folder / JOURNAL
         self.finished = 0
+        self.stale = False
         settings = exact.read(_as_line(settings).decode())
         self._lines: list[Any] = []
         self.settings = settings
@@ -79,6 +99,7 @@ class Journal:
             raise UsageError(fact, "Give another results_path.")
         if there is not None:
             self._refuse_other(there, settings)
+            self.stale = there.get("functions", settings["functions"]) != settings["functions"]
             self.settings = there
         try:
             self._file: IO[bytes] = self.path.open("ab")
@@ -122,7 +143,7 @@ class Journal:
         return found
 
     def _refuse_other(self, there: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        differ = [name for name in settings if name != "date" and settings[name] != there.get(name)]
+        differ = [name for name in settings if name not in _MAY_DIFFER and settings[name] != there.get(name)]
         if differ:
             said = "; ".join(_difference(name, there.get(name), settings[name]) for name in differ)
             raise UsageError(
@@ -138,7 +159,7 @@ class Journal:
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
-            if isinstance(number, int) and 0 <= number < len(rollouts) and "state" in line:
+            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_whole(line):
                 _restore(rollouts[number], line)
         self._lines = []
         self.finished = sum(one.state is not None and not one.given for one in rollouts)
@@ -171,7 +192,9 @@ class Journal:
         try:
             os.fsync(self._file.fileno())
         finally:
-            self._file.close()
+            # NOTE: what a full disk did not take is tried again here; that it could not be written has been told
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,10 +221,12 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     known = {name: getattr(rollout, name) for name in _KNOWN} | dict(before)
     same = [name for name in _KNOWN if name in rollout.state and _same(rollout.state[name], known[name])]
     changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
+    # it is scored again when the run goes on
+    kept = {name: value for name, value in rollout.state.items() if name != "error" or not rollout.error}
     line = {
         "rollout": number,
         "completion": rollout.completion,
-        "state": {name: None if name in same else value for name, value in rollout.state.items()},
+        "state": {name: None if name in same else value for name, value in kept.items()},
         "as_given": same,
         **changed,
     }
@@ -215,6 +240,14 @@ def _same(one: Any, other: Any) -> bool:
         return bool(one == other)
     except RAISED:  # arrays, say, are not just equal or not
         return False
+
+
+def _is_whole(line: Mapping[str, Any]) -> bool:
+    return (
+        isinstance(line.get("state"), dict)
+        and isinstance(line.get("as_given"), list)
+        and isinstance(line.get("completion"), str | list)
+    )
 
 
 def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """What a run allows users' Python, and what came of a call."""
 
+import asyncio
 import math
 import threading
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any
 
 from assay.errors import RAISED, said_by
 
-__all__ = ["MAX_CONCURRENT", "NO_REWARD", "Limits", "Settled", "failed", "only", "settled", "timed_out"]
+__all__ = ["MAX_CONCURRENT", "NO_REWARD", "Limits", "Settled", "failed", "only", "own_failure", "settled", "timed_out"]
 
 NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or no number."""
@@ -64,6 +65,12 @@ def only(given: Any) -> Any:
 def failed(wrong: BaseException) -> Settled:
     """A call that raised."""
     return 0.0, said_by(wrong)
+
+
+def own_failure(wrong: BaseException) -> bool:
+    """Whether somebody's code failed; where it waited for something that was cancelled, nobody may have cancelled this task."""
+    task = asyncio.current_task()
+    return not isinstance(wrong, asyncio.CancelledError) or task is None or not task.cancelling()
 
 
 def timed_out(seconds: float) -> Settled:

@@ -182,7 +182,7 @@ def _replied(state: State, reply: Any) -> None:
 
 def _fields(call: Any) -> dict[str, Any]:
     """A tool call as the protocol has it."""
-    return dict(call) if isinstance(call, dict) else dict(call.model_dump(exclude_unset=True))
+    return dict(call) if isinstance(call, dict) else dict(call.model_dump(exclude_unset=True, warnings=False))
 
 
 class SingleTurnEnv(MultiTurnEnv):

@@ -20,7 +20,7 @@ from typing import Any
 from assay.checks.reward import Rewards, examples
 from assay.errors import RAISED, SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
-from assay.limits import Limits, Settled, failed, only, settled
+from assay.limits import Limits, Settled, failed, only, own_failure, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
@@ -232,7 +232,9 @@ class Rubric:
             found = one.caller(ARGUMENTS)(values)
             found = await found if inspect.isawaitable(found) else found
             return settled(only(found) if one.group else found)
-        except RAISED as wrong:  # one broken function never ends a run
+        except (*RAISED, asyncio.CancelledError) as wrong:  # one broken function never ends a run
+            if not own_failure(wrong):
+                raise
             return failed(wrong)
 
     # ── many rollouts ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -71,7 +71,7 @@ async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
     choices: dict[int, dict[str, Any]] = {}
     try:
         async for chunk in stream:
-            piece = chunk.model_dump(exclude_unset=True)
+            piece = chunk.model_dump(exclude_unset=True, warnings=False)
             for choice in piece.pop("choices", None) or ():
                 delta = choice.pop("delta", None)
                 found = choices.setdefault(choice.get("index", 0), {})
