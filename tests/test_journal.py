@@ -289,6 +289,58 @@ def test_what_cannot_be_saved_as_it_is_is_told_and_kept_in_memory(tmp_path, capl
     assert any("board" in record.getMessage() for record in caplog.records if record.levelno == logging.WARNING)
 
 
+def test_a_state_that_the_journal_could_not_keep_is_not_scored_from_there(tmp_path):
+    class Board:
+        def __init__(self, points):
+            self.points = points
+
+    class Plays(Talks):
+        async def setup_state(self, state, **kwargs):
+            return {**state, "board": Board(state["info"]["n"])}
+
+    def points(state):
+        return float(state["board"].points)
+
+    with Loopback() as server:
+        for interleave in (False, True):
+            for _ in range(2):
+                environment = env(Plays, rubric=assay.Rubric([points]))
+                folder = tmp_path / str(interleave)
+                outputs = played(server, folder, environment, interleave_scoring=interleave)
+                assert outputs.reward == [float(number) for number in range(12)]
+    assert len(lines(tmp_path / "True")) == 13, "what has its reward need not be run again"
+
+
+def test_what_a_reward_function_failed_on_is_scored_again(tmp_path):
+    down = [True]
+
+    def judge(completion, answer):
+        if down[0] and answer == "say 3":
+            raise ConnectionError("the judge is down")
+        return 1.0
+
+    environment = env(rubric=assay.Rubric([judge]))
+    with Loopback() as server:
+        outputs = played(server, tmp_path, environment)
+        assert outputs.reward == [float(number != 3) for number in range(12)]
+        assert outputs.state[3]["error"] == "judge: ConnectionError: the judge is down"
+        down[0], before = False, len(server.requests)
+        outputs = played(server, tmp_path, environment)
+        assert outputs.reward == [1.0] * 12
+        assert "error" not in outputs.state[3]
+        assert len(server.requests) == before, "it was generated already"
+
+
+def test_a_function_that_changes_the_info_changes_that_of_its_rollout_only():
+    def takes(info):
+        return float(info.pop("n"))
+
+    row = {"prompt": "p", "completion": "c", "info": {"n": 2}}
+    outputs = env(dataset=[], rubric=assay.Rubric([takes])).generate_sync([row] * 3)
+    assert outputs.reward == [2.0] * 3
+    assert row["info"] == {"n": 2}
+
+
 def test_completions_that_are_there_are_saved_too(tmp_path):
     rows = [{**row, "completion": [{"role": "assistant", "content": row["answer"]}]} for row in ROWS]
     for _ in range(2):
@@ -301,7 +353,7 @@ def test_completions_that_are_there_are_saved_too(tmp_path):
 def test_reward_functions_that_changed_are_told(tmp_path, caplog):
     def rubric(given):
         scope = {}
-        exec(f"def f(completion):\n    return {given} if completion in {{'a', 'b'}} else 0.0", scope)  # noqa: S102
+        exec(f"def f(completion):\n    return {given} if len(completion) in {{1, 3}} else 0.0", scope)  # noqa: S102
         return assay.Rubric([scope["f"]])
 
     with Loopback() as server:

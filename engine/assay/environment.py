@@ -265,7 +265,7 @@ class Environment(Examples, ABC):
             interleave=interleave_scoring,
             generating=limits[0],
             scoring=limits[1],
-            folder=None if results_path is None else Path(results_path),
+            folder=None if results_path in (None, "") else Path(str(results_path)),
             state_columns=state_columns or [],
             bar=use_tqdm,
             further=kwargs,

@@ -99,7 +99,7 @@ async def generated(
             held.enter_context(locked(options.folder))
             journal = held.enter_context(Journal(options.folder, _settings(env, rollouts, metadata)))
             metadata.date = journal.settings["date"]
-            there = journal.restore(rollouts)
+            there = journal.restore(rollouts, to_score=options.score)
             if there:
                 _LOG.info("%s: %s of %s rollouts are there already", journal.path, there, len(rollouts))
             if journal.stale and any(one.reward is not None for one in rollouts):

@@ -1,5 +1,6 @@
 """What rollouts are made from: datasets as rows of plain Python, and rows as rollouts that are still to run."""
 
+import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -206,4 +207,5 @@ def _info(info: Any, where: str) -> Info:
         return {}
     if not isinstance(info, Mapping):
         raise InputError(f"{where}: `info` is {type(info).__name__}; it is a mapping, or the JSON text of one.")
-    return info if isinstance(info, dict) else dict(info)
+    # what a function does to it must reach neither the dataset nor another rollout
+    return copy.deepcopy(dict(info))

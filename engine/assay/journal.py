@@ -41,8 +41,8 @@ _KNOWN = ("prompt", "answer", "info", "task", "example_id", "completion")
 """Fields of the state that are not written again where they equal those of the rollout."""
 
 
-def _as_line(value: Any) -> bytes:
-    return exact.write(value, "", exact.Losses()).encode() + b"\n"
+def _as_line(value: Any, losses: exact.Losses | None = None) -> bytes:
+    return exact.write(value, "", losses or exact.Losses()).encode() + b"\n"
 
 
 def digest(rollouts: Sequence[Rollout]) -> str:
@@ -151,15 +151,19 @@ class Journal:
                 f"Give another results_path, or delete {self.path} to begin again.",
             )
 
-    def restore(self, rollouts: Sequence[Rollout]) -> int:
+    def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
         """Give rollouts what the journal knows of them.
+
+        Args:
+            rollouts: Those of the run.
+            to_score: They are to be scored, so that a state which did not come back as it was will not do without its reward.
 
         Returns:
             How many are finished.
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
-            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_whole(line):
+            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_whole(line, to_score):
                 _restore(rollouts[number], line)
         self._lines = []
         self.finished = sum(one.state is not None and not one.given for one in rollouts)
@@ -184,7 +188,11 @@ class Journal:
         self.finished += not rollout.failed
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(_as_line(line))
+        losses = exact.Losses()
+        written = _as_line(line, losses)
+        if losses.places:  # objects of an environment's own, which come back as text
+            written = _as_line({**line, "lossy": True}, losses)
+        self._file.write(written)
         self._file.flush()
 
     def close(self) -> None:
@@ -221,8 +229,9 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     known = {name: getattr(rollout, name) for name in _KNOWN} | dict(before)
     same = [name for name in _KNOWN if name in rollout.state and _same(rollout.state[name], known[name])]
     changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
-    # it is scored again when the run goes on
-    kept = {name: value for name, value in rollout.state.items() if name != "error" or not rollout.error}
+    # what could not be scored, or a function of the rubric failed on, is scored again when the run goes on
+    scored = rollout.reward is not None and not rollout.state.get("error")
+    kept = {name: value for name, value in rollout.state.items() if name != "error"}
     line = {
         "rollout": number,
         "completion": rollout.completion,
@@ -230,7 +239,7 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
         "as_given": same,
         **changed,
     }
-    if rollout.reward is not None:
+    if scored:
         line |= {"reward": rollout.reward, "metrics": rollout.metrics}
     return line
 
@@ -242,7 +251,10 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
-def _is_whole(line: Mapping[str, Any]) -> bool:
+def _is_whole(line: Mapping[str, Any], to_score: bool) -> bool:
+    """Whether a rollout need not be run again."""
+    if to_score and line.get("lossy") and "reward" not in line:
+        return False
     return (
         isinstance(line.get("state"), dict)
         and isinstance(line.get("as_given"), list)
