@@ -76,3 +76,17 @@ def test_verifiers_that_were_loaded_before_keep_no_limits_of_a_run():
     assay.score(ROWS[:3], verifier, function_timeout=0.2)
     assert verifier.checks[0].check.limits is None
     assert score_rows(ROWS[:3], [verifier])[0]["reward"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["class", "check", "function"])
+def test_members_of_a_rubric_are_bounded_as_they_are_alone(kind):
+    given = judged(kind)
+    if kind == "function":
+        members = [fns.get("sleepy")]
+    else:
+        members = [assay.load_verifier(given["verifiers"], checks=given.get("checks", ()))]
+    started = time.perf_counter()
+    found = assay.score(ROWS, assay.Rubric(members), function_timeout=0.2)
+    assert time.perf_counter() - started < 15
+    assert found["reward"].to_list() == [0.0 if late else 1.0 for late in LATE]
+    assert [error is not None and error.endswith(SAID) for error in found["error"]] == LATE

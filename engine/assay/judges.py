@@ -123,7 +123,7 @@ def verifiers_of_run(
         members = sources.members(limits or Limits(), threshold)
         if strict and (warnings := [said for one in members for said in one.warnings]):
             raise refused("the rubric", warnings)
-        return members
+        return _within(members, limits)
     if verifier_name is not None or pass_threshold is not None:
         option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
         raise UsageError(
