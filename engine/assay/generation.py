@@ -4,7 +4,7 @@ import asyncio
 import copy
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -212,22 +212,18 @@ class Run:
             raise UsageError(f"{first} refused: {printable(_said(wrong))}", hint) from wrong
 
     async def _score(self, rollout: Rollout) -> None:
-        try:
-            found = await self.env.rubric.score_rollout(
-                prompt=rollout.prompt,
-                completion=rollout.completion,
-                answer=rollout.answer,
-                state=rollout.state,
-                task=rollout.task,
-                info=rollout.info,
-                example_id=rollout.example_id,
-                **self.options,
-            )
-        except AssayError:
-            raise
-        except (*RAISED, asyncio.CancelledError) as wrong:
-            if not own_failure(wrong):
-                raise
+        found, wrong = await _tried(
+            self.env.rubric.score_rollout,
+            prompt=rollout.prompt,
+            completion=rollout.completion,
+            answer=rollout.answer,
+            state=rollout.state,
+            task=rollout.task,
+            info=rollout.info,
+            example_id=rollout.example_id,
+            **self.options,
+        )
+        if wrong is not None:
             _unscored(rollout, wrong)
         else:
             rollout.reward, rollout.metrics = float(found.reward), dict(found.metrics)
@@ -236,30 +232,37 @@ class Run:
         """Score rollouts together: those that came with their completion, and those not scored one by one."""
         if not rollouts:
             return
-        try:
-            found = await self.env.rubric.score_rollouts(
-                prompts=[one.prompt for one in rollouts],
-                completions=[one.completion for one in rollouts],
-                answers=[one.answer for one in rollouts],
-                states=[one.state for one in rollouts],
-                tasks=[one.task for one in rollouts],
-                infos=[one.info for one in rollouts],
-                example_ids=[one.example_id for one in rollouts],
-                max_concurrent=self.scoring,
-                use_tqdm=self.bar,
-                **self.options,
-            )
-        except AssayError:
-            raise
-        except (*RAISED, asyncio.CancelledError) as wrong:
-            if not own_failure(wrong):
-                raise
-            for one in rollouts:
-                _unscored(one, wrong)
-            return
+        found, wrong = await _tried(
+            self.env.rubric.score_rollouts,
+            prompts=[one.prompt for one in rollouts],
+            completions=[one.completion for one in rollouts],
+            answers=[one.answer for one in rollouts],
+            states=[one.state for one in rollouts],
+            tasks=[one.task for one in rollouts],
+            infos=[one.info for one in rollouts],
+            example_ids=[one.example_id for one in rollouts],
+            max_concurrent=self.scoring,
+            use_tqdm=self.bar,
+            **self.options,
+        )
         for number, one in enumerate(rollouts):
-            one.reward = found.reward[number]
-            one.metrics = {name: values[number] for name, values in found.metrics.items()}
+            if wrong is not None:
+                _unscored(one, wrong)
+            else:
+                one.reward = found.reward[number]
+                one.metrics = {name: values[number] for name, values in found.metrics.items()}
+
+
+async def _tried(score: Callable[..., Awaitable[Any]], /, **given: Any) -> tuple[Any, BaseException | None]:
+    """What a rubric gives, or what it raised, where that is its own failure and not the end of the run."""
+    try:
+        return await score(**given), None
+    except AssayError:
+        raise
+    except (*RAISED, asyncio.CancelledError) as wrong:
+        if not own_failure(wrong):
+            raise
+        return None, wrong
 
 
 def _checked(completion: Any) -> Messages:

@@ -334,9 +334,9 @@ class Rubric:
             await run_in_loop(work, limits)
         scores: list[Sequence[float]] = [[] for _ in funcs]
         for number, at in enumerate(places):
-            scores[at] = found[number]
+            scores[at], name = found[number], member_name(funcs[at])
             for row, said in errors[number].items():
-                note(rollouts["state"][row], f"{member_name(funcs[at])}: {said}")
+                note(rollouts["state"][row], f"{name}: {said}")
         for state, took in zip(rollouts["state"], seconds, strict=True):
             timed(state, took)
         others = [at for at in range(len(funcs)) if at not in places]

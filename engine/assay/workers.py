@@ -91,7 +91,6 @@ class Workers:
                     self._give(one, left.popleft(), work, limits)
             took = self._collect(work, limits, left)
             if took is not None:
-                least = self._least(work, limits)
                 size = max(min(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), 2000), least)
 
     def _least(self, work: Work, limits: Limits) -> int:

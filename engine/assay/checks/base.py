@@ -120,6 +120,7 @@ class Check:
         examples: Cases that document the check and test it.
         joint: What separates the reasons of one row where a check has several; ``""`` where it has one.
         params: This check's params.
+        limits: What a run allows its Python; None for as long as it takes.
     """
 
     type: ClassVar[str]
@@ -133,10 +134,10 @@ class Check:
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
     Params: ClassVar[builtins.type[Params]] = Params
+    limits: Limits | None = None
 
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
-        self.limits: Limits | None = None
 
     def within(self, limits: Limits) -> "Check":
         """This check for one run, which bounds its Python."""

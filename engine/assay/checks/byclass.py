@@ -12,6 +12,7 @@ from assay.checks.base import BELOW_1, Check, Outcome, Row, is_reward, scalar
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
+from assay.lanes.rollout import messages
 from assay.limits import NO_REWARD
 from assay.verifiers import Verifier
 
@@ -28,10 +29,8 @@ def prompt_text(prompt: Any) -> str:
 
     Messages may come as JSON text, as they do where the messages of a file are of several shapes.
     """
-    if isinstance(prompt, str) and prompt.startswith("[{"):
-        found = loads(prompt)
-        if isinstance(found, list) and all(isinstance(one, dict) and "role" in one for one in found):
-            prompt = found
+    if isinstance(prompt, str):
+        prompt = messages(prompt)
     if not isinstance(prompt, list | tuple):
         return prompt if isinstance(prompt, str) else ""
     return "\n\n".join(_content(message) for message in prompt)
