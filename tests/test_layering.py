@@ -15,6 +15,8 @@ ORDER = (
         "lanes.words",
         "lanes.messages",
         "lanes.tags",
+        "lanes.charsets",
+        "lanes.edges",
         "lanes.pattern",
         "lanes.fncolumns",
         "lanes.rowpatterns",

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from assay.lanes.base import TEXT, layers
-from assay.lanes.pattern import python_lane, route, search, search_expr
+from assay.lanes.pattern import lanes, python_lane, route, search, search_expr
 from assay.testing import hostile_texts
 
 # short, for a random pattern may backtrack exponentially in Python
@@ -162,11 +162,10 @@ def python(pattern: str, text: str) -> bool:
 
 def columns(pattern: str, texts: list[str | None]) -> pl.DataFrame:
     frame = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String})
+    for layer in layers(lanes(pattern), frame.schema):
+        frame = frame.with_columns(layer)
     lane = python_lane(pattern)
-    error = pl.lit(None, dtype=pl.String)
-    if lane is not None:
-        frame = frame.with_columns(*layers([lane], frame.schema)[0])
-        error = lane.col.struct.field("error")
+    error = pl.lit(None, dtype=pl.String) if lane is None else lane.col.struct.field("error")
     return frame.select("^.*text$", found=search_expr(pattern), error=error)
 
 
@@ -180,7 +179,7 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
         if accepted(pattern):
             assert_same(pattern)
             tried += 1
-            linear += route(pattern).linear is not None
+            linear += bool(route(pattern).linear)
     assert linear > 15  # the fast lane is tested too
 
 
@@ -204,7 +203,7 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
     ],
 )
 def test_what_only_python_has_goes_to_python_and_says_why(pattern, why):
-    assert route(pattern).linear is None
+    assert not route(pattern).linear
     assert route(pattern).why == f"Python's re: {why}"
     assert_same(pattern)
 
@@ -255,16 +254,132 @@ def test_what_only_python_has_goes_to_python_and_says_why(pattern, why):
     ],
 )
 def test_what_both_engines_have_stays_in_the_linear_one(pattern):
-    assert route(pattern).linear is not None
+    assert route(pattern).linear
     assert_same(pattern)
 
 
-def test_a_word_boundary_is_linear_but_for_characters_of_disputed_wordness():
-    assert route(r"\bfoo\b").boundary
-    assert_same(
-        r"\bfoo\b",
-        ["foo", "foo\u0301", "\u0301foo", "foo\u200d", "²foo", "foo²", "fooé", "éfoo", "foo.", "", "\u2040foo"],
+WORDS = [
+    *(
+        "foo",
+        "foo\u0301",
+        "\u0301foo",
+        "foo\u200d",
+        "²foo",
+        "foo²",
+        "fooé",
+        "éfoo",
+        "foo.",
+        "",
+        "\u2040foo",
+        "é foo",
+        "é",
+        "éé",
+    ),
+    *(
+        "é foo bar",
+        "é foobar",
+        "é-foo",
+        "é.foo.",
+        "foo é",
+        "\u0301é",
+        "²é",
+        "é\nfoo",
+        "é\n\u0301foo",
+        "é, 12.5",
+        "é٣",
+        "é12²",
+        "_é",
+    ),
+    *("é fo", "é f o o", "é FOO", "é unfoo", "é foo\n", "\U0001f600\ufe0f foo", "é Straße", "é ſtraße"),
+]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"\bfoo\b", r"(?i)\bfoo\b", r"\bfoo", r"foo\b", r"\b\d+(?:\.\d+)?\b", r"\b(?:foo|bar)\b", r"(?:\bfoo|bar\b)"),
+        *(
+            r"\bfoo\b\s+\bbar\b",
+            r"\b\w+\b",
+            r"\b(?:un)?foo\b",
+            r"\b\.",
+            r"\.\b",
+            r"\b[^\W\d]+\b",
+            r"foo\b[.,]",
+            r"\b-foo\b",
+        ),
+        *(r"(?i)\bstraße\b", r"(?s)\bfoo\b|\bé", r"\b[a-zé]+\b", r"(?:\bfoo)?é", r"\b(?i:FOO)\b"),
+    ],
+)
+def test_a_word_boundary_becomes_the_neighbour_it_asks_for(pattern):
+    assert route(pattern).linear
+    assert python_lane(pattern) is None, route(pattern)
+    assert_same(pattern, WORDS)
+    assert_same(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"foo\b.*\bbar", r"\b", r"\b.", r"(?:\bfoo)+", r"a(?:\bfoo|)", r"foo\b(?:x|)", r"\bfoo?\b|.\b.", r"foo\bbar"],
+)
+def test_a_word_boundary_beside_any_character_is_linear_but_for_characters_of_disputed_wordness(pattern):
+    assert route(pattern).linear
+    assert route(pattern).disputed
+    assert_same(pattern, WORDS)
+    assert_same(pattern)
+
+
+@pytest.mark.parametrize(
+    "point", ["a", "_", "1", "é", "²", "½", "\u0301", "\u200d", "\u2040", "٣", "-", " ", "\ufe0f", "ª", "Ⅷ"]
+)
+def test_random_boundaries_beside_every_kind_of_character(point):
+    rng = random.Random(point)
+    atoms = (
+        "a",
+        r"\d",
+        r"\w",
+        r"\W",
+        r"\s",
+        "[^a]",
+        ".",
+        re.escape(point),
+        f"[a{point}]",
+        "(?:a|-)",
+        "(?:ab)?",
+        "a*",
+        "a+",
     )
+    texts = ["".join(rng.choices(["a", "b", "1", "-", " ", "\n", "é", point], k=rng.randrange(6))) for _ in range(300)]
+    for _ in range(60):
+        parts = [rng.choice(atoms) for _ in range(rng.choice((1, 2, 3)))]
+        for _ in range(rng.choice((1, 1, 2))):
+            parts.insert(rng.choice((0, len(parts), rng.randrange(len(parts) + 1))), r"\b")
+        assert_same(rng.choice(("", "(?m)", "(?s)", "(?i)")) + "".join(parts), texts)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(?m)^\s*(?:[-*]|\d+\.)\s", r"(?m)^foo$", r"(?m)^", r"(?m)^$", r"(?m)^\bfoo\b", r"(?m)^^a", r"(?m)(?:^a|b)"],
+)
+def test_the_beginning_of_a_line_at_the_head_of_a_pattern(pattern):
+    texts = [
+        "",
+        "\n",
+        "\n\n",
+        "- a",
+        "a\n- b",
+        "a\n 1. b",
+        "foo\n",
+        "a\nfoo",
+        "a\nfoo\nb",
+        "afoo",
+        "\r\nfoo",
+        "a",
+        "b\na",
+        "\u2028foo",
+    ]
+    assert_same(pattern, texts)
+    assert_same(pattern)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +394,7 @@ def test_ignoring_case_accepts_exactly_the_code_points_python_accepts(letter):
 
 def test_a_looping_model_costs_linear_time_in_the_linear_engine():
     looping = "<think>" * 20_000
-    assert route(r"(?s)<think>.*?</think>").linear is not None
+    assert route(r"(?s)<think>.*?</think>").linear
     assert_same(r"<answer>.*?</answer>", [looping, looping + "<answer>1</answer>"])
 
 

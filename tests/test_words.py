@@ -1,9 +1,19 @@
 """Lower case and white space: the columns do what CPython does."""
 
+import itertools
+
 import polars as pl
 import pytest
 
-from assay.lanes.words import SCALARS, WHITESPACE, lower, lower_expr, strip_expr
+from assay.lanes.words import (
+    SCALARS,
+    WHITESPACE,
+    lower,
+    lower_expr,
+    lowered_pattern,
+    strip_expr,
+    stripped_pattern,
+)
 from assay.testing import hostile_texts
 
 
@@ -61,3 +71,62 @@ def test_white_space_is_what_this_python_strips():
 def test_control_characters_are_trimmed_only_where_python_trims_them(point):
     text = f"{point}a{point}b{point}"
     assert column(strip_expr(pl.col("t")), [text]) == [text.strip()]
+
+
+def test_only_two_code_points_beyond_ascii_have_ascii_in_their_lower_case():
+    found = {point: point.lower() for point in SCALARS()[128:] if any(map(str.isascii, point.lower()))}
+    assert found == {"\u0130": "i\u0307", "\u212a": "k"}
+
+
+def test_stripping_and_lowering_may_be_done_in_either_order():
+    assert not any(point.lower().isspace() != point.isspace() for point in SCALARS())
+
+
+@pytest.mark.parametrize(
+    "phrase", ["", "i", "k", "ik", "ki", "i i", "sik", "(a)", "a.b", "\x00", "\n", "-", "ss", "fi"]
+)
+def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
+    odd = [
+        "i",
+        "I",
+        "\u0130",
+        "\u0131",
+        "k",
+        "K",
+        "\u212a",
+        "s",
+        "ſ",
+        "ß",
+        "ẞ",
+        "ﬁ",
+        "\u0307",
+        " ",
+        "\x1c",
+        "a",
+        "A",
+        "(",
+        ")",
+    ]
+    texts = ["".join(letters) for count in (0, 1, 2, 3) for letters in itertools.product(odd, repeat=count)]
+    texts += [phrase, phrase.upper(), f"x{phrase.upper()}y", f" {phrase}\x85", f"{phrase}\u0307", f"{phrase}{phrase}"]
+    pattern = lowered_pattern(phrase, last="\u0130")
+    found = column(pl.col("t").str.contains(pattern), texts)
+    assert found == [phrase in text.lower() for text in texts]
+    whole = stripped_pattern(phrase.strip(), lowered=True)
+    assert column(pl.col("t").str.contains(whole), texts) == [text.lower().strip() == phrase.strip() for text in texts]
+    whole = stripped_pattern(phrase.strip(), lowered=False)
+    assert column(pl.col("t").str.contains(whole), texts) == [text.strip() == phrase.strip() for text in texts]
+
+
+def test_every_code_point_beside_a_phrase():
+    points = list(SCALARS())
+    for phrase in ("i", "k", "a"):
+        pattern = lowered_pattern(phrase, last="\u0130")
+        assert column(pl.col("t").str.contains(pattern), points) == [phrase in point.lower() for point in points]
+
+
+def test_long_phrases_and_those_beyond_ascii_are_no_patterns():
+    assert lowered_pattern("é") is None
+    assert lowered_pattern("a" * 201) is None
+    assert stripped_pattern("é" * 201, lowered=False) is None
+    assert stripped_pattern("\ud800", lowered=False) is None

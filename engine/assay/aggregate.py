@@ -29,10 +29,12 @@ __all__ = [
     "hidden",
     "lines",
     "lines_expr",
+    "may_err",
     "mean",
     "mean_steps",
     "one_line",
     "one_line_expr",
+    "one_reason",
     "passes",
     "passes_expr",
     "reason_column",
@@ -43,6 +45,7 @@ __all__ = [
     "run_passes_expr",
     "score_column",
     "settle",
+    "short_expr",
 ]
 
 UNSCORED = HIDDEN + "unscored"
@@ -132,33 +135,59 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     """``settle`` as expressions.
 
     Returns:
-        Two layers of named columns: score, error and remark, then reason, which reads them.
+        Two layers of named columns: score, error and remark, then reason, which reads them. Error and reason are there for
+        checks that need them: see ``may_err`` and ``one_reason``.
     """
     scored = pl.col(UNSCORED).is_null()
     raw = check.expr().cast(pl.Float64)
-    error = one_line_expr(check.error_expr())
-    if check.graded or type(check) not in CHECKS:  # the built-in Boolean checks cannot give anything but 0 and 1
+    error = one_line_expr(check.error_expr()) if may_err(check) else None
+    if error is not None and not _certain(check):
         fits = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
         error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
         raw = pl.when(fits).then(raw).otherwise(0.0)
     score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
     if spec.negate:
-        raw = pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
-    first = [pl.when(scored).then(raw).alias(score_name), pl.when(scored).then(error).alias(error_name)]
+        raw = 1.0 - raw if error is None else pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
+    first = [pl.when(scored).then(raw).alias(score_name)]
+    if error is not None:
+        first.append(pl.when(scored).then(error).alias(error_name))
     if check.extra:
         first.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
     if (remark := check.remark_expr()) is not None:
         first.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
+    if one_reason(spec) is not None:
+        return first, []
     if spec.negate:
         reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
-    elif check.one_complaint:
-        reason = pl.lit(one_line(encodable(check.complaint())))
     else:
         reason = one_line_expr(check.reason_expr())
-    if check.graded or type(check) not in CHECKS:
+    if not _certain(check):
         reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    short = check.short_expr(pl.col(score_name), pl.col(error_name))
-    return first, [pl.when(short).then(reason).alias(reason_column(verifier, spec))]
+    return first, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
+
+
+def _certain(check: Check) -> bool:
+    """Whether a check cannot give anything but 0 and 1: a built-in Boolean one."""
+    return type(check) in CHECKS and not check.graded
+
+
+def may_err(check: Check) -> bool:
+    """Whether a check has a column of errors: all but those of which it is certain that nothing goes wrong."""
+    return not _certain(check) or check.error_expr() is not None
+
+
+def one_reason(spec: CheckSpec) -> str | None:
+    """What every row that falls short of a check is told, where that is one thing: it needs no column. None where it is not."""
+    check = spec.check
+    if check is None or not _certain(check) or may_err(check) or not (spec.negate or check.one_complaint):
+        return None
+    return one_line(_turned(spec) if spec.negate else encodable(check.complaint()))
+
+
+def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+    """Whether a row falls short of a check and is told why."""
+    error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None, dtype=pl.String)
+    return check.short_expr(pl.col(hidden(check_column(verifier, spec))), error)
 
 
 def one_line_expr(said: pl.Expr | None) -> pl.Expr:
@@ -280,16 +309,22 @@ def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; ``""`` when nobody has anything to say."""
-    name = error_column if errors else reason_column
     said = []
     for verifier in verifiers:
         for spec in verifier.checks:
-            label = pl.lit(_label(verifiers, verifier, spec.id))
-            if not spec.id:
-                label = pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
-            if spec.check is not None:
-                words = pl.col(name(verifier, spec))
-                said.append(label + pl.when(words != "").then(words))
-            elif not errors:
-                said.append(label + pl.lit(spec.note))
-    return pl.concat_str(said, separator="\n", ignore_nulls=True)
+            label = _label(verifiers, verifier, spec.id)
+            if spec.check is None:
+                said += [] if errors else [pl.lit(label + spec.note)]
+            elif errors:
+                if may_err(spec.check):
+                    said.append(_line(label, verifier, spec, error_column(verifier, spec)))
+            elif (reason := one_reason(spec)) is None:
+                said.append(_line(label, verifier, spec, reason_column(verifier, spec)))
+            elif reason:
+                said.append(pl.when(short_expr(verifier, spec, spec.check)).then(pl.lit(label + reason)))
+    return pl.concat_str(said, separator="\n", ignore_nulls=True) if said else pl.lit("")
+
+
+def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:
+    named = pl.lit(label) if spec.id else pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
+    return named + pl.when(pl.col(column) != "").then(pl.col(column))

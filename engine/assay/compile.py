@@ -21,8 +21,10 @@ from assay.aggregate import (
     extra_columns,
     hidden,
     lines_expr,
+    may_err,
     mean_steps,
     one_line_expr,
+    one_reason,
     reason_column,
     remark_column,
     reward_steps,
@@ -118,7 +120,9 @@ class Plan:
         names = [hidden(name) for name in ("reward", "passed", "error")]
         for verifier, spec, check in self.checks:
             score = hidden(check_column(verifier, spec))
-            names += (score, reason_column(verifier, spec), error_column(verifier, spec))
+            names.append(score)
+            names += () if one_reason(spec) is not None else (reason_column(verifier, spec),)
+            names += (error_column(verifier, spec),) if may_err(check) else ()
             names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
@@ -194,7 +198,7 @@ class Plan:
         text = completion_text_expr(COMPLETION, schema[COMPLETION])
         lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
-        return [
+        steps = [
             [text.alias(TEXT)],
             *layers(lanes, schema),
             [self._unscored(schema).alias(UNSCORED)],
@@ -204,6 +208,7 @@ class Plan:
             *_side_by_side([reward_steps(self.verifiers)]),
             self._verdict(),
         ]
+        return [step for step in steps if step]
 
     @staticmethod
     def _score(verifier: VerifierSpec) -> list[pl.Expr]:

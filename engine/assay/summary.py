@@ -14,8 +14,11 @@ from assay.aggregate import (
     error_column,
     extra_column,
     hidden,
+    may_err,
+    one_reason,
     reason_column,
     remark_column,
+    short_expr,
 )
 from assay.compile import Plan
 from assay.spec import FUNCTION, NATIVE, CheckSpec, VerifierSpec
@@ -156,17 +159,21 @@ class Summary:
                     entries[ident] = CheckSummary(ident, spec.type, spec.weight)
                     self.checks.append(entries[ident])
                 summary = entries[ident]
-                short = check.short_expr(
-                    pl.col(hidden(check_column(verifier, spec))), pl.col(error_column(verifier, spec))
-                )
-                score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
-                summary.rows += score.len() - score.null_count()
-                summary.total = math.fsum((summary.total, float(score.sum())))
-                summary.failures += int(part.select(short.sum()).item())
-                summary.errors += error.len() - error.null_count()
-                said = part[reason_column(verifier, spec)].drop_nulls()
+                short = short_expr(verifier, spec, check)
+                score = pl.col(hidden(check_column(verifier, spec)))
+                error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None)
+                counted = part.select(rows=score.count(), total=score.sum(), failures=short.sum(), errors=error.count())
+                rows, total, failures, errors = counted.row(0)
+                summary.rows += rows
+                summary.total = math.fsum((summary.total, total))
+                summary.failures += failures
+                summary.errors += errors
                 if (remark := remark_column(verifier, spec)) in part.columns:
                     _count(summary.remarks, part[remark])
+                if (reason := one_reason(spec)) is not None:
+                    summary.reasons.update({reason: failures} if failures else {})
+                    continue
+                said = part[reason_column(verifier, spec)].drop_nulls()
                 _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
 
     def as_json(self) -> dict[str, Any]:

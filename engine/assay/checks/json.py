@@ -9,13 +9,14 @@ from assay.checks.base import Check, Example, Params, Row
 from assay.lanes.base import Lane, text
 from assay.lanes.jsontext import JSON_VALID, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
 from assay.lanes.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
-from assay.lanes.words import strip_expr
+from assay.lanes.words import WHITESPACE, as_class
 
 __all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
 
 _EMPTY = "the output is empty, not JSON"
 _FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
 _INVALID = "the output is not valid JSON"
+_SPACE = as_class(WHITESPACE)
 _COLUMNS = "columns: the engine's JSON parser; Python's for what it refuses and CPython may accept"
 
 
@@ -51,9 +52,8 @@ class JsonValid(Check):
         return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
 
     def reason_expr(self) -> pl.Expr:
-        trimmed = strip_expr(pl.when(JSON_VALID.col.not_()).then(text()))
-        fenced = pl.when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
-        return pl.when(trimmed == "").then(pl.lit(_EMPTY)).otherwise(fenced.otherwise(pl.lit(_INVALID)))
+        empty, fenced = (text().str.contains(rf"\A{_SPACE}*{what}") for what in (r"\z", "```"))
+        return pl.when(empty).then(pl.lit(_EMPTY)).when(fenced).then(pl.lit(_FENCED)).otherwise(pl.lit(_INVALID))
 
     def explain(self) -> str:
         return _COLUMNS

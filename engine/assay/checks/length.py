@@ -7,7 +7,8 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.lanes.base import text
+from assay.lanes.base import Lane
+from assay.lanes.words import CHARACTERS
 
 __all__ = ["MaxLength", "MinLength"]
 
@@ -50,7 +51,10 @@ class MinLength(Check):
         return float(len(row["completion"]) >= self.params.value)
 
     def expr(self) -> pl.Expr:
-        return text().str.len_chars().cast(pl.Int64) >= min(math.ceil(self.params.value), _LONGEST)
+        return CHARACTERS.col >= min(math.ceil(self.params.value), _LONGEST)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (CHARACTERS,)
 
     def claim(self) -> str:
         return f"has at least {self.params.value} characters"
@@ -75,7 +79,10 @@ class MaxLength(Check):
         return float(len(row["completion"]) <= self.params.value)
 
     def expr(self) -> pl.Expr:
-        return text().str.len_chars().cast(pl.Int64) <= min(math.floor(self.params.value), _LONGEST)
+        return CHARACTERS.col <= min(math.floor(self.params.value), _LONGEST)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (CHARACTERS,)
 
     def claim(self) -> str:
         return f"has at most {self.params.value} characters"

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.lanes.base import Lane
-from assay.lanes.pattern import compile_pattern, python_lane, route, search, search_expr
+from assay.lanes.pattern import compile_pattern, lanes, python_lane, route, search, search_expr
 
 __all__ = ["Regex"]
 
@@ -44,8 +44,7 @@ class Regex(Check):
         return search_expr(self.params.pattern)
 
     def lanes(self) -> tuple[Lane, ...]:
-        lane = python_lane(self.params.pattern)
-        return () if lane is None else (lane,)
+        return lanes(self.params.pattern)
 
     def error_expr(self) -> pl.Expr | None:
         lane = python_lane(self.params.pattern)
@@ -54,6 +53,10 @@ class Regex(Check):
     def reason_expr(self) -> pl.Expr:
         said, error = pl.lit(self.complaint()), self.error_expr()
         return said if error is None else pl.coalesce(error, said)
+
+    @property
+    def one_complaint(self) -> bool:
+        return self.error_expr() is None
 
     def claim(self) -> str:
         return f"matches the pattern {quoted(self.params.pattern)}"

@@ -8,7 +8,7 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.lanes.base import Lane, text
-from assay.lanes.words import LOWER, contains_expr, equals_expr, lower, strip_expr
+from assay.lanes.words import LOWER, contains_expr, equals_expr, lower, lowered_pattern, strip_expr, stripped_pattern
 
 __all__ = ["Contains", "Equals", "NotContains"]
 
@@ -39,10 +39,22 @@ class _PhraseCheck(Check):
     def seen_expr(self) -> pl.Expr:
         return text() if self.params.case_sensitive else LOWER.col
 
+    @property
+    def pattern(self) -> str | None:
+        """What the linear engine searches for instead of the phrase; None where it searches for the phrase."""
+        return None if self.params.case_sensitive else lowered_pattern(self.phrase, last="\u0130")
+
+    def found_expr(self) -> pl.Expr:
+        return (
+            contains_expr(self.seen_expr(), self.phrase) if self.pattern is None else text().str.contains(self.pattern)
+        )
+
     def lanes(self) -> tuple[Lane, ...]:
-        return () if self.params.case_sensitive else (LOWER,)
+        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
 
     def explain(self) -> str:
+        if self.pattern is not None:
+            return "columns: linear search for the phrase in upper and lower case"
         if self.params.case_sensitive:
             return "columns: literal search"
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
@@ -64,7 +76,7 @@ class Contains(_PhraseCheck):
         return float(self.phrase in self.seen(row))
 
     def expr(self) -> pl.Expr:
-        return contains_expr(self.seen_expr(), self.phrase)
+        return self.found_expr()
 
     def claim(self) -> str:
         return f"contains {quoted(self.params.value)}"
@@ -87,7 +99,7 @@ class NotContains(_PhraseCheck):
         return float(self.phrase not in self.seen(row))
 
     def expr(self) -> pl.Expr:
-        return contains_expr(self.seen_expr(), self.phrase).not_()
+        return self.found_expr().not_()
 
     def claim(self) -> str:
         return f"does not contain {quoted(self.params.value)}"
@@ -111,7 +123,20 @@ class Equals(_PhraseCheck):
     def row(self, row: Row) -> float:
         return float(self.seen(row).strip() == self.phrase.strip())
 
+    @property
+    def pattern(self) -> str | None:
+        return stripped_pattern(self.phrase.strip(), lowered=not self.params.case_sensitive)
+
+    def explain(self) -> str:
+        return (
+            super().explain()
+            if self.pattern is None
+            else "columns: one linear pattern for the phrase and space around it"
+        )
+
     def expr(self) -> pl.Expr:
+        if self.pattern is not None:
+            return text().str.contains(self.pattern)
         return equals_expr(strip_expr(self.seen_expr()), self.phrase.strip())
 
     def claim(self) -> str:

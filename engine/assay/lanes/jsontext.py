@@ -3,6 +3,8 @@
 The engine's parser is stricter than CPython's: what it accepts CPython accepts, but its "no" is only a question (NaN, a lone
 surrogate, ``1e999``, depth past 128, a null value). So a text that cannot be JSON by its first and last character is
 refused at once, what the engine accepts is accepted, and only the rest is parsed by Python.
+
+The engine is asked for something small, the first value or one of the keys: it writes out what it finds.
 """
 
 import json
@@ -44,15 +46,13 @@ MAX_DIGITS = 4300
 """CPython's default limit on the digits of an integer, whatever this process has set."""
 
 _SPACE = r"[ \t\n\r]*"
-_SHAPES = r'\{.*\}|\[.*\]|".*"|-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity'
-_ANY = rf"(?s)\A{_SPACE}(?:{_SHAPES}){_SPACE}\z"
-_OBJECT = rf"(?s)\A{_SPACE}\{{.*\}}{_SPACE}\z"
+_WORDS = rf"\A{_SPACE}(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity){_SPACE}\z"
 # possessive, and to the end of the text where a string is not closed: no character is looked at twice
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FEW_KEYS = 4
-"""The engine reads the text once for each key; past so many, reading it once in Python is faster."""
+_FEW_KEYS = 16
+"""So many keys the engine looks for at once; for more, reading the text in Python is as fast."""
 NO_STRING = r"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"
 """What the engine's JSON writes of values that are no strings: a pattern for either engine, where ``.`` is any character."""
 LIKE_JSON = rf"(?s)\A{NO_STRING}\z"
@@ -165,28 +165,55 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
     return encodable(f"missing keys: {', '.join(missing)}") if missing else ""
 
 
-CANDIDATE = Lane("json-candidate", lambda _: pl.when(text().str.contains(_ANY)).then(text()))
+def _between(first: str, last: str) -> pl.Expr:
+    """Texts that begin and end so but for space: two anchored patterns, for one would read everything between."""
+    return text().str.contains(rf"\A{_SPACE}[{first}]") & text().str.contains(rf"[{last}]{_SPACE}\z")
+
+
+def _candidate_expr(_: pl.Schema) -> pl.Expr:
+    may_be = _between(r"\[{\x22", r"\]}\x22") | text().str.contains(_WORDS)
+    return pl.when(may_be).then(text())
+
+
+CANDIDATE = Lane("json-candidate", _candidate_expr)
 """The text where its first and last character could be JSON's, else null."""
 
-OBJECT_TEXT = Lane("json-object", lambda _: pl.when(text().str.contains(_OBJECT)).then(text()))
+OBJECT_TEXT = Lane("json-object", lambda _: pl.when(_between("{", "}")).then(text()))
 """The text where it could be a JSON object, else null."""
 
 
+# NOTE: columns of their own, for an expression that is read twice may be evaluated twice
+_FIRST_VALUE = Lane("json-first", lambda _: _read(CANDIDATE.col, "$.*"), after=(CANDIDATE,))
+"""Whether the engine reads the text as an object or a list, and a first value in it."""
+
+
+def _accepted_expr(_: pl.Schema) -> pl.Expr:
+    rest = pl.when(_FIRST_VALUE.col.not_()).then(CANDIDATE.col)
+    return _FIRST_VALUE.col | _read(rest, "$")
+
+
+_ACCEPTED = Lane("json-accepted", _accepted_expr, after=(CANDIDATE, _FIRST_VALUE))
+"""Whether the engine reads the text, and its value is not null."""
+
+
+def _read(values: pl.Expr, path: str) -> pl.Expr:
+    return values.str.json_path_match(path).is_not_null()
+
+
 def _valid_expr(_: pl.Schema) -> pl.Expr:
-    accepted = CANDIDATE.col.str.json_path_match("$").is_not_null()
-    asked = rowwise(pl.when(accepted.not_()).then(CANDIDATE.col), is_json, pl.Boolean)
-    return pl.when(text().is_not_null()).then(pl.coalesce(asked, accepted))
+    asked = rowwise(pl.when(_ACCEPTED.col.not_()).then(CANDIDATE.col), is_json, pl.Boolean)
+    return pl.when(text().is_not_null()).then(pl.coalesce(asked, _ACCEPTED.col))
 
 
-JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE,))
+JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE, _ACCEPTED))
 """Whether the text is JSON."""
 
 
 def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl.Expr:
     """``missing_keys`` as an expression: String, null where nothing is missing.
 
-    A few keys that are plain words are looked for by the engine; where all are found with a value other than null the row
-    is done. Rows that could be an object and are not done go to Python.
+    A few keys that are plain words are looked for by the engine, at once; where all are found, the last with a value other than
+    null, the row is done. Rows that could be an object and are not done go to Python.
 
     Args:
         keys: The keys to look for.
@@ -196,7 +223,13 @@ def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl
     objects = OBJECT_TEXT.col if objects is None else objects
     asked = objects
     if 0 < len(keys) <= _FEW_KEYS and all(_PLAIN_KEY.fullmatch(key) for key in keys):
-        has_all = pl.all_horizontal(objects.str.json_path_match(f"$.{key}").is_not_null() for key in keys)
-        asked = pl.when(has_all.not_()).then(objects)
+        asked = pl.when(_read(objects, _path(keys)).not_()).then(objects)
     found = rowwise(asked, lambda value: missing_keys(value, keys) or None, pl.String)
     return pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(found)
+
+
+def _path(keys: Sequence[str]) -> str:
+    """What gives the value of the last key, in an object that has them all."""
+    if len(keys) == 1:
+        return f"$.{keys[0]}"
+    return f"$[?({' && '.join(f'@.{key}' for key in keys)})].{keys[-1]}"

@@ -7,7 +7,11 @@ do not matter to it. The pattern is read by Python's own parser and written anew
   Python's own matcher accepts, found by asking it about all of them;
 * ``^ $ \A \Z`` become anchors that mean the same; ``$`` without MULTILINE also matches before a final newline, which can be
   written only where nothing follows it;
-* ``\b`` is exact on rows without a code point on which the two engines disagree about ``\w``; other rows go to Python;
+* ``^`` under MULTILINE at the head of a pattern becomes two patterns, one that begins the text and one that begins with a line
+  break, which the engine finds much faster;
+* ``\b`` is an ASCII boundary on ASCII texts. On others, where it is certain what stands on one side of it (``edges``), it
+  becomes the neighbour it asks for: nothing, or one of the code points that Python calls (no) word character. Where it is not,
+  rows with a code point on which the two engines disagree about ``\w`` go to Python;
 * look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, and repeats of
   something that may be empty go to Python, and so does a pattern too large for the linear engine.
 """
@@ -16,10 +20,11 @@ import contextlib
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from re import _compiler as sre_compiler  # type: ignore[attr-defined]
+from enum import Enum
+from functools import lru_cache, reduce
+from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
@@ -28,12 +33,13 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.lanes.base import Lane, rowwise, text
-from assay.lanes.words import SCALARS, as_class, beyond_ascii
+from assay.lanes.charsets import NotLinearError, char_set
+from assay.lanes.edges import Items, neighbour, word_at
+from assay.lanes.words import BEYOND_ASCII, SCALARS, as_class, beyond_ascii
 
-__all__ = ["Route", "compile_pattern", "python_lane", "route", "search", "search_expr"]
+__all__ = ["Route", "compile_pattern", "lanes", "linear_expr", "python_lane", "route", "search", "search_expr"]
 
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
-_SURROGATES = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True)
@@ -41,18 +47,16 @@ class Route:
     """Which engine answers for a pattern, and why.
 
     Attributes:
-        linear: The pattern rewritten for the linear engine, or None when every row goes to Python.
+        linear: The pattern rewritten for the linear engine, as patterns of which one is found; none when every row goes to Python.
         why: One sentence for ``assay explain``.
-        boundary: Whether rows with a code point of disputed word-ness go to Python.
+        beyond: For texts beyond ASCII, where those need other patterns: first what is in all that match, found quickly, then the exact ones.
+        disputed: Whether rows with a code point of disputed word-ness go to Python.
     """
 
-    linear: str | None
+    linear: tuple[str, ...]
     why: str
-    boundary: bool = False
-
-
-class _NotLinearError(Exception):
-    """A construct that the linear engine cannot express exactly; the message names it."""
+    beyond: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    disputed: bool = False
 
 
 _QUIET = threading.Lock()
@@ -84,7 +88,7 @@ def python_lane(pattern: str) -> Lane | None:
         The lane, or None when no row ever needs Python.
     """
     way = route(pattern)
-    if way.linear is not None and not way.boundary:
+    if way.linear and not way.disputed:
         return None
     compiled = compile_pattern(pattern)
 
@@ -96,19 +100,44 @@ def python_lane(pattern: str) -> Lane | None:
 
     def build(_: pl.Schema) -> pl.Expr:
         asked = text()
-        if way.boundary:
+        if way.disputed:
             asked = pl.when(beyond_ascii(text()).str.contains(_disputed_words())).then(text())
         return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
 
     return Lane(f"regex:{pattern}", build)
 
 
+def lanes(pattern: str) -> tuple[Lane, ...]:
+    """The lanes that ``search_expr`` reads."""
+    lane = python_lane(pattern)
+    return (*(() if lane is None else (lane,)), *((BEYOND_ASCII,) if route(pattern).beyond else ()))
+
+
 def search_expr(pattern: str) -> pl.Expr:
-    """``search`` as an elementwise Boolean expression over the completion's text and the column of ``python_lane``."""
+    """``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
     way, lane = route(pattern), python_lane(pattern)
     asked = [] if lane is None else [lane.col.struct.field("found")]
-    fast = [] if way.linear is None else [text().str.contains(way.linear)]
-    return pl.coalesce(*asked, *fast)
+    return pl.coalesce(*asked, *([linear_expr(way, text(), BEYOND_ASCII.col)] if way.linear else []))
+
+
+def linear_expr(way: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
+    """What the linear engine says.
+
+    Args:
+        way: Of a pattern that has one for it.
+        values: The texts.
+        beyond: The texts that hold a code point beyond ASCII, ``""`` for the others; not read where one pattern serves all.
+    """
+    found = _any_of(values, way.linear)
+    if not way.beyond:
+        return found
+    needed, exact = way.beyond
+    other = pl.when(_any_of(beyond, needed)).then(beyond).otherwise(pl.lit(""))
+    return pl.when(beyond != "").then(_any_of(other, exact)).otherwise(found)
+
+
+def _any_of(values: pl.Expr, patterns: Sequence[str]) -> pl.Expr:
+    return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
 
 
 @lru_cache(maxsize=4096)
@@ -120,70 +149,117 @@ def route(pattern: str, flags: int = 0) -> Route:
     """
     with _quiet():
         tree = sre_parser.parse(pattern, flags)
-    writer = _Writer()
     try:
-        linear = writer.sequence(list(tree), tree.state.flags, tail=True)
-    except _NotLinearError as reason:
-        return Route(None, f"Python's re: {reason}")
+        linear, boundary = _written(tree, _Boundary.ASCII)
+        if not boundary:
+            return Route(linear, "linear engine: the same verdict on every text")
+        with contextlib.suppress(NotLinearError):
+            beyond = (_written(tree, _Boundary.NONE)[0], _written(tree, _Boundary.EDGES)[0])
+            return Route(linear, "linear engine; for texts beyond ASCII with \\b as Python's word characters", beyond)
+        linear = _written(tree, _Boundary.ENGINE)[0]
+    except NotLinearError as reason:
+        return Route((), f"Python's re: {reason}")
     except RecursionError:
-        return Route(None, "Python's re: the pattern is nested too deeply for the linear engine")
+        return Route((), "Python's re: the pattern is nested too deeply for the linear engine")
+    why = "linear engine; Python's re for rows with characters of disputed word-ness (\\b)"
+    return Route(linear, why, disputed=True)
+
+
+class _Boundary(Enum):
+    r"""What is written for ``\b``."""
+
+    ASCII = r"(?-u:\b)"
+    ENGINE = r"\b"
+    NONE = ""
+    EDGES = "what stands beside it"
+
+
+def _written(tree: Any, boundary: _Boundary) -> tuple[tuple[str, ...], bool]:
+    """The pattern in the linear engine's syntax, and whether there is a boundary in it.
+
+    Raises:
+        NotLinearError: It cannot be written so.
+    """
+    writer = _Writer(boundary)
+    items, flags = list(tree), tree.state.flags
+    starts: tuple[str, ...] = ("",)
+    if items[:1] == [(sre.AT, sre.AT_BEGINNING)] and flags & sre.SRE_FLAG_MULTILINE:
+        del items[0]
+        starts = (r"\A", r"\n")
+    body = writer.sequence(items, flags, head=len(starts) == 1, tail=True)
+    patterns = tuple(start + body for start in starts)
     try:
-        pl.Series([""], dtype=pl.String).str.contains(linear)
+        for one in patterns:
+            pl.Series([""], dtype=pl.String).str.contains(one)
     except PolarsError:
-        return Route(None, "Python's re: the pattern is too large for the linear engine")
-    if writer.boundary:
-        return Route(
-            linear, "linear engine; Python's re for rows with characters of disputed word-ness (\\b)", boundary=True
-        )
-    return Route(linear, "linear engine: the same verdict on every text")
+        raise NotLinearError("the pattern is too large for the linear engine") from None
+    return patterns, writer.boundary
 
 
 class _Writer:
-    """Writes a parsed pattern in the linear engine's syntax, or raises ``_NotLinearError``."""
+    """Writes a parsed pattern in the linear engine's syntax, or raises ``NotLinearError``."""
 
-    def __init__(self) -> None:
+    def __init__(self, boundary: _Boundary) -> None:
+        self._boundary = boundary
         self.boundary = False
 
-    def sequence(self, items: list[tuple[Any, Any]], flags: int, *, tail: bool) -> str:
-        """A concatenation; ``tail`` says that nothing follows it in the whole pattern."""
+    def sequence(self, items: list[tuple[Any, Any]], flags: int, *, head: bool, tail: bool) -> str:
+        """A concatenation; ``head`` and ``tail`` say that nothing stands before or after it in the whole pattern."""
         last = len(items) - 1
-        return "".join(self.item(op, value, flags, tail=tail and at == last) for at, (op, value) in enumerate(items))
+        written = []
+        for at, (op, value) in enumerate(items):
+            first, final = head and at == 0, tail and at == last
+            if (op, value) == (sre.AT, sre.AT_BOUNDARY) and not flags & sre.SRE_FLAG_ASCII:
+                self.boundary = True
+                written.append(self.between(items[:at], items[at + 1 :], flags, head=first, tail=final))
+            else:
+                written.append(self.item(op, value, flags, head=first, tail=final))
+        return "".join(written)
 
-    def item(self, op: Any, value: Any, flags: int, *, tail: bool) -> str:
+    def between(self, before: Items, after: Items, flags: int, *, head: bool, tail: bool) -> str:
+        """A boundary of words."""
+        if self._boundary is not _Boundary.EDGES:
+            return str(self._boundary.value)
+        left, right = word_at(before, flags, end=True), word_at(after, flags, end=False)
+        if left is not None and right is not None and left != right:
+            return ""
+        inner = right if head else left if tail else None
+        if inner is None:
+            raise NotLinearError("a boundary between what may be any character")
+        return neighbour(word=not inner, edge=(r"\A" if head else r"\z") if inner else "")
+
+    def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
         """One node of the tree."""
         if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
-            return _char_set(op, value, flags)
+            return char_set(op, value, flags)
         if op is sre.AT:
             return self.anchor(value, flags, tail=tail)
         if op is sre.BRANCH:
-            return "(?:" + "|".join(self.sequence(list(way), flags, tail=tail) for way in value[1]) + ")"
+            return "(?:" + "|".join(self.sequence(list(way), flags, head=head, tail=tail) for way in value[1]) + ")"
         if op is sre.SUBPATTERN:
             _, add, remove, inner = value
             if add & _TYPE_FLAGS:  # CPython searches ahead with the flags outside: its verdict is not the tree's
-                raise _NotLinearError("scoped a/u flags")
-            return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, tail=tail) + ")"
+                raise NotLinearError("scoped a/u flags")
+            return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail) + ")"
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            return self.repeat(value, flags, tail=tail)
-        raise _NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
+            return self.repeat(value, flags, head=head, tail=tail)
+        raise NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
 
-    def repeat(self, value: Any, flags: int, *, tail: bool) -> str:
+    def repeat(self, value: Any, flags: int, *, head: bool, tail: bool) -> str:
         """A greedy or lazy repeat: the same language."""
         low, high, inner = value
         if high != 1 and inner.getwidth()[0] == 0:
-            raise _NotLinearError("a repeat of something that may be empty")
-        body = self.sequence(list(inner), flags, tail=tail and high == 1)
+            raise NotLinearError("a repeat of something that may be empty")
+        body = self.sequence(list(inner), flags, head=head and high == 1, tail=tail and high == 1)
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
 
     def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
         """A position."""
         multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
-        if where is sre.AT_BOUNDARY and not flags & sre.SRE_FLAG_ASCII:
-            self.boundary = True
-            return r"\b"
         if where is sre.AT_END and not (multiline or tail):
-            raise _NotLinearError("$ with something after it")
+            raise NotLinearError("$ with something after it")
         if where not in _ANCHORS:
-            raise _NotLinearError(r"\B")
+            raise NotLinearError(r"\B")
         return _ANCHORS[where][multiline]
 
 
@@ -203,59 +279,6 @@ _NAMES = {
     "POSSESSIVE_REPEAT": "a possessive repeat",
     "FAILURE": "a pattern that can never match",
 }
-
-
-def _char_set(op: Any, value: Any, flags: int) -> str:
-    """The code points a single-character node accepts, as the linear engine writes them."""
-    if op is sre.ANY:
-        return r"[\x{0}-\x{10FFFF}]" if flags & sre.SRE_FLAG_DOTALL else r"[^\x{A}]"
-    if op in (sre.LITERAL, sre.NOT_LITERAL):
-        if value in _SURROGATES:
-            raise _NotLinearError("a lone surrogate")
-        if not flags & sre.SRE_FLAG_IGNORECASE:
-            return ("" if op is sre.LITERAL else "^").join(("[", f"\\x{{{value:X}}}]"))
-        if op is sre.LITERAL:
-            return _folded_literal(value, flags)
-    items = tuple(value) if op is sre.IN else value
-    return _asked(op, items, flags & (sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
-
-
-def _matcher(op: Any, value: Any, flags: int) -> re.Pattern[str]:
-    """Python's own matcher of runs of this one node."""
-    state = sre_parser.State()
-    state.flags = flags
-    state.str = ""
-    node = sre_parser.SubPattern(state, [(op, list(value) if op is sre.IN else value)])
-    runs = sre_parser.SubPattern(state, [(sre.MAX_REPEAT, (1, sre.MAXREPEAT, node))])
-    pattern: re.Pattern[str] = sre_compiler.compile(runs, flags)
-    return pattern
-
-
-@lru_cache(maxsize=1024)
-def _asked(op: Any, value: Any, flags: int) -> str:
-    """Ask Python's matcher about every code point."""
-    scalars = SCALARS()
-    runs = [match.span() for match in _matcher(op, value, flags).finditer(scalars)]
-    if not runs:
-        raise _NotLinearError("a class that no character is in")
-    return "[" + "".join(f"\\x{{{ord(scalars[a]):X}}}-\\x{{{ord(scalars[b - 1]):X}}}" for a, b in runs) + "]"
-
-
-@lru_cache(maxsize=4096)
-def _folded_literal(value: int, flags: int) -> str:
-    """The code points that a literal accepts under IGNORECASE; only code points that case at all need asking."""
-    matcher = _matcher(sre.LITERAL, value, flags)
-    return as_class("".join(code for code in {chr(value), *_cased()} if matcher.fullmatch(code)))
-
-
-@lru_cache(maxsize=1)
-def _cased() -> str:
-    """Every code point that has another case, or is another's."""
-    scalars = SCALARS()
-    blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
-    changing = [block for block in blocks if block.lower() != block or block.upper() != block]
-    cased = {code for block in changing for code in block if code.lower() != code or code.upper() != code}
-    return "".join(sorted(cased | set("".join(code.lower() + code.upper() for code in cased))))
 
 
 @lru_cache(maxsize=1)

@@ -4,9 +4,13 @@
 with any other such letter goes to Python, whose Unicode is not the engine's, and which lowers a final ``Σ`` by its neighbours.
 Which letters those are is asked of Python itself, once a process.
 *Contains*: the engine searches; Python searches for a phrase that is too long for it, or that no text can hold.
+*Contains or equals, lowered*: a short phrase of ASCII is searched for as a pattern that has both cases of each letter, and what
+else is that letter in lower case; no text is lowered for it.
 *Strip*: CPython strips 29 code points; the engine strips exactly the set it is given.
 """
 
+import sys
+from array import array
 from functools import lru_cache
 
 import polars as pl
@@ -17,6 +21,8 @@ from assay.lanes.base import Lane, rowwise, text
 
 __all__ = [
     "ASCII_ALIKE",
+    "BEYOND_ASCII",
+    "CHARACTERS",
     "LOWER",
     "SCALARS",
     "WHITESPACE",
@@ -28,7 +34,9 @@ __all__ = [
     "equals_expr",
     "lower",
     "lower_expr",
+    "lowered_pattern",
     "strip_expr",
+    "stripped_pattern",
 ]
 
 WHITESPACE = (
@@ -43,16 +51,25 @@ _LONGEST_LITERAL = 1_000
 """Bytes. The engine makes a regular expression of a literal: a long one is searched for in quadratic time, a longer one refused."""
 
 
+_LONGEST_PATTERN = 200
+"""Code points of a phrase that is searched for as a pattern."""
+_LOWERED = {"k": "kK\u212a"}
+"""What is an ASCII letter in lower case, besides the letter and its capital."""
+
+
 @lru_cache(maxsize=1)
 def SCALARS() -> str:  # noqa: N802  (a constant too large to build before someone asks)
     """Every Unicode scalar value in order, as one string of 1,112,064 code points."""
-    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    codes = array("I", range(0xD800)) + array("I", range(0xE000, 0x110000))
+    if sys.byteorder == "big":
+        codes.byteswap()
+    return codes.tobytes().decode("utf-32-le")  # a fifth of the time of chr() for each
 
 
 def as_class(codes: str) -> str:
     """A character class for the linear engine that matches exactly these code points."""
     ranges: list[list[int]] = []
-    for code in sorted(map(ord, codes)):
+    for code in sorted(map(ord, set(codes))):
         if ranges and code == ranges[-1][1] + 1:
             ranges[-1][1] = code
         else:
@@ -131,6 +148,56 @@ def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
     # a literal with a lone surrogate would become another text
     return values == pl.lit(phrase) if encodable(phrase) == phrase else contains_expr(values, phrase)
 
+
+def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
+    """A pattern of the linear engine that finds, in a text as it is, what is ``phrase`` in the lowered text.
+
+    Of all code points beyond ASCII only two have ASCII in their lower case: the Kelvin sign, and İ, which becomes an i and a dot
+    above it. That dot is not in the phrase, so İ can only be its last letter, and only where the text may go on.
+
+    Args:
+        phrase: In lower case.
+        last: What the last letter may be besides, where that is an ``i``.
+
+    Returns:
+        The pattern, or None for a phrase that is long or not all ASCII.
+    """
+    if len(phrase) > _LONGEST_PATTERN or not phrase.isascii():
+        return None
+    codes = [_LOWERED.get(code, code + code.upper()) for code in phrase]
+    if phrase.endswith("i"):
+        codes[-1] += last
+    return "".join(map(as_class, codes))
+
+
+def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
+    """A pattern that a text matches which, stripped and perhaps lowered, equals a stripped phrase.
+
+    Args:
+        phrase: Stripped, in lower case if ``lowered``.
+        lowered: Whether the text is lowered.
+
+    Returns:
+        The pattern, or None for a phrase that is long, or that the engine cannot search for.
+    """
+    if lowered:
+        found = lowered_pattern(phrase)
+    else:
+        fits = len(phrase) <= _LONGEST_PATTERN and encodable(phrase) == phrase
+        found = "".join(map(as_class, phrase)) if fits else None
+    space = as_class(WHITESPACE)
+    return None if found is None else rf"\A{space}*{found}{space}*\z"
+
+
+CHARACTERS = Lane("characters", lambda _: text().str.len_chars().cast(pl.Int64))
+"""Code points of the completion's text."""
+
+BEYOND_ASCII = Lane(
+    "beyond-ascii",
+    lambda _: pl.when(text().str.len_bytes() != CHARACTERS.col).then(text()).otherwise(pl.lit("")),
+    after=(CHARACTERS,),
+)
+"""The completion's text where it holds a code point beyond ASCII, else ``""``."""
 
 LOWER = Lane("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""

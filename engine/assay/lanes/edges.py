@@ -1,0 +1,80 @@
+r"""What stands beside ``\b``: whether it is certainly a word character, or certainly none.
+
+Where that is certain on one side, and the pattern begins or ends there, the boundary asks for a neighbour on the other side, and
+a pattern that takes the neighbour along finds something in the same texts. Where it is certain on both, the boundary always holds
+or never does.
+"""
+
+import re
+from functools import lru_cache
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any
+
+from assay.lanes.charsets import char_set, matcher
+from assay.lanes.words import SCALARS
+
+__all__ = ["Items", "neighbour", "word_at"]
+
+Items = list[tuple[Any, Any]]
+"""A sequence of nodes of a parsed pattern."""
+
+_CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
+_EITHER = frozenset((True, False))
+_CASES = sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE | sre.SRE_FLAG_DOTALL
+
+
+def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
+    """Whether everything that a sequence matches begins, or ends, with a word character of Python's.
+
+    Returns:
+        True or False where it is certain, None where either may be, or nothing may be matched at all.
+    """
+    kinds, empty = _kinds(items, flags, end=end)
+    return None if empty or len(kinds) != 1 else next(iter(kinds))
+
+
+def neighbour(*, word: bool, edge: str) -> str:
+    """A pattern of the linear engine for one character that Python calls a word character, or none; or else for an edge."""
+    found = char_set(
+        sre.IN, [(sre.CATEGORY, sre.CATEGORY_WORD if word else sre.CATEGORY_NOT_WORD)], sre.SRE_FLAG_UNICODE
+    )
+    return f"(?:{edge}|{found})" if edge else found
+
+
+def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
+    """What the outermost character may be, and whether there may be none."""
+    kinds: frozenset[bool] = frozenset()
+    for op, value in reversed(items) if end else items:
+        found, empty = _node_kinds(op, value, flags, end=end)
+        kinds |= found
+        if not empty:
+            return kinds, False
+    return kinds, True
+
+
+def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
+    if op in _CHARACTERS:
+        return _character(op, tuple(value) if op is sre.IN else value, flags & _CASES), False
+    if op is sre.SUBPATTERN:
+        _, add, remove, inner = value
+        return _kinds(list(inner), (flags | add) & ~remove, end=end)
+    if op is sre.BRANCH:
+        ways = [_kinds(list(way), flags, end=end) for way in value[1]]
+        return frozenset().union(*(kinds for kinds, _ in ways)), any(empty for _, empty in ways)
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        low, _, inner = value
+        kinds, empty = _kinds(list(inner), flags, end=end)
+        return kinds, empty or low == 0
+    return _EITHER, True
+
+
+@lru_cache(maxsize=1024)
+def _character(op: Any, value: Any, flags: int) -> frozenset[bool]:
+    accepts = matcher(op, value, flags)
+    words, others = _scalars_by_kind()
+    return frozenset(word for word, codes in ((True, words), (False, others)) if accepts.search(codes))
+
+
+@lru_cache(maxsize=1)
+def _scalars_by_kind() -> tuple[str, str]:
+    return "".join(re.findall(r"\w+", SCALARS())), "".join(re.findall(r"\W+", SCALARS()))
