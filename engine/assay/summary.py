@@ -17,7 +17,7 @@ from assay.aggregate import (
     reason_column,
     remark_column,
 )
-from assay.compile import Plan
+from assay.plan import Plan
 from assay.spec import FUNCTION, NATIVE, CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary"]
