@@ -7,10 +7,11 @@ Which letters those are is asked of Python itself, once a process.
 *Strip*: CPython strips 29 code points; the engine strips exactly the set it is given.
 """
 
+import sys
+from array import array
 from functools import lru_cache
 
 import polars as pl
-import pyarrow.compute as pc
 
 from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
@@ -46,7 +47,9 @@ _LONGEST_LITERAL = 1_000
 @lru_cache(maxsize=1)
 def SCALARS() -> str:  # noqa: N802  (a constant too large to build before someone asks)
     """Every Unicode scalar value in order, as one string of 1,112,064 code points."""
-    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    native = f"utf-32-{sys.byteorder[0]}e"
+    below, above = (array("I", range(*codes)).tobytes().decode(native) for codes in ((0xD800,), (0xE000, 0x110000)))
+    return below + above
 
 
 def as_class(codes: str) -> str:
@@ -71,6 +74,8 @@ def _other_capitals() -> str:
 
 
 def _ascii_lower(series: pl.Series) -> pl.Series:
+    import pyarrow.compute as pc  # it makes its functions when it is imported, which takes long
+
     lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
     return pl.Series(series.name, lowered, dtype=pl.String)
 
