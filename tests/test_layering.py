@@ -44,6 +44,7 @@ ORDER = (
         "checks.pattern",
         "checks.json",
         "checks.expectations",
+        "checks.onrow_batch",
         "checks.onrow",
         "checks.byclass",
         "checks.named",
