@@ -146,6 +146,13 @@ def test_struct_columns(metadata):
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("metadata", [AS_TEXT[:8], AS_STRUCT[0]], ids=["text", "struct"])
+def test_a_few_rows(metadata):
+    rows = [{"t": text, "metadata": one} for text in TEXTS for one in metadata]
+    assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
+
+
 WORD = pl.Categorical()
 SOME = pl.Struct({"anyOf": pl.Array(WORD, 2), "text": pl.Enum(["ß", "x"]), "message": WORD})
 SIDES = pl.Struct({"mustMention": pl.List(SOME), "mustNotMention": pl.Array(SOME, 1)})

@@ -1,10 +1,15 @@
 """Verifiers on the row, by columns: the shapes of text on which the fast ways could part from the definition."""
 
 import json
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
+import assay
+from assay import fns
 from assay.judges import on_row
+from assay.lanes import base
 from assay.testing import assert_fn_conforms, assert_plan_conforms
 
 _CALL = {"tool": "click", "action": "left", "coordinate": [100, 200]}
@@ -95,3 +100,44 @@ def test_a_gold_that_is_an_object_stays_text():
 def test_text(fn_name):
     texts = ["a", " a", "a\x1f", "\u2028a\xa0" + " " * 99, "\u212a", "\u0130", "i\u0307", "ΟΔΟΣ", "ὀδος", "", " \n"]
     assert_fn_conforms(fn_name, texts=texts, golds=[*texts, "k", None, 0])
+
+
+FEW = [
+    {"completion": " A", "verifier": '{"fn_name": "exact_match", "expected": "a", "params": {"ignore_case": true}}'},
+    {"completion": "b", "verifier": '{"fn_name": "contains", "expected": 4, "nothing": 1}'},
+    {"completion": "b", "verifier": '{"fn_name": "regex_match", "expected": "("}'},
+    {"completion": json.dumps(_CALL), "verifier": json.dumps({"fn_name": "tool_calls_match", "expected": _CALL})},
+    {"completion": "{}", "verifier": json.dumps({"fn_name": "tool_calls_match", "expected": _CALL})},
+    {"completion": "b", "verifier": '{"fn_name": "contains"}'},
+    {"completion": "b", "verifier": '{"fn_name": "contains", "expected": "b", "params": 1}'},
+    {"completion": "b", "verifier": '{"fn_name": "mine", "expected": {"a": 1}}'},
+    {"completion": "c", "verifier": '{"fn_name": "mine"}'},
+    {"completion": None, "verifier": '{"fn_name": "mine"}'},
+    {"completion": "b", "verifier": '{"fn_name": "nobody"}'},
+    {"completion": "b", "verifier": None},
+    {"completion": "b", "verifier": "["},
+]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("twin", [None, lambda output, expected, params: output == "b"])
+def test_a_few_rows_are_answered_as_many_are(monkeypatch, twin):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    fns.register("mine", lambda output, expected, params: float(output == "b"), expr=twin)
+    assert_plan_conforms([on_row()], FEW)
+    frame = assay.scan(FEW).collect()
+    plan = assay.compile(None, frame.schema)
+    few = plan.score(frame)
+    monkeypatch.setattr(base, "_SMALL", 0)
+    assert few.equals(plan.score(frame))
+    assert few["error"].null_count() < len(FEW)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_few_rows_ask_no_twin_of_ours(monkeypatch):
+    def never(*_):
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(fns, "_REGISTRY", {name: replace(one, expr=never) for name, one in fns._REGISTRY.items()})
+    frame = pl.DataFrame(FEW[:2] + FEW[3:5])
+    assert assay.compile(None, frame).score(frame)["reward"].to_list() == [1.0, 0.0, 1.0, 0.0]

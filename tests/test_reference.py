@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay.compile import Plan
+from assay.plan import Plan
 from assay.reference import score_row, score_rows
 from cases import ALPACA, SPECS, needs_alpaca
 

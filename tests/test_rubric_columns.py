@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import assay
 from assay import Rubric, RubricGroup, aggregate
-from assay.compile import Plan
 from assay.lanes.rollout import python_values
 from assay.limits import Limits
+from assay.plan import Plan
 from assay.reference import score_rows
 from assay.testing import assert_plan_conforms, hostile_texts
 

@@ -1,6 +1,6 @@
 """Assay's plan."""
 
-from assay.compile import Plan
+from assay.plan import Plan
 
 
 def prepare(verifiers, frame):

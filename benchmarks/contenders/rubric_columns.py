@@ -1,8 +1,8 @@
 """Assay's plan for a rubric, on a frame."""
 
 import assay
-from assay.compile import Plan
 from assay.limits import Limits
+from assay.plan import Plan
 
 
 def prepare(make, frame):

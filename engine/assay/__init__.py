@@ -17,54 +17,54 @@
 A check is a function from a frame of rollouts to one column of scores; a verifier is a weighted mean of checks.
 """
 
-import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from assay import fns, testing
 from assay._version import __version__
-from assay.checks import CHECKS, Check, Example, Params, Row
-from assay.compile import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
-from assay.errors import (
-    AssayError,
-    AssayWarning,
-    ColumnsError,
-    InputError,
-    OutputError,
-    SpecError,
-    TooManyErrors,
-    UsageError,
-)
-from assay.export import read_provenance
-from assay.extract import extract_boxed_answer, extract_hash_answer
-from assay.lanes.base import text
-from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
-from assay.rollouts import scan
-from assay.rubric import Rubric
-from assay.rubric_group import RubricGroup
-from assay.run import score_file
-from assay.schema import json_schema
-from assay.score import score
-from assay.spec import CheckSpec, VerifierSpec, load_verifier
-from assay.summary import Summary
-from assay.types import (
-    ChatMessage,
-    GenerateInputs,
-    GenerateMetadata,
-    GenerateOutputs,
-    Info,
-    Messages,
-    ProcessedOutputs,
-    RewardFunc,
-    RolloutScore,
-    RolloutScores,
-    SamplingArgs,
-    State,
-)
-from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
 
 if TYPE_CHECKING:
+    from assay import fns, testing
+    from assay.checks import CHECKS, Check, Example, Params, Row
     from assay.environment import Environment
+    from assay.errors import (
+        AssayError,
+        AssayWarning,
+        ColumnsError,
+        InputError,
+        OutputError,
+        SpecError,
+        TooManyErrors,
+        UsageError,
+    )
+    from assay.export import read_provenance
+    from assay.extract import extract_boxed_answer, extract_hash_answer
+    from assay.lanes.base import text
     from assay.multiturn import MultiTurnEnv, SingleTurnEnv
+    from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
+    from assay.plan import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
+    from assay.rollouts import scan
+    from assay.rubric import Rubric
+    from assay.rubric_group import RubricGroup
+    from assay.run import score_file
+    from assay.schema import json_schema
+    from assay.scoring import score
+    from assay.spec import CheckSpec, VerifierSpec, load_verifier
+    from assay.summary import Summary
+    from assay.types import (
+        ChatMessage,
+        GenerateInputs,
+        GenerateMetadata,
+        GenerateOutputs,
+        Info,
+        Messages,
+        ProcessedOutputs,
+        RewardFunc,
+        RolloutScore,
+        RolloutScores,
+        SamplingArgs,
+        State,
+    )
+    from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
 
 __all__ = [
     "CHECKS",
@@ -125,13 +125,65 @@ __all__ = [
     "text",
 ]
 
-_ON_USE = {"Environment": "environment", "MultiTurnEnv": "multiturn", "SingleTurnEnv": "multiturn"}
-"""Names whose modules are imported when they are first used: who scores a file needs no event loops."""
+_HOMES = {
+    "checks": ("CHECKS", "Check", "Example", "Params", "Row"),
+    "environment": ("Environment",),
+    "errors": (
+        "AssayError",
+        "AssayWarning",
+        "ColumnsError",
+        "InputError",
+        "OutputError",
+        "SpecError",
+        "TooManyErrors",
+        "UsageError",
+    ),
+    "export": ("read_provenance",),
+    "extract": ("extract_boxed_answer", "extract_hash_answer"),
+    "lanes.base": ("text",),
+    "multiturn": ("MultiTurnEnv", "SingleTurnEnv"),
+    "parsers": ("Parser", "ThinkParser", "XMLParser", "get_text_content"),
+    "plan": ("Plan", "compile"),
+    "rollouts": ("scan",),
+    "rubric": ("Rubric",),
+    "rubric_group": ("RubricGroup",),
+    "run": ("score_file",),
+    "schema": ("json_schema",),
+    "scoring": ("score",),
+    "spec": ("CheckSpec", "VerifierSpec", "load_verifier"),
+    "summary": ("Summary",),
+    "types": (
+        "ChatMessage",
+        "GenerateInputs",
+        "GenerateMetadata",
+        "GenerateOutputs",
+        "Info",
+        "Messages",
+        "ProcessedOutputs",
+        "RewardFunc",
+        "RolloutScore",
+        "RolloutScores",
+        "SamplingArgs",
+        "State",
+    ),
+    "verifiers": ("VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
+}
+"""Where the public names live. A module is imported when one of its names is first used: ``assay --help`` needs no engine.
+
+NOTE: no name may be that of another module: importing that would put the module in its place.
+"""
 
 
 if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name not in _ON_USE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"assay.{_ON_USE[name]}"), name)
+        """A public name, or a module of the package."""
+        home = next((module for module, names in _HOMES.items() if name in names), None)
+        if home is not None:
+            return globals().setdefault(name, getattr(importlib.import_module(f"assay.{home}"), name))
+        if not name.startswith("_") and importlib.util.find_spec(f"assay.{name}"):
+            return importlib.import_module(f"assay.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -12,27 +12,23 @@ import signal
 import sys
 from typing import Annotated
 
-import polars as pl
 import typer
 
 from assay import clispecs
 from assay._version import __version__
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
-from assay.export import DRAFTS
-from assay.interrupts import IMPATIENCE, Impatience
+from assay.interrupts import IMPATIENCE, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT
-from assay.progress import progress
-from assay.run import score_file
 from assay.stdout import only_data
-from assay.terminal import print_summary
-from assay.workers import close_all
 
 __all__ = ["app", "clispecs", "main"]
 
 
 def _version(*, value: bool) -> None:
     if value:
+        import polars as pl
+
         typer.echo(f"assay {__version__} (polars {pl.__version__})")
         raise typer.Exit
 
@@ -111,6 +107,10 @@ def score(
     ] = False,
 ) -> None:
     """Score rollouts with one or more verifiers, with a rubric, or with the functions that their rows name."""
+    from assay.progress import progress
+    from assay.run import score_file
+    from assay.terminal import print_summary
+
     if rubric is not None and spec:
         raise UsageError(
             "--rubric and --spec: one of them judges a run.", "Make the verifier a member: Rubric(funcs=[…, verifier])"
@@ -152,12 +152,15 @@ def _waits() -> None:
 
 def _gives_up(number: int) -> None:
     """End without an end: the main thread waits for a function that does not return."""
-    for draft in list(DRAFTS):
-        draft.unlink(missing_ok=True)
-    close_all()
+    _leave_nothing()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         to_stderr().print("interrupted; nothing was written")
     os._exit(130 if number == signal.SIGINT else 143)
+
+
+def _leave_nothing() -> None:
+    for remove in LEFTOVERS:
+        remove()
 
 
 def main() -> None:
@@ -172,6 +175,6 @@ def main() -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
         sys.stdout.flush()
         sys.stderr.flush()
-    close_all()
+    _leave_nothing()
     # NOTE: a run that was stopped leaves engine threads that may still call Python; an orderly end would abort under them.
     os._exit(code)

@@ -8,15 +8,16 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
-from rich.console import Console
 
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by
-from assay.rubric import Rubric
-from assay.terminal import print_error, print_warning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.rubric import Rubric
 
 __all__ = [
     "Modules",
@@ -50,13 +51,17 @@ RubricName = Annotated[
 ]
 
 
-def to_stderr() -> Console:
+def to_stderr() -> "Console":
     """A console on standard error."""
+    from rich.console import Console
+
     return Console(stderr=True)
 
 
-def show(render: Callable[[Console], None]) -> None:
+def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
+    from rich.console import Console
+
     terminal = sys.stdout.isatty()
     text = io.StringIO()
     render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
@@ -65,6 +70,8 @@ def show(render: Callable[[Console], None]) -> None:
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning before the run, as one line."""
+    from assay.terminal import print_warning
+
     print_warning(to_stderr(), str(message))
 
 
@@ -79,6 +86,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 warnings.showwarning = _warn
                 function(*args, **kwargs)
         except AssayError as wrong:
+            from assay.terminal import print_error
+
             print_error(to_stderr(), wrong)
             raise typer.Exit(wrong.exit_code) from None
         except KeyboardInterrupt:
@@ -88,11 +97,18 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             # whoever read the pipe has had enough; keep the interpreter from flushing into it again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except (pl.exceptions.PanicException, MemoryError) as wrong:
+        except _internal() as wrong:
             to_stderr().print(f"internal error: {type(wrong).__name__}: {printable(str(wrong))}", markup=False)
             raise typer.Exit(1) from None
 
     return run
+
+
+def _internal() -> tuple[type[BaseException], ...]:
+    """What is nobody's mistake but ours; asked for when something was raised, for it takes the engine."""
+    from polars.exceptions import PanicException
+
+    return PanicException, MemoryError
 
 
 def import_modules(modules: list[str]) -> None:
@@ -103,7 +119,7 @@ def import_modules(modules: list[str]) -> None:
         _imported(name, f"--import {name}")
 
 
-def import_rubric(named: str) -> Rubric:
+def import_rubric(named: str) -> "Rubric":
     """The rubric of a name that the caller gives on the command line.
 
     Args:
@@ -112,6 +128,8 @@ def import_rubric(named: str) -> Rubric:
     Raises:
         UsageError: There is no such module or attribute, or it is no rubric.
     """
+    from assay.rubric import Rubric
+
     module, colon, attribute = named.partition(":")
     if not (module and colon and attribute):
         raise UsageError(f"--rubric {named}: expected module:attribute.", "For example --rubric my_rewards:rubric")

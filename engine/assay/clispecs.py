@@ -3,23 +3,16 @@
 import functools
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, show, to_stderr
 from assay.errors import SpecError, UsageError, printable
-from assay.fns import list_fns
-from assay.judges import verifiers_of_run
-from assay.listing import as_json, as_markdown
-from assay.rollouts import Rollouts, scan
-from assay.schema import json_schema
-from assay.score import prepare
-from assay.spec import VerifierSpec, load_verifier
 from assay.stdout import only_data
-from assay.terminal import print_error, print_explanation, print_listing, print_warning
-from assay.testing import assert_plan_conforms, hostile_texts
-from assay.verifiers import list_verifiers
+
+if TYPE_CHECKING:
+    from assay.spec import VerifierSpec
 
 __all__ = ["check", "checks", "explain", "schema"]
 
@@ -41,6 +34,8 @@ def check(
     modules: Modules = None,
 ) -> None:
     """Validate verifiers, list every problem, and try them on sample rows."""
+    from assay.terminal import print_error, print_warning
+
     import_modules(modules or [])
     console = to_stderr()
     refused = False
@@ -60,8 +55,10 @@ def check(
         raise typer.Exit(2)
 
 
-def _checked(path: str, *, strict: bool) -> VerifierSpec:
+def _checked(path: str, *, strict: bool) -> "VerifierSpec":
     """Load a verifier that can be used in full; what is wrong with it is listed once, broken checks and unknown types included."""
+    from assay.spec import load_verifier
+
     try:
         verifier = load_verifier(path, strict=strict)
     except SpecError:
@@ -69,8 +66,12 @@ def _checked(path: str, *, strict: bool) -> VerifierSpec:
     return load_verifier(path, strict=True) if any(one.broken for one in verifier.checks) else verifier
 
 
-def _dry_run(verifier: VerifierSpec, rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
+def _dry_run(verifier: "VerifierSpec", rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
     """Score sample rows both ways."""
+    from assay.rollouts import Rollouts, scan
+    from assay.scoring import prepare
+    from assay.testing import assert_plan_conforms, hostile_texts
+
     nothing = {"metadata": None, "expected_output_schema": None}
     rows: list[dict[str, Any]] = [{"completion": text, **nothing} for text in hostile_texts(_SAMPLES)]
     assert_plan_conforms([verifier], rows)
@@ -94,6 +95,9 @@ def explain(
     modules: Modules = None,
 ) -> None:
     """Show what each check compiles to, or each member of a rubric, which engine answers and why."""
+    from assay.judges import verifiers_of_run
+    from assay.terminal import print_explanation
+
     with only_data():
         import_modules(modules or [])
         judge = None if rubric is None else import_rubric(rubric)
@@ -107,7 +111,7 @@ def explain(
         show(functools.partial(print_explanation, verifier=verifier))
 
 
-def _explained(verifier: VerifierSpec) -> dict[str, Any]:
+def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
     checks = [
         {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
         for one in verifier.checks
@@ -125,6 +129,11 @@ def checks(
     modules: Modules = None,
 ) -> None:
     """List the check types with their params, the functions that rows may name, and the verifier classes."""
+    from assay.fns import list_fns
+    from assay.listing import as_json, as_markdown
+    from assay.terminal import print_listing
+    from assay.verifiers import list_verifiers
+
     import_modules(modules or [])
     if markdown:
         typer.echo(as_markdown(), nl=False)
@@ -142,5 +151,7 @@ def checks(
 @command
 def schema(*, modules: Modules = None) -> None:
     """Print the JSON Schema (draft-07) of a verifier file."""
+    from assay.schema import json_schema
+
     import_modules(modules or [])
     typer.echo(json.dumps(json_schema(), indent=2))

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
+from assay.interrupts import LEFTOVERS
 from assay.stdout import standard_output
 
 __all__ = [
-    "DRAFTS",
     "ENDINGS",
     "PROVENANCE_KEY",
     "STDOUT",
@@ -36,8 +36,8 @@ STDOUT = "-"
 PROVENANCE_KEY = "assay"
 """Key of the footer's metadata under which the provenance stands, as JSON."""
 
-DRAFTS: set[Path] = set()
-"""Files that are being written, for a program that ends without an end."""
+_DRAFTS: set[Path] = set()
+"""Files that are being written."""
 
 _FORMULA = r"^([=+\-@\t\r])"
 
@@ -210,7 +210,7 @@ def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    DRAFTS.add(draft)
+    _DRAFTS.add(draft)
     told = _told(str(path), draft)
     try:
         with told():
@@ -232,7 +232,15 @@ def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
             _sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
-        DRAFTS.discard(draft)
+        _DRAFTS.discard(draft)
+
+
+def _remove_drafts() -> None:
+    for draft in list(_DRAFTS):
+        draft.unlink(missing_ok=True)
+
+
+LEFTOVERS.append(_remove_drafts)
 
 
 def check_target(path: Path, *, overwrite: bool, how: str) -> None:

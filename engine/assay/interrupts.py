@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["IMPATIENCE", "Impatience", "interruptible"]
+__all__ = ["IMPATIENCE", "LEFTOVERS", "Impatience", "interruptible"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 5.0
@@ -33,6 +33,9 @@ class Impatience:
 
 IMPATIENCE: list[Impatience] = []
 """That of the command line, where this process is one."""
+
+LEFTOVERS: list[Callable[[], None]] = []
+"""What removes processes and files that a program leaves which ends without an end."""
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """What a run allows users' Python, and what came of a call."""
 
-import asyncio
 import math
 import threading
 from collections.abc import Callable
@@ -69,6 +68,8 @@ def failed(wrong: BaseException) -> Settled:
 
 def own_failure(wrong: BaseException) -> bool:
     """Whether somebody's code failed; where it waited for something that was cancelled, nobody may have cancelled this task."""
+    import asyncio  # the command line needs none of it before a run
+
     task = asyncio.current_task()
     return not isinstance(wrong, asyncio.CancelledError) or task is None or not task.cancelling()
 

@@ -4,10 +4,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-
 __all__ = ["Progress", "Ticks", "progress"]
 
 Progress = Callable[[int, int | None], None]
@@ -56,10 +52,15 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
     Yields:
         What to call as rows are done; None where nobody looks.
     """
+    from rich.console import Console
+
     console = Console(stderr=True)
     if not (show and console.is_terminal):
         yield None
         return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     columns = (TextColumn(doing), BarColumn(), TextColumn("{task.completed:,.0f} rows"), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(doing, total=None)

@@ -23,11 +23,11 @@ from assay.aggregate import (
 )
 from assay.checks.base import Check, Outcome, Row
 from assay.columns import COMPLETION
-from assay.compile import NULL_COMPLETION, TASK_ID, no_task
 from assay.lanes.base import TASK_FOUND
 from assay.lanes.messages import completion_text
 from assay.lanes.onrow import untyped
 from assay.lanes.rollout import MEMO, RAW
+from assay.plan import NULL_COMPLETION, TASK_ID, no_task
 from assay.spec import VerifierSpec
 
 __all__ = ["score_row", "score_rows"]

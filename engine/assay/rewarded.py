@@ -5,9 +5,9 @@ from typing import Any
 
 from assay.aggregate import one_line
 from assay.columns import needed_columns, read_columns
-from assay.compile import Plan
 from assay.limits import Limits, Settled
 from assay.members import Entry, specs_of
+from assay.plan import Plan
 from assay.reference import score_row
 from assay.rows import from_columns
 from assay.spec import VerifierSpec

@@ -15,7 +15,6 @@ from polars.exceptions import PolarsError
 from assay._version import __version__
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.compile import Plan
 from assay.errors import TooManyErrors, UsageError
 from assay.export import ENDINGS, STDOUT, check_target, open_writer
 from assay.fns import Function, function
@@ -23,9 +22,10 @@ from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
 from assay.limits import MAX_CONCURRENT
+from assay.plan import Plan
 from assay.progress import Progress, Ticks
 from assay.rollouts import InputFile, Rollouts, open_rollouts
-from assay.score import engine_error, prepare, tell, warn
+from assay.scoring import engine_error, prepare, tell, warn
 from assay.sources import described
 from assay.spec import VerifierSource, VerifierSpec
 from assay.summary import Summary

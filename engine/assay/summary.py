@@ -20,7 +20,7 @@ from assay.aggregate import (
     remark_column,
     short_expr,
 )
-from assay.compile import Plan
+from assay.plan import Plan
 from assay.spec import FUNCTION, NATIVE, CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary"]

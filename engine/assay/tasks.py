@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from assay.columns import COMPLETION
-from assay.compile import TASK_ID
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.lanes.base import HIDDEN, TASK_FOUND, exactly
+from assay.plan import TASK_ID
 from assay.rollouts import scan
 from assay.rows import from_rows
 from assay.specfile import parse_text

@@ -13,10 +13,10 @@ import polars as pl
 from assay.checks import CHECKS
 from assay.checks.base import Check, Example
 from assay.columns import COMPLETION
-from assay.compile import Plan
 from assay.errors import RAISED, said_by
 from assay.fns import function, get
 from assay.judges import on_row
+from assay.plan import Plan
 from assay.reference import score_rows
 from assay.spec import VerifierSpec, load_verifier
 

@@ -19,12 +19,13 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from assay.errors import RAISED, UsageError, said_by
+from assay.interrupts import LEFTOVERS
 from assay.limits import Limits, Settled, failed, timed_out
 from assay.rewards import RewardFunction
 from assay.runner import Work, run_async, run_here
 from assay.watched import Cell
 
-__all__ = ["Workers", "close_all"]
+__all__ = ["Workers"]
 
 _SLICE_SECONDS = 0.05
 """How long a process should work on one piece: what is lost, and done again, when it is killed."""
@@ -39,10 +40,13 @@ Piece = tuple[int, int]
 """Rows from, and up to."""
 
 
-def close_all() -> None:
+def _close_all() -> None:
     """End all processes."""
     for workers in list(_ALL):
         workers.close()
+
+
+LEFTOVERS.append(_close_all)
 
 
 class Workers:

@@ -13,6 +13,7 @@ __all__ = [
     "TEXT",
     "Lane",
     "exactly",
+    "is_small",
     "layers",
     "once",
     "plain_type",
@@ -28,6 +29,14 @@ TEXT = HIDDEN + "text"
 
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
+
+
+_SMALL = 256
+
+
+def is_small(batch: pl.Series | pl.DataFrame) -> bool:
+    """Whether a batch has so few rows that the definition is done before columns are set up."""
+    return len(batch) <= _SMALL
 
 
 def exactly(name: str) -> pl.Expr:

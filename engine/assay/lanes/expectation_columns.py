@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, plain_type, text
+from assay.lanes.base import Lane, is_small, plain_type, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -23,6 +23,7 @@ from assay.lanes.expectations import (
     UNREAD,
     Entry,
     entries_of,
+    grade_lowered,
     slip_of,
     unread_field,
     unread_side,
@@ -56,6 +57,10 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
     height = len(lowered)
     if len(metadata) != height:  # a literal arrives with one value
         metadata = metadata.new_from_index(0, height)
+    if is_small(lowered):
+        pairs = zip(metadata.to_list(), lowered.to_list(), strict=True)
+        grades = [None if text is None else vars(grade_lowered(given, text)) for given, text in pairs]
+        return pl.Series(lowered.name, grades, dtype=_GRADE)
     read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
     entries, broken, slip = read(metadata)
     entries = entries.with_columns(_failures(entries, lowered))

@@ -27,6 +27,7 @@ __all__ = [
     "Grade",
     "entries_of",
     "grade",
+    "grade_lowered",
     "read_expectations",
     "slip_of",
     "unread_field",
@@ -185,13 +186,17 @@ def _remark(slip: str | None, *, silent: bool) -> str | None:
 
 def grade(metadata: Any, completion: str) -> Grade:
     """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
+    return grade_lowered(metadata, lower(completion))
+
+
+def grade_lowered(metadata: Any, lowered: str) -> Grade:
+    """``grade`` of a completion that is in lower case."""
     metadata = parse(metadata) if isinstance(metadata, str) else metadata
     try:
         entries = entries_of(metadata)
     except ValueError as wrong:
         said = f"ValueError: {wrong}"
         return Grade(0.0, said, said)
-    lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import Lane, once, positions, rowwise
+from assay.lanes.base import Lane, is_small, once, positions, rowwise
 from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON
 from assay.lanes.onrow import (
     COLUMNS,
@@ -139,6 +139,8 @@ _REPEATS = 8
 
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
     """Verifiers as JSON text: by their templates where those are few, the rest one by one."""
+    if is_small(texts):
+        return pl.Series([_row(read_verifier(text, default)) for text in texts.to_list()], dtype=_ASKED)
     found = _read_templates(texts, default)
     left = found.is_null()
     if not left.any():
@@ -273,8 +275,8 @@ _PARAMS = pl.Struct({"params": pl.String, "problem": pl.String})
 
 def _row_params(schema: pl.Schema) -> pl.Expr:
     """Params as canonical JSON text, and what is wrong with them; null where the row as a whole is read in Python."""
-    params, dtype = _fields(schema).get(PARAMS, (pl.lit(None, dtype=pl.String), pl.Null()))
-    if not _is_safe(dtype):
+    params, dtype = _fields(schema).get(PARAMS, (pl.lit(None, dtype=pl.String), None))
+    if dtype is None or not _is_safe(dtype):
         return pl.lit(None, dtype=_PARAMS)
     if isinstance(dtype, pl.Struct):
         params = pl.when(params.is_not_null()).then(params.struct.json_encode())

@@ -10,12 +10,12 @@ from polars.exceptions import PolarsError
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import check_one_verifier, read_columns
-from assay.compile import Plan
 from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.limits import MAX_CONCURRENT
+from assay.plan import Plan
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
