@@ -23,11 +23,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -126,17 +126,33 @@ def linear_expr(way: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
     Args:
         way: Of a pattern that has one for it.
         values: The texts.
-        beyond: The texts that hold a code point beyond ASCII, ``""`` for the others; not read where one pattern serves all.
+        beyond: Which of them hold a code point beyond ASCII; not read where the same patterns serve them.
     """
     found = _any_of(values, way.linear)
-    if not way.beyond:
+    if way.beyond is None:
         return found
-    needed, exact = way.beyond
-    other = pl.when(_any_of(beyond, needed)).then(beyond).otherwise(pl.lit(""))
-    return pl.when(beyond != "").then(_any_of(other, exact)).otherwise(found)
+    exact = partial(_search_beyond, *way.beyond)
+    return pl.coalesce(pl.map_batches([values, beyond], exact, return_dtype=pl.Boolean, is_elementwise=True), found)
 
 
-def _any_of(values: pl.Expr, patterns: Sequence[str]) -> pl.Expr:
+def _search_beyond(needed: Sequence[str], exact: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
+    """What the exact patterns find in the texts beyond ASCII, null for the others.
+
+    NOTE: texts are filtered, not masked, for the engine searches what stands behind a null too.
+    """
+    values, beyond = columns
+    asked = beyond.arg_true()
+    texts = values.gather(asked)
+    possible = _any_of(texts, needed).arg_true()
+    hits = possible.filter(_any_of(texts.gather(possible), exact))
+    known = pl.repeat(None, len(values), dtype=pl.Boolean, eager=True).alias(values.name)
+    return known.scatter(asked, values=False).scatter(asked.gather(hits), values=True)
+
+
+_Texts = TypeVar("_Texts", pl.Expr, pl.Series)
+
+
+def _any_of(values: _Texts, patterns: Sequence[str]) -> _Texts:
     return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
 
 

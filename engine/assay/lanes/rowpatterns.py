@@ -17,7 +17,7 @@ import polars as pl
 from assay.lanes.base import rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
 from assay.lanes.pattern import compile_pattern, linear_expr, route
-from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, beyond_ascii, contains_column
+from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column
 
 __all__ = ["Anatomy", "anatomy", "regex_match_expr"]
 
@@ -157,7 +157,8 @@ def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
     try:
         compiled = compile_pattern(pattern, flags)
         if len(texts) >= _MANY and (way := route(pattern, flags)).linear and not way.disputed:
-            found = linear_expr(way, pl.col("text"), beyond_ascii(pl.col("text")))
+            beyond = pl.col("text").str.len_bytes() != pl.col("text").str.len_chars()
+            found = linear_expr(way, pl.col("text"), beyond)
             return texts.to_frame("text").select(found).to_series()
         return pl.Series([compiled.search(text) is not None for text in texts.to_list()], dtype=pl.Boolean)
     except Exception:  # noqa: BLE001  (the definition will say what is wrong, row by row)

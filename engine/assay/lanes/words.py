@@ -191,12 +191,8 @@ def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
 CHARACTERS = Lane("characters", lambda _: text().str.len_chars().cast(pl.Int64))
 """Code points of the completion's text."""
 
-BEYOND_ASCII = Lane(
-    "beyond-ascii",
-    lambda _: pl.when(text().str.len_bytes() != CHARACTERS.col).then(text()).otherwise(pl.lit("")),
-    after=(CHARACTERS,),
-)
-"""The completion's text where it holds a code point beyond ASCII, else ``""``."""
+BEYOND_ASCII = Lane("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTERS.col, after=(CHARACTERS,))
+"""Whether the completion's text holds a code point beyond ASCII."""
 
 LOWER = Lane("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""
