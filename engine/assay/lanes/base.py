@@ -15,6 +15,7 @@ __all__ = [
     "exactly",
     "is_small",
     "layers",
+    "nothing",
     "once",
     "plain_type",
     "positions",
@@ -143,12 +144,17 @@ def rowwise(
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
-            return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
+            return nothing(series, dtype)
         return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
     return (
         once(values, answers, dtype) if distinct else values.map_batches(run, return_dtype=dtype, is_elementwise=True)
     )
+
+
+def nothing(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """Nulls of a type, as many as a column has rows and under its name."""
+    return pl.Series(series.name, [None], dtype=dtype).new_from_index(0, len(series))
 
 
 def positions(kept: pl.Series) -> pl.Series:
@@ -172,7 +178,7 @@ def once(
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
-            return pl.repeat(None, len(series), dtype=dtype, eager=True).alias(series.name)
+            return nothing(series, dtype)
         # half the time of finding the distinct values and joining them back
         coded = series.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
         found = function(pl.Series(coded.dictionary, dtype=pl.String))

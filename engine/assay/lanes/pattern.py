@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 import polars as pl
 from polars.exceptions import PolarsError
 
-from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.base import Lane, nothing, rowwise, text
 from assay.lanes.charsets import NotLinearError, char_set
 from assay.lanes.edges import Items, neighbour, word_at
 from assay.lanes.words import BEYOND_ASCII, SCALARS, as_class, beyond_ascii
@@ -141,12 +141,10 @@ def _search_beyond(needed: Sequence[str], exact: Sequence[str], columns: Sequenc
     NOTE: texts are filtered, not masked, for the engine searches what stands behind a null too.
     """
     values, beyond = columns
-    asked = beyond.arg_true()
-    texts = values.gather(asked)
-    possible = _any_of(texts, needed).arg_true()
-    hits = possible.filter(_any_of(texts.gather(possible), exact))
-    known = pl.repeat(None, len(values), dtype=pl.Boolean, eager=True).alias(values.name)
-    return known.scatter(asked, values=False).scatter(asked.gather(hits), values=True)
+    at, texts = beyond.arg_true(), values.filter(beyond)
+    possible = _any_of(texts, needed)
+    hits = at.filter(possible).filter(_any_of(texts.filter(possible), exact))
+    return nothing(values, pl.Boolean).scatter(at, values=False).scatter(hits, values=True)
 
 
 _Texts = TypeVar("_Texts", pl.Expr, pl.Series)
