@@ -9,12 +9,14 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop"),
+    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop", "limits"),
     *(
         "lanes.base",
         "lanes.words",
         "lanes.messages",
         "lanes.tags",
+        "lanes.charsets",
+        "lanes.backtrack",
         "lanes.pattern",
         "lanes.fncolumns",
         "lanes.rowpatterns",
@@ -31,7 +33,6 @@ ORDER = (
     *("lanes.expectation_columns", "lanes"),
     *("fns", "verifiers"),
     *(
-        "limits",
         "watched",
         "runner",
         "bounded",

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -91,7 +92,7 @@ class OnRow(Check):
         one = function(asked.fn)
         if one is None:  # such a row is unscored
             return Outcome(0.0, "", None)
-        return outcome_of(one, row["completion"], asked.expected, dict(asked.params or {}))
+        return outcome_of(one.within(self.limits), row["completion"], asked.expected, dict(asked.params or {}))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,7 +212,7 @@ def _answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) ->
     for part in asked.partition_by("fn", maintain_order=True) if several else [asked]:
         one = function(part["fn"][0])
         if one is not None:
-            answers += _answers(one, part.drop("fn"), limits)
+            answers += _answers(one.within(limits), part.drop("fn"), limits)
     found = pl.concat(answers)
     if found.height < frame.height:
         found = frame.select("at").join(found, on="at", how="left", maintain_order="left")
@@ -317,7 +318,9 @@ def _by_row(one: Function, asked: pl.DataFrame, limits: Limits | None) -> pl.Dat
 
     triples = asked.select(_TRIPLE).rows()
     distinct = [*dict.fromkeys(triples)]
-    outcomes = each(answer, distinct, None if one.builtin else limits, lambda said: Outcome(0.0, said, said, one.name))
+    if limits is not None and one.builtin:  # ours need no thread that can be left, only to stop between two rows
+        limits = replace(limits, timeout=None) if one.limited else None
+    outcomes = each(answer, distinct, limits, lambda said: Outcome(0.0, said, said, one.name))
     known = dict(zip(distinct, outcomes, strict=True))
     found = {name: [getattr(known[triple], name) for triple in triples] for name in _ANSWER}
     return asked.select("at").with_columns(pl.Series(name, found[name], dtype=dtype) for name, dtype in _ANSWER.items())

@@ -1,4 +1,4 @@
-r"""``re.search`` as an expression: the linear engine where it provably agrees with Python, Python elsewhere.
+r"""``re.search`` as an expression: the linear engine where it provably agrees with Python, an engine that backtracks elsewhere.
 
 Whether a match exists is a question about the pattern's language, so greed, laziness, capture and the order of alternatives
 do not matter to it. The pattern is read by Python's own parser and written anew for the linear engine:
@@ -7,9 +7,11 @@ do not matter to it. The pattern is read by Python's own parser and written anew
   Python's own matcher accepts, found by asking it about all of them;
 * ``^ $ \A \Z`` become anchors that mean the same; ``$`` without MULTILINE also matches before a final newline, which can be
   written only where nothing follows it;
-* ``\b`` is exact on rows without a code point on which the two engines disagree about ``\w``; other rows go to Python;
+* ``\b`` is exact on rows without a code point on which the two engines disagree about ``\w``; other rows backtrack;
 * look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, and repeats of
-  something that may be empty go to Python, and so does a pattern too large for the linear engine.
+  something that may be empty backtrack, and so does a pattern too large for the linear engine.
+
+What backtracks has a time limit for each match (``backtrack``), but for the few patterns that only Python's ``re`` can answer.
 """
 
 import contextlib
@@ -19,7 +21,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from re import _compiler as sre_compiler  # type: ignore[attr-defined]
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
@@ -27,13 +28,25 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
+from assay.errors import said_by
+from assay.lanes.backtrack import NotSameError, found_within, rewritten
 from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.charsets import CHARACTERS, accepted
 from assay.lanes.words import SCALARS, as_class, beyond_ascii
+from assay.limits import Limits
 
-__all__ = ["Route", "compile_pattern", "python_lane", "route", "search", "search_expr"]
+__all__ = [
+    "Route",
+    "backtracking_lane",
+    "compile_pattern",
+    "linear_answers",
+    "quick",
+    "route",
+    "search",
+    "search_expr",
+]
 
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
-_SURROGATES = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True)
@@ -41,14 +54,19 @@ class Route:
     """Which engine answers for a pattern, and why.
 
     Attributes:
-        linear: The pattern rewritten for the linear engine, or None when every row goes to Python.
-        why: One sentence for ``assay explain``.
-        boundary: Whether rows with a code point of disputed word-ness go to Python.
+        linear: The pattern rewritten for the linear engine, or None when every row backtracks.
+        why: One sentence for ``assay explain``; ``{limit}`` stands for how long a match may take.
+        boundary: Whether rows with a code point of disputed word-ness backtrack.
     """
 
     linear: str | None
     why: str
     boundary: bool = False
+
+    def backtracks(self, value: str) -> bool:
+        """Whether a text is one that the linear engine does not answer for."""
+        disputed = self.boundary and not value.isascii() and not _disputed().isdisjoint(value)
+        return self.linear is None or disputed
 
 
 class _NotLinearError(Exception):
@@ -72,40 +90,79 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
         return re.compile(pattern, flags)
 
 
-def search(pattern: str, value: str) -> bool:
-    """The definition: whether ``re.search`` finds the pattern, no flags but inline ones."""
-    return compile_pattern(pattern).search(value) is not None
+def quick(pattern: str, size: int) -> bool:
+    """Whether ``re`` itself cannot take long: the pattern is a sequence of single characters, few of them repeated.
+
+    Each repeat may try every length at every place, and no more, for there is nothing that nests.
+
+    Args:
+        pattern: A regular expression.
+        size: Code points of the text.
+    """
+    repeats = len(_REPEAT.findall(pattern)) if _FLAT.fullmatch(pattern) else None
+    return repeats is not None and size ** (repeats + 1) <= _STEPS
 
 
-def python_lane(pattern: str) -> Lane | None:
-    """What Python answers on the rows that need it: a struct of ``found`` and ``error``, null on all other rows.
+_FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\\]|\\.)*", re.DOTALL)
+_REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
+_STEPS = 10_000_000
+
+
+def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
+    """The definition: whether ``re.search`` finds the pattern, no flags but inline ones.
+
+    Raises:
+        TimeoutError: It needs backtracking, and takes longer than the limits allow.
+    """
+    if quick(pattern, len(value)):
+        return compile_pattern(pattern, flags).search(value) is not None
+    way = route(pattern, flags)
+    if way.backtracks(value) and (written := _rewritten(pattern, flags)[0]) is not None:
+        return found_within(written, value, (limits or Limits()).regex_timeout)
+    return compile_pattern(pattern, flags).search(value) is not None
+
+
+def linear_answers(values: pl.Series, way: Route) -> pl.Series:
+    """What the linear engine answers, null for the texts that it does not answer for."""
+    if way.linear is None:
+        return pl.repeat(None, len(values), dtype=pl.Boolean, eager=True)
+    found = pl.col(values.name).str.contains(way.linear)
+    if way.boundary:
+        found = pl.when(_is_disputed(pl.col(values.name)).not_()).then(found)
+    return values.to_frame().select(found).to_series()
+
+
+def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None:
+    """What an engine that backtracks answers on the rows that need it: a struct of ``found`` and ``error``, null on all others.
 
     Returns:
-        The lane, or None when no row ever needs Python.
+        The lane, or None when no row ever needs it.
     """
     way = route(pattern)
     if way.linear is not None and not way.boundary:
         return None
-    compiled = compile_pattern(pattern)
+    stop = None if limits is None else limits.stop
 
     def answer(value: str) -> dict[str, object]:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         try:
-            return {"found": compiled.search(value) is not None, "error": None}
-        except Exception as wrong:  # noqa: BLE001  (re has bugs of its own: "span of capturing group is wrong")
-            return {"found": False, "error": f"{type(wrong).__name__}: {wrong}"}
+            return {"found": search(pattern, value, limits), "error": None}
+        except Exception as wrong:  # noqa: BLE001  (too late; re has bugs of its own, too: "span of capturing group is wrong")
+            return {"found": False, "error": said_by(wrong)}
 
     def build(_: pl.Schema) -> pl.Expr:
         asked = text()
         if way.boundary:
-            asked = pl.when(beyond_ascii(text()).str.contains(_disputed_words())).then(text())
+            asked = pl.when(_is_disputed(text())).then(text())
         return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
 
     return Lane(f"regex:{pattern}", build)
 
 
 def search_expr(pattern: str) -> pl.Expr:
-    """``search`` as an elementwise Boolean expression over the completion's text and the column of ``python_lane``."""
-    way, lane = route(pattern), python_lane(pattern)
+    """``search`` as an elementwise Boolean expression over the completion's text and the column of ``backtracking_lane``."""
+    way, lane = route(pattern), backtracking_lane(pattern)
     asked = [] if lane is None else [lane.col.struct.field("found")]
     fast = [] if way.linear is None else [text().str.contains(way.linear)]
     return pl.coalesce(*asked, *fast)
@@ -118,24 +175,44 @@ def route(pattern: str, flags: int = 0) -> Route:
     Raises:
         re.error: Python does not accept the pattern.
     """
-    with _quiet():
-        tree = sre_parser.parse(pattern, flags)
+    tree = _parsed(pattern, flags)
     writer = _Writer()
     try:
         linear = writer.sequence(list(tree), tree.state.flags, tail=True)
-    except _NotLinearError as reason:
-        return Route(None, f"Python's re: {reason}")
-    except RecursionError:
-        return Route(None, "Python's re: the pattern is nested too deeply for the linear engine")
-    try:
         pl.Series([""], dtype=pl.String).str.contains(linear)
+    except _NotLinearError as wrong:
+        why = str(wrong)
+    except RecursionError:
+        why = "a pattern nested too deeply for the linear engine"
     except PolarsError:
-        return Route(None, "Python's re: the pattern is too large for the linear engine")
-    if writer.boundary:
+        why = "a pattern too large for the linear engine"
+    else:
+        if not writer.boundary:
+            return Route(linear, "linear engine: the same verdict on every text")
         return Route(
-            linear, "linear engine; Python's re for rows with characters of disputed word-ness (\\b)", boundary=True
+            linear, f"linear engine; {_BACKTRACKING} for rows with characters of disputed word-ness (\\b)", True
         )
-    return Route(linear, "linear engine: the same verdict on every text")
+    written, reason = _rewritten(pattern, flags)
+    if written is not None:
+        return Route(None, f"{_BACKTRACKING}: {why}")
+    return Route(None, f"Python's re, no time limit: {why if reason == why else f'{why}; {reason}'}")
+
+
+_BACKTRACKING = "backtracking (`regex`, {limit})"
+
+
+def _parsed(pattern: str, flags: int) -> Any:
+    with _quiet():
+        return sre_parser.parse(pattern, flags)
+
+
+@lru_cache(maxsize=4096)
+def _rewritten(pattern: str, flags: int) -> tuple[str | None, str]:
+    """The pattern for the engine that backtracks; where there is none, why not."""
+    try:
+        return rewritten(_parsed(pattern, flags)), ""
+    except NotSameError as reason:
+        return None, str(reason)
 
 
 class _Writer:
@@ -151,7 +228,7 @@ class _Writer:
 
     def item(self, op: Any, value: Any, flags: int, *, tail: bool) -> str:
         """One node of the tree."""
-        if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
+        if op in CHARACTERS:
             return _char_set(op, value, flags)
         if op is sre.AT:
             return self.anchor(value, flags, tail=tail)
@@ -207,61 +284,26 @@ _NAMES = {
 
 def _char_set(op: Any, value: Any, flags: int) -> str:
     """The code points a single-character node accepts, as the linear engine writes them."""
-    if op is sre.ANY:
-        return r"[\x{0}-\x{10FFFF}]" if flags & sre.SRE_FLAG_DOTALL else r"[^\x{A}]"
-    if op in (sre.LITERAL, sre.NOT_LITERAL):
-        if value in _SURROGATES:
-            raise _NotLinearError("a lone surrogate")
-        if not flags & sre.SRE_FLAG_IGNORECASE:
-            return ("" if op is sre.LITERAL else "^").join(("[", f"\\x{{{value:X}}}]"))
-        if op is sre.LITERAL:
-            return _folded_literal(value, flags)
-    items = tuple(value) if op is sre.IN else value
-    return _asked(op, items, flags & (sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
-
-
-def _matcher(op: Any, value: Any, flags: int) -> re.Pattern[str]:
-    """Python's own matcher of runs of this one node."""
-    state = sre_parser.State()
-    state.flags = flags
-    state.str = ""
-    node = sre_parser.SubPattern(state, [(op, list(value) if op is sre.IN else value)])
-    runs = sre_parser.SubPattern(state, [(sre.MAX_REPEAT, (1, sre.MAXREPEAT, node))])
-    pattern: re.Pattern[str] = sre_compiler.compile(runs, flags)
-    return pattern
-
-
-@lru_cache(maxsize=1024)
-def _asked(op: Any, value: Any, flags: int) -> str:
-    """Ask Python's matcher about every code point."""
-    scalars = SCALARS()
-    runs = [match.span() for match in _matcher(op, value, flags).finditer(scalars)]
-    if not runs:
+    ranges = accepted(op, value, flags)
+    if not ranges:
         raise _NotLinearError("a class that no character is in")
-    return "[" + "".join(f"\\x{{{ord(scalars[a]):X}}}-\\x{{{ord(scalars[b - 1]):X}}}" for a, b in runs) + "]"
+    return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ranges) + "]"
 
 
-@lru_cache(maxsize=4096)
-def _folded_literal(value: int, flags: int) -> str:
-    """The code points that a literal accepts under IGNORECASE; only code points that case at all need asking."""
-    matcher = _matcher(sre.LITERAL, value, flags)
-    return as_class("".join(code for code in {chr(value), *_cased()} if matcher.fullmatch(code)))
+def _is_disputed(values: pl.Expr) -> pl.Expr:
+    return beyond_ascii(values).str.contains(_disputed_words())
 
 
 @lru_cache(maxsize=1)
-def _cased() -> str:
-    """Every code point that has another case, or is another's."""
+def _disputed() -> frozenset[str]:
+    """The code points that one engine calls a word character and the other does not."""
     scalars = SCALARS()
-    blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
-    changing = [block for block in blocks if block.lower() != block or block.upper() != block]
-    cased = {code for block in changing for code in block if code.lower() != code or code.upper() != code}
-    return "".join(sorted(cased | set("".join(code.lower() + code.upper() for code in cased))))
+    theirs = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
+    ours = "".join(re.findall(r"\w+", scalars))
+    return frozenset(theirs) ^ frozenset(ours)
 
 
 @lru_cache(maxsize=1)
 def _disputed_words() -> str:
-    """A class of the code points that one engine calls a word character and the other does not."""
-    scalars = SCALARS()
-    theirs = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
-    ours = "".join(re.findall(r"\w+", scalars))
-    return as_class("".join(set(theirs) ^ set(ours)))
+    """A class of them."""
+    return as_class("".join(_disputed()))
