@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop"),
+    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop", "limits"),
     *(
         "lanes.base",
         "lanes.words",
@@ -17,6 +17,8 @@ ORDER = (
         "lanes.tags",
         "lanes.charsets",
         "lanes.edges",
+        "lanes.linear",
+        "lanes.backtrack",
         "lanes.pattern",
         "lanes.fncolumns",
         "lanes.rowpatterns",
@@ -33,7 +35,6 @@ ORDER = (
     *("lanes.expectation_columns", "lanes"),
     *("fns", "verifiers"),
     *(
-        "limits",
         "watched",
         "runner",
         "bounded",

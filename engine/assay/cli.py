@@ -19,7 +19,7 @@ from assay._version import __version__
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
 from assay.interrupts import IMPATIENCE, LEFTOVERS, Impatience
-from assay.limits import MAX_CONCURRENT
+from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.stdout import only_data
 
 __all__ = ["app", "clispecs", "main"]
@@ -55,6 +55,9 @@ _Timeout = Annotated[
 _Workers = Annotated[
     int | None,
     typer.Option(help="Processes for the functions of the rubric. [default: 0, this one; 1 with --function-timeout]"),
+]
+_Match = Annotated[
+    float, typer.Option(help="Seconds for one match of a pattern that needs backtracking; 0 for no limit.")
 ]
 _AtOnce = Annotated[
     int, typer.Option(help="Rows that asynchronous functions of the rubric work on at once; 0 for all.")
@@ -102,6 +105,7 @@ def score(
     function_timeout: _Timeout = None,
     workers: _Workers = None,
     max_concurrent: _AtOnce = MAX_CONCURRENT,
+    regex_timeout: _Match = REGEX_TIMEOUT,
     as_data: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
     ] = False,
@@ -136,6 +140,7 @@ def score(
             max_concurrent=max_concurrent,
             # a process can be killed, whatever a function hangs in
             workers=int(function_timeout is not None and rubric is not None) if workers is None else workers,
+            regex_timeout=regex_timeout,
             command=shlex.join(["assay", *sys.argv[1:]]),
             progress=tell,
         )

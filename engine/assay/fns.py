@@ -12,7 +12,7 @@ the reward. A function may bring a *twin*, the same as a Polars expression; what
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +20,10 @@ import polars as pl
 
 from assay.errors import did_you_mean, said_by
 from assay.lanes.fncolumns import IGNORE_CASE, contains_expr, exact_match_expr
-from assay.lanes.pattern import compile_pattern
+from assay.lanes.pattern import search
 from assay.lanes.rowpatterns import regex_match_expr
 from assay.lanes.toolcalls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
+from assay.limits import Limits
 
 __all__ = [
     "FnExpr",
@@ -71,15 +72,16 @@ def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     return 1.0 if gold and gold in output else 0.0
 
 
-def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
+def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, limits: Limits | None = None) -> float:
     """1.0 when ``str(expected)`` is a non-empty pattern that ``re.search`` finds; ``IGNORECASE`` when ``params["ignore_case"]``.
 
     Raises:
         re.error: The pattern is not valid.
+        TimeoutError: It needs backtracking, and takes longer than the limits of the run allow: 0.2 s by default.
     """
     pattern = _text(expected)
     flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
-    return 1.0 if pattern and compile_pattern(pattern, flags).search(_text(model_output)) else 0.0
+    return 1.0 if pattern and search(pattern, _text(model_output), limits, flags=flags) else 0.0
 
 
 def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
@@ -107,6 +109,7 @@ class Function:
         takes_json: Whether its twin takes an object as JSON text instead.
         complaint: What a failing row is told, before the expected value in quotes.
         tells: For a function with reasons of its own: ``(text, expected, params)`` to a reason and an error.
+        limited: Whether the function takes the ``limits`` of a run.
     """
 
     name: str
@@ -117,6 +120,13 @@ class Function:
     takes_json: bool = False
     complaint: str = "expected "
     tells: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
+    limited: bool = False
+
+    def within(self, limits: Limits | None) -> "Function":
+        """This function for one run."""
+        if not self.limited:
+            return self
+        return replace(self, fn=partial(self.fn, limits=limits))  # type: ignore[call-arg]
 
 
 _BUILTIN = (
@@ -129,6 +139,7 @@ _BUILTIN = (
         (IGNORE_CASE,),
         builtin=True,
         complaint="does not match the pattern ",
+        limited=True,
     ),
     Function(
         "tool_calls_match",

@@ -13,7 +13,7 @@ from assay.errors import SpecError, UsageError
 from assay.eventloop import LOOP
 from assay.fns import get
 from assay.lanes.onrow import IN_PROCESS
-from assay.limits import MAX_CONCURRENT, Limits
+from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT, Limits
 from assay.spec import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
 __all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_run"]
@@ -67,10 +67,11 @@ def limits_of_run(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     *,
+    regex_timeout: float = REGEX_TIMEOUT,
     tick: Callable[[int], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Limits:
-    """What a run allows users' Python.
+    """What a run allows users' Python, and their patterns.
 
     Raises:
         UsageError: A limit cannot be kept, or there is no rubric that it could be for.
@@ -79,6 +80,8 @@ def limits_of_run(
         isinstance(function_timeout, int | float) and math.isfinite(function_timeout) and function_timeout > 0
     ):
         raise UsageError(f"--function-timeout {function_timeout}: expected seconds, more than 0.")
+    if not (isinstance(regex_timeout, int | float) and math.isfinite(regex_timeout) and regex_timeout >= 0):
+        raise UsageError(f"--regex-timeout {regex_timeout}: expected seconds; 0 for no limit.")
     if not isinstance(workers, int) or workers < 0:
         raise UsageError(f"--workers {workers}: expected a number of processes; 0 for none.")
     if not isinstance(max_concurrent, int):
@@ -87,7 +90,7 @@ def limits_of_run(
         raise UsageError(
             "--workers is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
-    return Limits(function_timeout, max_concurrent, workers, tick, stop)
+    return Limits(function_timeout, max_concurrent, workers, tick, stop, regex_timeout or None)
 
 
 def verifiers_of_run(

@@ -8,7 +8,19 @@ from typing import Any
 
 from assay.errors import RAISED, said_by
 
-__all__ = ["MAX_CONCURRENT", "NO_REWARD", "Limits", "Settled", "failed", "only", "own_failure", "settled", "timed_out"]
+__all__ = [
+    "MAX_CONCURRENT",
+    "NO_REWARD",
+    "REGEX_TIMEOUT",
+    "Limits",
+    "Settled",
+    "failed",
+    "only",
+    "own_failure",
+    "settled",
+    "timed_out",
+    "too_late",
+]
 
 NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or no number."""
@@ -16,10 +28,13 @@ NO_REWARD = "ValueError: the reward is not a finite number"
 MAX_CONCURRENT = 64
 """Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
 
+REGEX_TIMEOUT = 0.2
+"""Seconds for one match of a pattern that needs backtracking, unless a run says otherwise."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run allows its Python functions.
+    """What a run allows its Python functions, and its patterns.
 
     Attributes:
         timeout: Seconds for one call; None for as long as it takes.
@@ -27,6 +42,7 @@ class Limits:
         workers: Processes that functions run in; 0 for this one.
         tick: Called with the number of rollouts done since the last call.
         stop: Set when the run is to stop.
+        regex_timeout: Seconds for one match of a pattern that needs backtracking; None for as long as it takes.
     """
 
     timeout: float | None = None
@@ -34,6 +50,7 @@ class Limits:
     workers: int = 0
     tick: Callable[[int], None] | None = None
     stop: threading.Event | None = None
+    regex_timeout: float | None = REGEX_TIMEOUT
 
 
 Settled = tuple[float, str | None]
@@ -76,4 +93,9 @@ def own_failure(wrong: BaseException) -> bool:
 
 def timed_out(seconds: float) -> Settled:
     """A call that took too long."""
-    return failed(TimeoutError(f"no answer within {seconds:g} s"))
+    return failed(too_late(seconds))
+
+
+def too_late(seconds: float) -> TimeoutError:
+    """What is said of anything that took longer than it was allowed."""
+    return TimeoutError(f"no answer within {seconds:g} s")

@@ -21,7 +21,7 @@ from assay.fns import Function, function
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.onrow import IN_PROCESS
-from assay.limits import MAX_CONCURRENT
+from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import Plan
 from assay.progress import Progress, Ticks
 from assay.rollouts import InputFile, Rollouts, open_rollouts
@@ -58,6 +58,7 @@ def score_file(
     function_timeout: float | None = None,
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
+    regex_timeout: float = REGEX_TIMEOUT,
     command: str = "assay.score_file",
     progress: Progress | None = None,
 ) -> Summary:
@@ -87,7 +88,13 @@ def score_file(
     ticked = Ticks(progress)
     with interruptible() as stop:
         limits = limits_of_run(
-            verifiers, function_timeout, max_concurrent, workers, tick=ticked.add if progress else None, stop=stop
+            verifiers,
+            function_timeout,
+            max_concurrent,
+            workers,
+            regex_timeout=regex_timeout,
+            tick=ticked.add if progress else None,
+            stop=stop,
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         allowed = _Allowed(max_errors)

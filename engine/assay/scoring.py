@@ -14,7 +14,7 @@ from assay.errors import AssayError, AssayWarning, InputError
 from assay.files import broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
-from assay.limits import MAX_CONCURRENT
+from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import Plan
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
@@ -38,6 +38,7 @@ def score(
     function_timeout: float | None = None,
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
+    regex_timeout: float = REGEX_TIMEOUT,
 ) -> pl.DataFrame:
     """Score rollouts.
 
@@ -57,6 +58,8 @@ def score(
             class or a check without an ``expr``; then it scores 0.0 with an ``error``.
         max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
+        regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
+            0 for no limit. ``assay explain`` says which patterns those are.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -78,7 +81,9 @@ def score(
         [1.0]
     """
     with interruptible() as stop:
-        limits = limits_of_run(verifiers, function_timeout, max_concurrent, workers, stop=stop)
+        limits = limits_of_run(
+            verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
+        )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         source, plan = prepare(
             open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details

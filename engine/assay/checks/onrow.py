@@ -49,7 +49,7 @@ class OnRow(Check):
         one = function(asked.fn)
         if one is None:  # such a row is unscored
             return Outcome(0.0, "", None)
-        return outcome_of(one, row["completion"], asked.expected, dict(asked.params or {}))
+        return outcome_of(one.within(self.limits), row["completion"], asked.expected, dict(asked.params or {}))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -223,6 +224,9 @@ def _outcomes(one: Function, triples: Sequence[tuple[Any, ...]], limits: Limits 
         return outcome_of(one, output, gold, {} if params is None else json.loads(params))
 
     distinct = [*dict.fromkeys(triples)]
-    outcomes = each(answer, distinct, None if one.builtin else limits, lambda said: Outcome(0.0, said, said, one.name))
+    one = one.within(limits)
+    if limits is not None and one.builtin:  # ours need no thread that can be left, only to stop between two rows
+        limits = replace(limits, timeout=None) if one.limited else None
+    outcomes = each(answer, distinct, limits, lambda said: Outcome(0.0, said, said, one.name))
     known = dict(zip(distinct, outcomes, strict=True))
     return [known[triple] for triple in triples]

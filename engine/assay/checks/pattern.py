@@ -6,7 +6,8 @@ from pydantic import Field, field_validator
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.lanes.base import Lane
-from assay.lanes.pattern import compile_pattern, lanes, python_lane, route, search, search_expr
+from assay.lanes.pattern import backtracking_lane, compile_pattern, lanes, route, search, search_expr
+from assay.limits import Limits
 
 __all__ = ["Regex"]
 
@@ -24,7 +25,10 @@ class RegexParams(Params):
 
 
 class Regex(Check):
-    r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts."""
+    r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
+
+    A match that needs backtracking and takes more than 0.2 s (``--regex-timeout``) scores 0.0 and fills ``error``.
+    """
 
     type = "regex"
     Params = RegexParams
@@ -38,16 +42,16 @@ class Regex(Check):
     )
 
     def row(self, row: Row) -> float:
-        return float(search(self.params.pattern, row["completion"]))
+        return float(search(self.params.pattern, row["completion"], self.limits))
 
     def expr(self) -> pl.Expr:
         return search_expr(self.params.pattern)
 
     def lanes(self) -> tuple[Lane, ...]:
-        return lanes(self.params.pattern)
+        return lanes(self.params.pattern, self.limits)
 
     def error_expr(self) -> pl.Expr | None:
-        lane = python_lane(self.params.pattern)
+        lane = backtracking_lane(self.params.pattern, self.limits)
         return None if lane is None else lane.col.struct.field("error")
 
     def reason_expr(self) -> pl.Expr:
@@ -65,4 +69,6 @@ class Regex(Check):
         return f"does not match the pattern {quoted(self.params.pattern)}"
 
     def explain(self) -> str:
-        return route(self.params.pattern).why
+        seconds = (self.limits or Limits()).regex_timeout
+        limit = "no time limit" if seconds is None else f"at most {seconds:g} s a match"
+        return route(self.params.pattern).why.replace("{limit}", limit)

@@ -1,4 +1,8 @@
-"""Sets of characters of a pattern, as the code points that Python's own matcher accepts."""
+r"""What a single-character node of a parsed pattern accepts, asked of Python's own matcher.
+
+Classes, ``\w \d \s .`` and anything under IGNORECASE mean what this Python's tables say, and other engines have tables of their
+own; as ranges of code points they mean the same to all.
+"""
 
 import re
 from functools import lru_cache
@@ -7,33 +11,51 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
-from assay.lanes.words import SCALARS, as_class
+from assay.lanes.words import SCALARS
 
-__all__ = ["NotLinearError", "char_set", "matcher"]
+__all__ = ["CHARACTERS", "Ranges", "accepted", "boundary_in_nothing", "word_characters"]
 
+CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
+"""The nodes that stand for one character."""
+
+Ranges = tuple[tuple[int, int], ...]
+"""Code points, as first and last of each range, in order."""
+
+_LAST = 0x10FFFF
+_NEWLINE = ord("\n")
 _SURROGATES = range(0xD800, 0xE000)
 
 
-class NotLinearError(Exception):
-    """A construct that the linear engine cannot express exactly; the message names it."""
-
-
-def char_set(op: Any, value: Any, flags: int) -> str:
-    """The code points a single-character node accepts, as the linear engine writes them."""
+def accepted(op: Any, value: Any, flags: int) -> Ranges:
+    """The code points that a single-character node accepts; those of lone surrogates do not count, for no text holds them."""
     if op is sre.ANY:
-        return r"[\x{0}-\x{10FFFF}]" if flags & sre.SRE_FLAG_DOTALL else r"[^\x{A}]"
+        return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else _all_but(_NEWLINE)
     if op in (sre.LITERAL, sre.NOT_LITERAL):
         if value in _SURROGATES:
-            raise NotLinearError("a lone surrogate")
+            return () if op is sre.LITERAL else ((0, _LAST),)
         if not flags & sre.SRE_FLAG_IGNORECASE:
-            return ("" if op is sre.LITERAL else "^").join(("[", f"\\x{{{value:X}}}]"))
+            return ((value, value),) if op is sre.LITERAL else _all_but(value)
         if op is sre.LITERAL:
             return _folded_literal(value, flags)
     items = tuple(value) if op is sre.IN else value
     return _asked(op, items, flags & (sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
 
 
-def matcher(op: Any, value: Any, flags: int) -> re.Pattern[str]:
+def word_characters(flags: int) -> Ranges:
+    r"""What ``\w`` accepts, and ``\b`` looks at."""
+    return accepted(sre.IN, [(sre.CATEGORY, sre.CATEGORY_WORD)], flags & ~sre.SRE_FLAG_IGNORECASE)
+
+
+def boundary_in_nothing() -> bool:
+    r"""Whether ``\B`` matches the empty text, as it does from Python 3.14 on."""
+    return re.search(r"\B", "") is not None
+
+
+def _all_but(point: int) -> Ranges:
+    return tuple((first, last) for first, last in ((0, point - 1), (point + 1, _LAST)) if first <= last)
+
+
+def _matcher(op: Any, value: Any, flags: int) -> re.Pattern[str]:
     """Python's own matcher of runs of this one node."""
     state = sre_parser.State()
     state.flags = flags
@@ -45,20 +67,18 @@ def matcher(op: Any, value: Any, flags: int) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1024)
-def _asked(op: Any, value: Any, flags: int) -> str:
+def _asked(op: Any, value: Any, flags: int) -> Ranges:
     """Ask Python's matcher about every code point."""
     scalars = SCALARS()
-    runs = [match.span() for match in matcher(op, value, flags).finditer(scalars)]
-    if not runs:
-        raise NotLinearError("a class that no character is in")
-    return "[" + "".join(f"\\x{{{ord(scalars[a]):X}}}-\\x{{{ord(scalars[b - 1]):X}}}" for a, b in runs) + "]"
+    spans = (match.span() for match in _matcher(op, value, flags).finditer(scalars))
+    return tuple((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
 
 
 @lru_cache(maxsize=4096)
-def _folded_literal(value: int, flags: int) -> str:
+def _folded_literal(value: int, flags: int) -> Ranges:
     """The code points that a literal accepts under IGNORECASE; only code points that case at all need asking."""
-    accepts = matcher(sre.LITERAL, value, flags)
-    return as_class("".join(code for code in {chr(value), *_cased()} if accepts.fullmatch(code)))
+    matcher = _matcher(sre.LITERAL, value, flags)
+    return tuple((ord(code), ord(code)) for code in sorted({chr(value), *_cased()}) if matcher.fullmatch(code))
 
 
 @lru_cache(maxsize=1)

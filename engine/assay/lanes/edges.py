@@ -5,22 +5,18 @@ a pattern that takes the neighbour along finds something in the same texts. Wher
 or never does.
 """
 
-import re
 from functools import lru_cache
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
-from assay.lanes.charsets import char_set, matcher
-from assay.lanes.words import SCALARS
+from assay.lanes.charsets import CHARACTERS, Ranges, accepted, word_characters
 
-__all__ = ["Items", "neighbour", "word_at"]
+__all__ = ["Items", "word_at"]
 
 Items = list[tuple[Any, Any]]
 """A sequence of nodes of a parsed pattern."""
 
-_CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 _EITHER = frozenset((True, False))
-_CASES = sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE | sre.SRE_FLAG_DOTALL
 
 
 def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
@@ -31,14 +27,6 @@ def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
     """
     kinds, empty = _kinds(items, flags, end=end)
     return None if empty or len(kinds) != 1 else next(iter(kinds))
-
-
-def neighbour(*, word: bool, edge: str) -> str:
-    """A pattern of the linear engine for one character that Python calls a word character, or none; or else for an edge."""
-    found = char_set(
-        sre.IN, [(sre.CATEGORY, sre.CATEGORY_WORD if word else sre.CATEGORY_NOT_WORD)], sre.SRE_FLAG_UNICODE
-    )
-    return f"(?:{edge}|{found})" if edge else found
 
 
 def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
@@ -53,8 +41,8 @@ def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], boo
 
 
 def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
-    if op in _CHARACTERS:
-        return _character(op, tuple(value) if op is sre.IN else value, flags & _CASES), False
+    if op in CHARACTERS:
+        return _overlaps(accepted(op, value, flags)), False
     if op is sre.SUBPATTERN:
         _, add, remove, inner = value
         return _kinds(list(inner), (flags | add) & ~remove, end=end)
@@ -69,12 +57,9 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
 
 
 @lru_cache(maxsize=1024)
-def _character(op: Any, value: Any, flags: int) -> frozenset[bool]:
-    accepts = matcher(op, value, flags)
-    words, others = _scalars_by_kind()
-    return frozenset(word for word, codes in ((True, words), (False, others)) if accepts.search(codes))
-
-
-@lru_cache(maxsize=1)
-def _scalars_by_kind() -> tuple[str, str]:
-    return "".join(re.findall(r"\w+", SCALARS())), "".join(re.findall(r"\W+", SCALARS()))
+def _overlaps(ranges: Ranges) -> frozenset[bool]:
+    """Whether word characters are among some code points, and others."""
+    words = word_characters(sre.SRE_FLAG_UNICODE)
+    inside = sum(max(min(last, end) - max(first, start) + 1, 0) for first, last in ranges for start, end in words)
+    size = sum(last - first + 1 for first, last in ranges)
+    return frozenset(word for word, count in ((True, inside), (False, size - inside)) if count)

@@ -1,19 +1,11 @@
-r"""``re.search`` as an expression: the linear engine where it provably agrees with Python, Python elsewhere.
+r"""``re.search`` as an expression: the linear engine where it provably agrees with Python, an engine that backtracks elsewhere.
 
 Whether a match exists is a question about the pattern's language, so greed, laziness, capture and the order of alternatives
-do not matter to it. The pattern is read by Python's own parser and written anew for the linear engine:
+do not matter to it. The pattern is read by Python's own parser and written anew for the linear engine (``linear``). ``\b`` is an
+ASCII boundary on ASCII texts. On others it becomes the neighbour it asks for, where it is certain what stands on one side of it;
+where it is not, rows with a code point on which the two engines disagree about ``\w`` backtrack.
 
-* every set of characters (classes, ``\w \d \s .``, anything under IGNORECASE) becomes the explicit set of code points that
-  Python's own matcher accepts, found by asking it about all of them;
-* ``^ $ \A \Z`` become anchors that mean the same; ``$`` without MULTILINE also matches before a final newline, which can be
-  written only where nothing follows it;
-* ``^`` under MULTILINE at the head of a pattern becomes two patterns, one that begins the text and one that begins with a line
-  break, which the engine finds much faster;
-* ``\b`` is an ASCII boundary on ASCII texts. On others, where it is certain what stands on one side of it (``edges``), it
-  becomes the neighbour it asks for: nothing, or one of the code points that Python calls (no) word character. Where it is not,
-  rows with a code point on which the two engines disagree about ``\w`` go to Python;
-* look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, and repeats of
-  something that may be empty go to Python, and so does a pattern too large for the linear engine.
+What backtracks has a time limit for each match (``backtrack``), but for the few patterns that only Python's ``re`` can answer.
 """
 
 import contextlib
@@ -22,24 +14,31 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache, partial, reduce
 from operator import or_
-from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, TypeVar
 
 import polars as pl
-from polars.exceptions import PolarsError
 
+from assay.errors import said_by
+from assay.lanes.backtrack import NotSameError, found_within, rewritten
 from assay.lanes.base import Lane, nothing, rowwise, text
-from assay.lanes.charsets import NotLinearError, char_set
-from assay.lanes.edges import Items, neighbour, word_at
+from assay.lanes.linear import Boundary, NotLinearError, linear
 from assay.lanes.words import BEYOND_ASCII, SCALARS, as_class, beyond_ascii
+from assay.limits import Limits
 
-__all__ = ["Route", "compile_pattern", "lanes", "linear_expr", "python_lane", "route", "search", "search_expr"]
-
-_TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
+__all__ = [
+    "Route",
+    "backtracking_lane",
+    "compile_pattern",
+    "lanes",
+    "linear_answers",
+    "quick",
+    "route",
+    "search",
+    "search_expr",
+]
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,22 @@ class Route:
     """Which engine answers for a pattern, and why.
 
     Attributes:
-        linear: The pattern rewritten for the linear engine, as patterns of which one is found; none when every row goes to Python.
-        why: One sentence for ``assay explain``.
-        beyond: For texts beyond ASCII, where those need other patterns: first what is in all that match, found quickly, then the exact ones.
-        disputed: Whether rows with a code point of disputed word-ness go to Python.
+        linear: The pattern rewritten for the linear engine, as patterns of which one is found; none when every row backtracks.
+        why: One sentence for ``assay explain``; ``{limit}`` stands for how long a match may take.
+        beyond: For texts beyond ASCII, where those need other patterns: first what is in all that match, found quickly, then
+            the exact ones.
+        disputed: Whether rows with a code point of disputed word-ness backtrack.
     """
 
     linear: tuple[str, ...]
     why: str
     beyond: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     disputed: bool = False
+
+    def backtracks(self, value: str) -> bool:
+        """Whether a text is one that the linear engine does not answer for."""
+        disputed = self.disputed and not value.isascii() and not _disputed().isdisjoint(value)
+        return not self.linear or disputed
 
 
 _QUIET = threading.Lock()
@@ -76,58 +81,92 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
         return re.compile(pattern, flags)
 
 
-def search(pattern: str, value: str) -> bool:
-    """The definition: whether ``re.search`` finds the pattern, no flags but inline ones."""
-    return compile_pattern(pattern).search(value) is not None
+def quick(pattern: str, size: int) -> bool:
+    """Whether ``re`` itself cannot take long: the pattern is a sequence of single characters, few of them repeated.
+
+    Each repeat may try every length at every place, and no more, for there is nothing that nests.
+
+    Args:
+        pattern: A regular expression.
+        size: Code points of the text.
+    """
+    repeats = len(_REPEAT.findall(pattern)) if _FLAT.fullmatch(pattern) else None
+    return repeats is not None and size ** (repeats + 1) <= _STEPS
 
 
-def python_lane(pattern: str) -> Lane | None:
-    """What Python answers on the rows that need it: a struct of ``found`` and ``error``, null on all other rows.
+_FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\\]|\\.)*", re.DOTALL)
+_REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
+_STEPS = 10_000_000
+
+
+def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
+    """The definition: whether ``re.search`` finds the pattern, no flags but inline ones.
+
+    Raises:
+        TimeoutError: It needs backtracking, and takes longer than the limits allow.
+    """
+    if quick(pattern, len(value)):
+        return compile_pattern(pattern, flags).search(value) is not None
+    way = route(pattern, flags)
+    if way.backtracks(value) and (written := _rewritten(pattern, flags)[0]) is not None:
+        return found_within(written, value, (limits or Limits()).regex_timeout)
+    return compile_pattern(pattern, flags).search(value) is not None
+
+
+def linear_answers(values: pl.Series, way: Route) -> pl.Series:
+    """What the linear engine answers, null for the texts that it does not answer for."""
+    if not way.linear:
+        return nothing(values, pl.Boolean)
+    texts = pl.col(values.name)
+    found = _linear_expr(way, texts, texts.str.len_bytes() != texts.str.len_chars())
+    if way.disputed:
+        found = pl.when(_is_disputed(texts).not_()).then(found)
+    return values.to_frame().select(found).to_series()
+
+
+def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None:
+    """What an engine that backtracks answers on the rows that need it: a struct of ``found`` and ``error``, null on all others.
 
     Returns:
-        The lane, or None when no row ever needs Python.
+        The lane, or None when no row ever needs it.
     """
     way = route(pattern)
     if way.linear and not way.disputed:
         return None
-    compiled = compile_pattern(pattern)
+    stop = None if limits is None else limits.stop
 
     def answer(value: str) -> dict[str, object]:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         try:
-            return {"found": compiled.search(value) is not None, "error": None}
-        except Exception as wrong:  # noqa: BLE001  (re has bugs of its own: "span of capturing group is wrong")
-            return {"found": False, "error": f"{type(wrong).__name__}: {wrong}"}
+            return {"found": search(pattern, value, limits), "error": None}
+        except Exception as wrong:  # noqa: BLE001  (too late; re has bugs of its own, too: "span of capturing group is wrong")
+            return {"found": False, "error": said_by(wrong)}
 
     def build(_: pl.Schema) -> pl.Expr:
         asked = text()
         if way.disputed:
-            asked = pl.when(beyond_ascii(text()).str.contains(_disputed_words())).then(text())
+            asked = pl.when(_is_disputed(text())).then(text())
         return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
 
     return Lane(f"regex:{pattern}", build)
 
 
-def lanes(pattern: str) -> tuple[Lane, ...]:
+def lanes(pattern: str, limits: Limits | None = None) -> tuple[Lane, ...]:
     """The lanes that ``search_expr`` reads."""
-    lane = python_lane(pattern)
+    lane = backtracking_lane(pattern, limits)
     return (*(() if lane is None else (lane,)), *((BEYOND_ASCII,) if route(pattern).beyond else ()))
 
 
 def search_expr(pattern: str) -> pl.Expr:
     """``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
-    way, lane = route(pattern), python_lane(pattern)
+    way, lane = route(pattern), backtracking_lane(pattern)
     asked = [] if lane is None else [lane.col.struct.field("found")]
-    return pl.coalesce(*asked, *([linear_expr(way, text(), BEYOND_ASCII.col)] if way.linear else []))
+    return pl.coalesce(*asked, *([_linear_expr(way, text(), BEYOND_ASCII.col)] if way.linear else []))
 
 
-def linear_expr(way: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
-    """What the linear engine says.
-
-    Args:
-        way: Of a pattern that has one for it.
-        values: The texts.
-        beyond: Which of them hold a code point beyond ASCII; not read where the same patterns serve them.
-    """
+def _linear_expr(way: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
+    """What the linear engine says of texts, given which of them hold a code point beyond ASCII."""
     found = _any_of(values, way.linear)
     if way.beyond is None:
         return found
@@ -161,144 +200,57 @@ def route(pattern: str, flags: int = 0) -> Route:
     Raises:
         re.error: Python does not accept the pattern.
     """
-    with _quiet():
-        tree = sre_parser.parse(pattern, flags)
+    tree = _parsed(pattern, flags)
     try:
-        linear, boundary = _written(tree, _Boundary.ASCII)
+        patterns, boundary = linear(tree, Boundary.ASCII)
         if not boundary:
-            return Route(linear, "linear engine: the same verdict on every text")
+            return Route(patterns, "linear engine: the same verdict on every text")
         with contextlib.suppress(NotLinearError):
-            beyond = (_written(tree, _Boundary.NONE)[0], _written(tree, _Boundary.EDGES)[0])
-            return Route(linear, "linear engine; for texts beyond ASCII with \\b as Python's word characters", beyond)
-        linear = _written(tree, _Boundary.ENGINE)[0]
-    except NotLinearError as reason:
-        return Route((), f"Python's re: {reason}")
-    except RecursionError:
-        return Route((), "Python's re: the pattern is nested too deeply for the linear engine")
-    why = "linear engine; Python's re for rows with characters of disputed word-ness (\\b)"
-    return Route(linear, why, disputed=True)
+            beyond = linear(tree, Boundary.NONE)[0], linear(tree, Boundary.EDGES)[0]
+            return Route(patterns, "linear engine; beyond ASCII, \\b asks for a neighbour in Python's \\w", beyond)
+        patterns = linear(tree, Boundary.ENGINE)[0]
+    except NotLinearError as wrong:
+        why = str(wrong)
+    else:
+        said = f"linear engine; {_BACKTRACKING} for rows with characters of disputed word-ness (\\b)"
+        return Route(patterns, said, disputed=True)
+    written, reason = _rewritten(pattern, flags)
+    if written is not None:
+        return Route((), f"{_BACKTRACKING}: {why}")
+    return Route((), f"Python's re, no time limit: {why if reason == why else f'{why}; {reason}'}")
 
 
-class _Boundary(Enum):
-    r"""What is written for ``\b``."""
-
-    ASCII = r"(?-u:\b)"
-    ENGINE = r"\b"
-    NONE = ""
-    EDGES = "what stands beside it"
+_BACKTRACKING = "backtracking (`regex`, {limit})"
 
 
-def _written(tree: Any, boundary: _Boundary) -> tuple[tuple[str, ...], bool]:
-    """The pattern in the linear engine's syntax, and whether there is a boundary in it.
+def _parsed(pattern: str, flags: int) -> Any:
+    with _quiet():
+        return sre_parser.parse(pattern, flags)
 
-    Raises:
-        NotLinearError: It cannot be written so.
-    """
-    writer = _Writer(boundary)
-    items, flags = list(tree), tree.state.flags
-    starts: tuple[str, ...] = ("",)
-    if items[:1] == [(sre.AT, sre.AT_BEGINNING)] and flags & sre.SRE_FLAG_MULTILINE:
-        del items[0]
-        starts = (r"\A", r"\n")
-    body = writer.sequence(items, flags, head=len(starts) == 1, tail=True)
-    patterns = tuple(start + body for start in starts)
+
+@lru_cache(maxsize=4096)
+def _rewritten(pattern: str, flags: int) -> tuple[str | None, str]:
+    """The pattern for the engine that backtracks; where there is none, why not."""
     try:
-        for one in patterns:
-            pl.Series([""], dtype=pl.String).str.contains(one)
-    except PolarsError:
-        raise NotLinearError("the pattern is too large for the linear engine") from None
-    return patterns, writer.boundary
+        return rewritten(_parsed(pattern, flags)), ""
+    except NotSameError as reason:
+        return None, str(reason)
 
 
-class _Writer:
-    """Writes a parsed pattern in the linear engine's syntax, or raises ``NotLinearError``."""
-
-    def __init__(self, boundary: _Boundary) -> None:
-        self._boundary = boundary
-        self.boundary = False
-
-    def sequence(self, items: list[tuple[Any, Any]], flags: int, *, head: bool, tail: bool) -> str:
-        """A concatenation; ``head`` and ``tail`` say that nothing stands before or after it in the whole pattern."""
-        last = len(items) - 1
-        written = []
-        for at, (op, value) in enumerate(items):
-            first, final = head and at == 0, tail and at == last
-            if (op, value) == (sre.AT, sre.AT_BOUNDARY) and not flags & sre.SRE_FLAG_ASCII:
-                self.boundary = True
-                written.append(self.between(items[:at], items[at + 1 :], flags, head=first, tail=final))
-            else:
-                written.append(self.item(op, value, flags, head=first, tail=final))
-        return "".join(written)
-
-    def between(self, before: Items, after: Items, flags: int, *, head: bool, tail: bool) -> str:
-        """A boundary of words."""
-        if self._boundary is not _Boundary.EDGES:
-            return str(self._boundary.value)
-        left, right = word_at(before, flags, end=True), word_at(after, flags, end=False)
-        if left is not None and right is not None and left != right:
-            return ""
-        inner = right if head else left if tail else None
-        if inner is None:
-            raise NotLinearError("a boundary between what may be any character")
-        return neighbour(word=not inner, edge=(r"\A" if head else r"\z") if inner else "")
-
-    def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
-        """One node of the tree."""
-        if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
-            return char_set(op, value, flags)
-        if op is sre.AT:
-            return self.anchor(value, flags, tail=tail)
-        if op is sre.BRANCH:
-            return "(?:" + "|".join(self.sequence(list(way), flags, head=head, tail=tail) for way in value[1]) + ")"
-        if op is sre.SUBPATTERN:
-            _, add, remove, inner = value
-            if add & _TYPE_FLAGS:  # CPython searches ahead with the flags outside: its verdict is not the tree's
-                raise NotLinearError("scoped a/u flags")
-            return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail) + ")"
-        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-            return self.repeat(value, flags, head=head, tail=tail)
-        raise NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
-
-    def repeat(self, value: Any, flags: int, *, head: bool, tail: bool) -> str:
-        """A greedy or lazy repeat: the same language."""
-        low, high, inner = value
-        if high != 1 and inner.getwidth()[0] == 0:
-            raise NotLinearError("a repeat of something that may be empty")
-        body = self.sequence(list(inner), flags, head=head and high == 1, tail=tail and high == 1)
-        return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
-
-    def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
-        """A position."""
-        multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
-        if where is sre.AT_END and not (multiline or tail):
-            raise NotLinearError("$ with something after it")
-        if where not in _ANCHORS:
-            raise NotLinearError(r"\B")
-        return _ANCHORS[where][multiline]
+def _is_disputed(values: pl.Expr) -> pl.Expr:
+    return beyond_ascii(values).str.contains(_disputed_words())
 
 
-_ANCHORS = {  # without and with MULTILINE
-    sre.AT_BEGINNING_STRING: (r"\A", r"\A"),
-    sre.AT_BEGINNING: (r"\A", "(?m:^)"),
-    sre.AT_END_STRING: (r"\z", r"\z"),
-    sre.AT_END: (r"(?:\x{A}?\z)", "(?m:$)"),
-    sre.AT_BOUNDARY: (r"(?-u:\b)", r"(?-u:\b)"),
-}
-_NAMES = {
-    "ASSERT": "look-around",
-    "ASSERT_NOT": "look-around",
-    "GROUPREF": "a back-reference",
-    "GROUPREF_EXISTS": "a conditional group",
-    "ATOMIC_GROUP": "an atomic group",
-    "POSSESSIVE_REPEAT": "a possessive repeat",
-    "FAILURE": "a pattern that can never match",
-}
+@lru_cache(maxsize=1)
+def _disputed() -> frozenset[str]:
+    """The code points that one engine calls a word character and the other does not."""
+    scalars = SCALARS()
+    theirs = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
+    ours = "".join(re.findall(r"\w+", scalars))
+    return frozenset(theirs) ^ frozenset(ours)
 
 
 @lru_cache(maxsize=1)
 def _disputed_words() -> str:
-    """A class of the code points that one engine calls a word character and the other does not."""
-    scalars = SCALARS()
-    theirs = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
-    ours = "".join(re.findall(r"\w+", scalars))
-    return as_class("".join(set(theirs) ^ set(ours)))
+    """A class of them."""
+    return as_class("".join(_disputed()))

@@ -3,7 +3,7 @@ r"""``re.search`` with a pattern on every row: hundreds of thousands of patterns
 Compiling a pattern costs more than searching with it, so most rows should never need it compiled. A pattern that is a plain
 sequence of characters, classes and anchors has a literal that every match holds; a text without that literal has no match, and
 one column-to-column search says which. A pattern that is a literal, or one between ``\b``, needs no compiling at all. What is
-left is compiled once a pattern.
+left is compiled once a pattern, and goes to the linear engine where ``re`` might take long.
 """
 
 import re
@@ -14,9 +14,9 @@ from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import rowwise
+from assay.lanes.base import nothing, rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
-from assay.lanes.pattern import compile_pattern, linear_expr, route
+from assay.lanes.pattern import compile_pattern, linear_answers, quick, route
 from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column
 
 __all__ = ["Anatomy", "anatomy", "regex_match_expr"]
@@ -103,7 +103,7 @@ def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -
 
 
 def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
-    """``fns.regex_match`` as an elementwise expression; null where the pattern, or Python's matcher, raises."""
+    """``fns.regex_match`` as an elementwise expression; null where the definition must answer."""
     run = partial(_search_batch, flags=re.IGNORECASE if params.get(IGNORE_CASE) else 0)
     return pl.map_batches([output, expected], run, return_dtype=pl.Boolean, is_elementwise=True)
 
@@ -154,12 +154,14 @@ def _compiled(rows: pl.DataFrame, flags: int) -> list[pl.DataFrame]:
 
 
 def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
+    """One pattern. Null where it backtracks, for the definition has a limit, and where Python refuses the pattern."""
+    easy = quick(pattern, texts.str.len_bytes().max() or 0)  # type: ignore[arg-type]
     try:
+        if not easy or len(texts) >= _MANY:
+            way = route(pattern, flags)
+            if way.linear or not easy:
+                return linear_answers(texts, way)
         compiled = compile_pattern(pattern, flags)
-        if len(texts) >= _MANY and (way := route(pattern, flags)).linear and not way.disputed:
-            beyond = pl.col("text").str.len_bytes() != pl.col("text").str.len_chars()
-            found = linear_expr(way, pl.col("text"), beyond)
-            return texts.to_frame("text").select(found).to_series()
         return pl.Series([compiled.search(text) is not None for text in texts.to_list()], dtype=pl.Boolean)
     except Exception:  # noqa: BLE001  (the definition will say what is wrong, row by row)
-        return pl.repeat(None, len(texts), dtype=pl.Boolean, eager=True)
+        return nothing(texts, pl.Boolean)
