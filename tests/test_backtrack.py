@@ -16,7 +16,7 @@ from assay.limits import Limits
 from assay.reference import score_rows
 from test_pattern import accepted
 
-LOOPING = "<think>" * 20_000
+LOOPING = "<think>" * 40_000
 THINK = r"(?s)<think>.*?</think>(?!x)"
 SAID = "TimeoutError: no answer within 0.2 s"
 TWO_WAYS = r"\A(a|aa)" + "(?:a|aa)?" * 40 + r"x\Z|(b)\2"

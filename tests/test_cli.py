@@ -252,13 +252,41 @@ def test_check_tells_every_problem_of_every_file(specs, code, said):
 
 
 def test_explain_names_the_lane_of_each_check():
-    patterns = [{"type": "regex", "pattern": "a+"}, {"type": "regex", "pattern": "(?<=a)b"}]
+    patterns = [{"type": "regex", "pattern": pattern} for pattern in ("a+", "(?<=a)b", r"(?i)(a)\1")]
     Path("x.json").write_text(json.dumps({"checks": patterns}))
     lanes = [check["runs_as"] for check in json.loads(run("explain x.json --json").stdout)[0]["checks"]]
-    assert [lane.split()[0] for lane in lanes] == ["linear", "Python's"]
+    assert lanes == [
+        "linear engine: the same verdict on every text",
+        "backtracking (`regex`, at most 0.2 s a match): look-around",
+        "Python's re, no time limit: a back-reference; a back-reference that ignores case",
+    ]
     listed = run("explain x.json v.json").stdout
     assert all(lane in listed for lane in lanes)
-    assert re.findall(r"^\S+", listed, re.MULTILINE) == ["x", "check", "regex", "regex-2", "v", "check", "contains"]
+    assert re.findall(r"^\S+", listed, re.MULTILINE) == [
+        *("x", "check", "regex", "regex-2", "regex-3"),
+        *("v", "check", "contains"),
+    ]
+
+
+def test_a_match_that_takes_too_long_is_an_error_of_its_row():
+    Path("loop.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": "(?s)<think>.*?</think>(?!x)"}]}))
+    Path("loop.jsonl").write_text(
+        "".join(json.dumps({"completion": text}) + "\n" for text in ("<think>" * 20_000, "a"))
+    )
+    said = run("score loop.jsonl --spec loop.json --regex-timeout 0.05 --json --out -")
+    assert [json.loads(line)["error"] for line in said.stdout.splitlines()] == [
+        "regex: TimeoutError: no answer within 0.05 s",
+        None,
+    ]
+    stopped = run("score loop.jsonl --spec loop.json --regex-timeout 0.05 --max-errors 0", code=3)
+    assert "1 of 2 rows have a scoring error" in stopped.stderr
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+def test_a_time_limit_that_is_none_is_one_line(seconds):
+    done = run(f"score in.jsonl --spec v.json --regex-timeout {seconds}", code=2)
+    assert f"--regex-timeout {float(seconds)}: expected seconds; 0 for no limit." in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_listings_agree_on_the_check_types():
