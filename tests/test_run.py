@@ -1,6 +1,8 @@
 """File to file: what a run lets through, refuses, counts and keeps."""
 
 import json
+import subprocess
+import sys
 
 import polars as pl
 import pytest
@@ -290,3 +292,39 @@ def test_progress_ends_at_the_rows_of_the_run(tmp_path, name, limit, last):
     assay.score_file(tmp_path / name, SPEC, limit=limit, progress=lambda *args: told.append(args))
     assert told[-1] == last
     assert told == sorted(set(told))
+
+
+_KILLED = """
+import os, signal, sys
+import polars as pl
+import assay
+
+signal.signal(signal.SIGINT, {handler})
+told = []
+
+class Slow(assay.Check):
+    type = "slow"
+    def row(self, row):
+        if not told:
+            told.append(1)
+            os.kill(os.getpid(), signal.SIGINT)
+        return 1.0
+
+rows = 200_000
+pl.DataFrame({{"completion": ["a"] * rows}}).write_parquet(sys.argv[1], row_group_size=10_000)
+try:
+    summary = assay.score_file(sys.argv[1], {{"checks": [{{"type": "slow"}}]}}, sys.argv[2], checks=[Slow])
+    assert summary.rows == rows, summary.rows
+except KeyboardInterrupt:
+    assert not os.path.exists(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: None", "signal.default_int_handler"])
+def test_a_run_is_whole_or_not_at_all_whoever_handles_an_interrupt(handler, tmp_path):
+    # the engine ends its stream at an interrupt as if there were no more rows
+    paths = [str(tmp_path / "in.parquet"), str(tmp_path / "out.parquet")]
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED.format(handler=handler), *paths], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

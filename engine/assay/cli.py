@@ -52,6 +52,10 @@ _Timeout = Annotated[
         help="Seconds that a call of Python may take: of a rubric's function, of one that rows name, of a class."
     ),
 ]
+_Threshold = Annotated[
+    float | None,
+    typer.Option(help="Reward from which on a row with its own verifier, or of a rubric, passes. [default: 1.0]"),
+]
 _Workers = Annotated[
     int | None,
     typer.Option(help="Processes for the functions of the rubric. [default: 0, this one; 1 with --function-timeout]"),
@@ -81,10 +85,7 @@ def score(
     verifier_name: Annotated[
         str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")
     ] = None,
-    pass_threshold: Annotated[
-        float | None,
-        typer.Option(help="Reward from which on a row with its own verifier, or of a rubric, passes. [default: 1.0]"),
-    ] = None,
+    pass_threshold: _Threshold = None,
     modules: Modules = None,
     tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
     out: Annotated[

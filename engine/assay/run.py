@@ -20,6 +20,7 @@ from assay.export import ENDINGS, STDOUT, check_target, open_writer
 from assay.fns import Function, function
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
+from assay.lanes.base import HIDDEN
 from assay.lanes.onrow import IN_PROCESS
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import Plan
@@ -34,6 +35,7 @@ __all__ = ["score_file"]
 
 _PIECE = 16_384
 """Rows that go through the plan together."""
+_END = HIDDEN + "end"
 _BATCH = 65_536
 """Rows that are counted and written together."""
 
@@ -144,7 +146,9 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
     try:
         tell(plan.refuse(frame))
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
-        with open_writer(out, schema, raw_csv=run.raw_csv) as writer:
+        with open_writer(out, schema, raw_csv=run.raw_csv) as writer, pl.Config():  # which is as it was, afterwards
+            # the engine would pass on whole row groups: few pieces to share among the cores, and all of them in memory
+            pl.Config.set_streaming_chunk_size(_PIECE)
             for batch in _batches(scored):
                 summary.add(plan, batch)
                 run.allowed.check(summary)
@@ -161,11 +165,22 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
 
 
 def _batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """What the engine gives, in order, gathered into batches that are worth the Python around each."""
-    with pl.Config():  # as it was, afterwards
-        # the engine would pass on whole row groups: few pieces to share among the cores, and all of them in memory
-        pl.Config.set_streaming_chunk_size(_PIECE)
-        yield from scored.collect_batches(engine="streaming", chunk_size=_BATCH)
+    """What the engine gives, in order, gathered into batches that are worth the Python around each.
+
+    Raises:
+        KeyboardInterrupt: The engine ended the stream before its end.
+    """
+    # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
+    # nobody does; so the end is a row of its own
+    last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
+    stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
+    ended = False
+    for batch in stream.collect_batches(engine="streaming", chunk_size=_BATCH):
+        ended = bool(batch[_END].any())
+        rows = batch.drop(_END)
+        yield rows.head(-1) if ended else rows
+    if not ended:
+        raise KeyboardInterrupt
 
 
 def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
