@@ -69,12 +69,45 @@ def test_tool_calls():
         '{"note": "\ue000gold\ue000", "fn_name": "exact_match", "expected": "%s"}',
         '{"kind": "other", "fn_name": "exact_match", "expected": "%s"}',
         '{"fn_name": "exact_match", "expected": "%s"',
+        '{"fn_name": "exact_match", "expected": "%s", "params": {"n": 1, "ignore_case": true, "kind": ""}, "note": 1}',
+        '{"fn_name": "exact_match", "expected": "%s", "params": {"n": 1, "ignore_case": true, "n": 2}}',
+        '{"fn_name": "exact_match", "expected": "%s", "params": {"\\u006e": 1}, "note": "ignore_case"}',
     ],
 )
 def test_verifiers_that_differ_in_their_gold_only(verifier):
     golds = ("a", "A", "b", "", " a\t", "\\u0061", '\\"', "\\ud800", "\ue000gold\ue000", "a}", '", "x": "')
     rows = [{"completion": text, "verifier": verifier % gold} for gold in golds for text in ("a", " A\n", "b", "\x85")]
     assert_plan_conforms([on_row()], [*rows, {"completion": "a", "verifier": None}])
+
+
+_PARAMS = [
+    '{"n": %d, "ignore_case": true}',
+    '{"ignore_case":false,"n":%d}',
+    '{"n": {"ignore_case": 1, "m": %d}}',
+    '{"n": "ignore_case", "m": %d}',
+    '{"n": "ignore_case", "ignore_case": %d}',
+    '{"ignore_case": [%d]}',
+    '{"ignore_case": 0.0, "n": %d}',
+    '{"\\u0069gnore_case": %d}',
+    '{"ignore_case": "", "ignore_case": %d}',
+    '{"é": %d, "ignore_case": -0}',
+]
+
+
+@pytest.mark.parametrize("how", ["text", "columns", "twin"])
+def test_every_row_has_params_of_its_own(monkeypatch, how):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    told = lambda output, expected, params: float(bool(params.get("é")) + 2 * bool(params.get("ignore_case")))  # noqa: E731
+    twin = lambda output, expected, params: pl.when(output != "").then(told("", "", params))  # noqa: E731
+    fns.register("told", told, expr=twin, params=["é", "ignore_case"])
+    name = "told" if how == "twin" else "exact_match"
+    rows = [
+        {"completion": "A", "fn_name": name, "expected": "a", "params": one % at} for at in range(9) for one in _PARAMS
+    ]
+    if how == "text":
+        text = '{"fn_name": "%s", "expected": "a", "params": %s}'
+        rows = [{"completion": "A", "verifier": text % (name, row["params"])} for row in rows]
+    assert_plan_conforms([on_row()], rows)
 
 
 def test_a_gold_that_is_an_object_stays_text():

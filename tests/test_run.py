@@ -295,28 +295,22 @@ def test_progress_ends_at_the_rows_of_the_run(tmp_path, name, limit, last):
 
 
 _KILLED = """
-import os, signal, sys
+import os, signal, sys, threading
 import polars as pl
 import assay
 
 signal.signal(signal.SIGINT, {handler})
-told = []
-
-class Slow(assay.Check):
-    type = "slow"
-    def row(self, row):
-        if not told:
-            told.append(1)
-            os.kill(os.getpid(), signal.SIGINT)
-        return 1.0
-
-rows = 200_000
-pl.DataFrame({{"completion": ["a"] * rows}}).write_parquet(sys.argv[1], row_group_size=10_000)
+rows = 400_000
+pl.DataFrame({{"completion": ["lorem ipsum dolor sit amet " * 20] * rows}}).write_parquet(sys.argv[1])
+timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+checks = [{{"type": "contains", "id": str(at), "value": "word " + str(at)}} for at in range(12)]
 try:
-    summary = assay.score_file(sys.argv[1], {{"checks": [{{"type": "slow"}}]}}, sys.argv[2], checks=[Slow])
+    timer.start()
+    summary = assay.score_file(sys.argv[1], {{"checks": checks}}, sys.argv[2])
     assert summary.rows == rows, summary.rows
 except KeyboardInterrupt:
     assert not os.path.exists(sys.argv[2])
+timer.cancel()
 """
 
 

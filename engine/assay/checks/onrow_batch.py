@@ -1,9 +1,11 @@
 """What the functions of the registry say of many rows, each with its gold and its params."""
 
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -12,9 +14,10 @@ from assay.bounded import each
 from assay.checks.base import BELOW_1, Outcome, is_reward
 from assay.errors import RAISED, AssayWarning, quoted, said_by
 from assay.fns import Function, function
-from assay.lanes.base import is_small, rowwise
+from assay.lanes.base import is_small, once, rowwise
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
+from assay.lanes.onrow_columns import PLAIN_VALUE
 from assay.limits import NO_REWARD, Limits
 
 __all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_unscored"]
@@ -155,11 +158,11 @@ def _sets(one: Function, asked: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame
     if asked["typed"].null_count() < asked.height and not one.builtin:
         left.append(asked.filter(pl.col("typed").is_not_null()))
         asked = asked.filter(pl.col("typed").is_null())
-    texts = asked["params"].unique(maintain_order=True).to_list()
-    sets = {text: json.dumps(_read_params(one, text), sort_keys=True) for text in texts}
-    if len(set(sets.values())) <= 1:
-        return [(asked, json.loads(sets[text])) for text in texts[:1]], left
-    asked = asked.with_columns(set=pl.col("params").replace_strict(sets, return_dtype=pl.String))
+    read = once(pl.col("params"), partial(_read_part, one=one), pl.String).fill_null("{}")
+    asked = asked.with_columns(set=read)
+    sets = asked["set"].unique(maintain_order=True).to_list()
+    if len(sets) <= 1:
+        return [(asked, json.loads(text)) for text in sets], left
     counts = asked["set"].value_counts()
     if counts.height > _SETS:
         few = asked["set"].is_in(counts.filter(pl.col("count") < _FEW)["set"].implode())
@@ -169,9 +172,31 @@ def _sets(one: Function, asked: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame
     return [(part, json.loads(part["set"][0])) for part in parts], left
 
 
-def _read_params(one: Function, params: str | None) -> dict[str, Any]:
-    given = {} if params is None else json.loads(params)
-    return given if one.params is None else {name: given[name] for name in one.params if name in given}
+def _read_part(params: pl.Series, one: Function) -> pl.Series:
+    """Params without those that the function does not read, in one order.
+
+    There may be as many as rows. In an object of plain values a name that is there once, before a colon, is a key.
+    """
+    text = pl.col("params")
+    part = text
+    if one.params is not None:
+        sure = (text.str.count_matches(r"[\[{]") == 1) & text.str.contains("\\", literal=True).not_()
+        members = []
+        for key in (json.dumps(name, ensure_ascii=False) for name in one.params):
+            often = text.str.count_matches(key, literal=True)
+            members.append(text.str.extract(rf"({re.escape(key)}: ?{PLAIN_VALUE})[,}}]", 1))
+            sure = sure & ((often == 0) | ((often == 1) & members[-1].is_not_null()))
+        inner = pl.concat_str(members, separator=",", ignore_nulls=True) if members else pl.lit("")
+        part = pl.when(sure).then(pl.concat_str(pl.lit("{"), inner, pl.lit("}"))).otherwise(text)
+
+    def in_order(texts: pl.Series) -> pl.Series:
+        every = (json.loads(text) for text in texts.to_list())
+        read = (
+            every if one.params is None else ({name: got[name] for name in one.params if name in got} for got in every)
+        )
+        return pl.Series([json.dumps(some, sort_keys=True) for some in read], dtype=pl.String)
+
+    return params.to_frame("params").select(once(part, in_order, pl.String)).to_series()
 
 
 def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, is_small, plain_type, text
+from assay.lanes.base import Lane, is_small, plain_type, rowwise, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -63,11 +63,12 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
         return pl.Series(lowered.name, grades, dtype=_GRADE)
     read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
     entries, broken, slip = read(metadata)
-    entries = entries.with_columns(_failures(entries, lowered))
+    fails = _failures(entries, lowered)
     by_row = _Rows(entries["row"], height)
-    total, failed = by_row.count(None), by_row.count(entries["failed"])
-    reason = by_row.join(entries.filter("failed").select("row", said="reason"))
-    problem = by_row.join(entries.filter(pl.col("phrases").list.len() == 0).select("row", said="problem"))
+    total, failed = by_row.count(None), by_row.count(fails)
+    reason = by_row.join(entries.filter(fails).select("row", said=_REASON))
+    without = entries.filter(pl.col("phrases").list.len() == 0)
+    problem = by_row.join(without.select("row", said=pl.lit("ValueError: ") + _PROBLEM))
     whole = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
     unread = pl.lit(UNREAD) + pl.col("slip")
     silent = pl.concat_str(pl.lit(SILENT), unread, separator="; ", ignore_nulls=True)
@@ -89,8 +90,17 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
     )
 
 
-def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.Expr]:
-    """Which entries fail, the reason they would give, and what is wrong with those that cannot be graded."""
+_PROBLEM = pl.col("where") + NO_PHRASE
+_REASON = pl.coalesce(
+    pl.when(pl.col("message") != "").then("message"),
+    pl.when(pl.col("phrases").list.len() == 0).then(_PROBLEM),
+    pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", "),
+)
+"""``Entry.problem`` and ``Entry.reason``."""
+
+
+def _failures(entries: pl.DataFrame, lowered: pl.Series) -> pl.Series:
+    """Which entries fail."""
     sizes = entries["phrases"].list.len()
     some = entries.filter(sizes > 0)
     flat = pl.DataFrame(
@@ -102,14 +112,7 @@ def _failures(entries: pl.DataFrame, lowered: pl.Series) -> list[pl.Series | pl.
     )
     hit = contains_column(flat["text"], flat["phrase"]).fill_null(value=False)
     hits = _segment_sums(hit, sizes) > 0
-    problem = pl.col("where") + NO_PHRASE
-    default = pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", ")
-    message = pl.when(pl.col("message") != "").then("message")
-    return [
-        ((hits == entries["forbid"]) | (sizes == 0)).alias("failed"),
-        pl.coalesce(message, pl.when(sizes == 0).then(problem), default).alias("reason"),
-        (pl.lit("ValueError: ") + problem).alias("problem"),
-    ]
+    return (hits == entries["forbid"]) | (sizes == 0)
 
 
 def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
@@ -125,6 +128,12 @@ def _segment_sums(values: pl.Series, sizes: pl.Series) -> pl.Series:
     running = pl.concat([pl.Series([0], dtype=pl.Int64), values.cast(pl.Int64).cum_sum()])
     ends = sizes.cast(pl.Int64).cum_sum()
     return running.gather(ends) - running.gather(ends - sizes.cast(pl.Int64))
+
+
+def _lists(sizes: pl.Series, values: pl.Series) -> pl.Series:
+    """Consecutive segments of strings as lists; from lists of Python it takes a hundred times as long."""
+    ends = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cast(pl.Int64).cum_sum()])
+    return pl.Series(pa.LargeListArray.from_arrays(ends.to_arrow(), values.to_arrow()), dtype=pl.List(pl.String))
 
 
 class _Rows:
@@ -148,9 +157,7 @@ class _Rows:
     def join(self, said: pl.DataFrame) -> pl.Series:
         """The strings of each row joined by ``"; "``; null where there are none."""
         sizes = self._sizes(said["row"])
-        offsets = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cum_sum()])
-        nested = pa.LargeListArray.from_arrays(offsets.to_arrow(), said["said"].to_arrow())
-        lists = pl.Series("said", nested, dtype=pl.List(pl.String))
+        lists = _lists(sizes, said["said"])
         return pl.select(pl.when(sizes > 0).then(pl.lit(lists).list.join(JOINT))).to_series()
 
 
@@ -175,7 +182,10 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     flat = pl.DataFrame(
         {name: [getattr(entry, name) for entry in entries] for name in ("where", "forbid", "message")},
         schema={"where": pl.String, "forbid": pl.Boolean, "message": pl.String},
-    ).with_columns(phrases=pl.Series([entry.phrases for entry in entries], dtype=pl.List(pl.String)))
+    )
+    phrases = [phrase for entry in entries for phrase in entry.phrases]
+    counts = [len(entry.phrases) for entry in entries]
+    flat = flat.with_columns(phrases=_lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String)))
     ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
     known = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
     table = pl.DataFrame(known, schema=_DISTINCT)
@@ -249,7 +259,7 @@ def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     """The entries of one list column."""
     row, entry, position = _flatten(lists)
     phrases = pl.lit(None, dtype=pl.List(pl.String))
-    unusable = pl.lit(value=False)
+    unusable: pl.Expr | None = None
     columns: dict[str, pl.Series] = {"row": row, "position": position}
     for at, any_of in enumerate(_fields(entry, *ANY_OF)):
         column = f"any_of_{at}"
@@ -259,7 +269,8 @@ def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
             phrases = pl.coalesce(phrases, strings)
         else:
             has = pl.col(column).is_not_null() if strings is None else strings.list.len() > 0
-            unusable = unusable | (has & phrases.is_null())
+            bad = has & phrases.is_null()
+            unusable = bad if unusable is None else unusable | bad
     for one in _fields(entry, "text"):
         if one.dtype == pl.String:
             columns["text"] = one
@@ -268,10 +279,14 @@ def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     message = next((field for field in _fields(entry, "message") if field.dtype == pl.String), None)
     columns["message"] = message if message is not None else pl.repeat(None, len(row), dtype=pl.String, eager=True)
     nothing = pl.lit([], dtype=pl.List(pl.String))
-    return pl.DataFrame(columns).select(
+    usable = phrases.fill_null(nothing)
+    found = pl.DataFrame(columns).select(
         pl.col("row").cast(pl.UInt32),
-        where=pl.format(f"{name}[{{}}]", "position"),
+        where="position",
         forbid=pl.lit(forbid),
-        phrases=pl.when(unusable).then(nothing).otherwise(phrases.fill_null(nothing)),
+        phrases=usable if unusable is None else pl.when(unusable).then(nothing).otherwise(usable),
         message="message",
     )
+    # a place is told of an entry without a phrase only
+    asked = pl.when(pl.col("phrases").list.len() == 0).then("where")
+    return found.with_columns(where=rowwise(asked, lambda at: f"{name}[{at}]", pl.String))

@@ -6,7 +6,7 @@ The definition; ``expectation_columns`` is the same for a batch of rows.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.errors import closest, did_you_mean, encodable
 from assay.lanes.jsontext import NOT_JSON, mended, parse
@@ -43,8 +43,7 @@ _FIELD = "expectations"
 _SHOWN = 60
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One expectation.
 
     Attributes:
@@ -102,7 +101,10 @@ class Grade:
 
 
 def _first(mapping: dict[str, Any], *names: str) -> Any:
-    return next((mapping[name] for name in names if mapping.get(name) is not None), None)
+    for name in names:
+        if (value := mapping.get(name)) is not None:
+            return value
+    return None
 
 
 def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:

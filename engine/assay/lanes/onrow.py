@@ -8,6 +8,7 @@ a time; ``onrow_columns`` is the same for columns.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from assay.errors import did_you_mean, encodable, quoted
@@ -96,6 +97,7 @@ def read_verifier(verifier: Any, default: str = "") -> Asked:
     return Asked(fn, mended(expected) if isinstance(expected, str) else expected, params or {}, doubt=doubt)
 
 
+@lru_cache(maxsize=1024)
 def unread(name: str) -> str:
     """What to say of a field of a verifier that nothing reads."""
     guess = did_you_mean(name, FIELDS)

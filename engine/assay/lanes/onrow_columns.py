@@ -27,7 +27,7 @@ from assay.lanes.onrow import (
 )
 from assay.lanes.words import strip_expr
 
-__all__ = ["TYPED", "named_verifier", "row_verifier", "typed", "untyped_expr"]
+__all__ = ["PLAIN_VALUE", "TYPED", "named_verifier", "row_verifier", "typed", "untyped_expr"]
 
 TYPED = pl.Struct({JSON: pl.String})
 """Type of a column of values of several types, each as its JSON text."""
@@ -122,11 +122,11 @@ def _asked_expr(schema: pl.Schema, default: str) -> pl.Expr:
 
 _NAME = r"^[A-Za-z_][A-Za-z0-9_. -]*$"
 _CONSTANT = r"^(?:true|false)$"
-_PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
-_PLAIN_PARAMS = rf'^\{{(?:"[^"\\]+":{_PLAIN_VALUE}(?:,"[^"\\]+":{_PLAIN_VALUE})*)?\}}$'
+PLAIN_VALUE = r'(?:true|false|null|-?[0-9]{1,15}|"[^"\\]*")'
+_PLAIN_PARAMS = rf'^\{{(?:"[^"\\]+":{PLAIN_VALUE}(?:,"[^"\\]+":{PLAIN_VALUE})*)?\}}$'
 _INEXACT = r"[0-9]{16}|[0-9][.eE]|-0|\\"
 """Numbers that the engine's JSON may write otherwise than Python would, and keys that may be written in two ways."""
-_ANY_KEY, _KNOWN_KEY = (rf'"{name}"\s*:' for name in (r'[^"\\]*', "(?:kind|fn_name|expected|params|ignore_case)"))
+_ANY_KEY, _KNOWN_KEY = (rf'"{name}"\s*:' for name in (r'[^"\\]*', "(?:kind|fn_name|expected|params)"))
 
 
 _HOLE = "\ue000gold\ue000"
@@ -140,7 +140,7 @@ _REPEATS = 8
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
     """Verifiers as JSON text: by their templates where those are few, the rest one by one."""
     if is_small(texts):
-        return pl.Series([_row(read_verifier(text, default)) for text in texts.to_list()], dtype=_ASKED)
+        return _read_in_python(texts, default)
     found = _read_templates(texts, default)
     left = found.is_null()
     if not left.any():
@@ -192,8 +192,11 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     """Verifiers as JSON text, each by itself.
 
     The engine's JSON answers where it cannot differ: a text that it finds a plain name in is JSON, a value that does not look
-    like JSON is a string, and objects without large numbers and fractions come out as they went in. Python reads the rest.
+    like JSON is a string, and objects without large numbers and fractions come out as they went in. A key that nothing reads
+    may stand in the params only. Python reads the rest.
     """
+    if is_small(texts):
+        return _read_in_python(texts, default)
     path = pl.col("text").str.json_path_match
     frame = texts.to_frame("text").select(
         "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")
@@ -203,12 +206,17 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     is_object = gold.str.starts_with("{") & pl.col("text").str.contains(_INEXACT).not_()
     # a string that looks like an object would come out the same
     is_object = is_object & pl.col("text").str.contains(r'"expected"\s*:\s*"').not_()
+    unknown, in_params = (
+        said.str.count_matches(_ANY_KEY).cast(pl.Int64) - said.str.count_matches(_KNOWN_KEY)
+        for said in (pl.col("text"), params.fill_null(""))
+    )
     exact = (
         (pl.col("fn").str.contains(_NAME) & pl.col("fn").str.contains(_CONSTANT).not_())
         & (pl.col("kind").is_null() | (pl.col("kind") == IN_PROCESS))
         & (gold.is_null() | is_text | is_object)
         & (params.is_null() | params.str.contains(_PLAIN_PARAMS))
-        & (pl.col("text").str.count_matches(_ANY_KEY) == pl.col("text").str.count_matches(_KNOWN_KEY))
+        & (unknown == in_params)
+        & ((in_params == 0) | pl.col("text").str.contains("\\", literal=True).not_())
     ).fill_null(value=False)
     read = pl.struct(
         fn="fn",
@@ -221,6 +229,10 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     )
     rest = rowwise(pl.when(exact.not_()).then("text"), lambda text: _row(read_verifier(text, default)), _ASKED)
     return frame.select(pl.when(exact).then(read).otherwise(rest)).to_series()
+
+
+def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
+    return pl.Series([_row(read_verifier(text, default)) for text in texts.to_list()], dtype=_ASKED)
 
 
 # ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────
