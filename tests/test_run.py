@@ -296,10 +296,11 @@ def test_progress_ends_at_the_rows_of_the_run(tmp_path, name, limit, last):
 
 _KILLED = """
 import os, signal, sys, threading
+signal.signal(signal.SIGINT, {handler})  # before the engine is there, which puts its own handler in front
+
 import polars as pl
 import assay
 
-signal.signal(signal.SIGINT, {handler})
 rows = 400_000
 pl.DataFrame({{"completion": ["lorem ipsum dolor sit amet " * 20] * rows}}).write_parquet(sys.argv[1])
 timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
