@@ -44,6 +44,7 @@ from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
 __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
+_FEW = 4096
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
@@ -173,8 +174,12 @@ class Plan:
             doubts += doubted_rows(found.select("doubt", "row", "rows").rows())
         return doubts
 
-    def score(self, rollouts: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
         """Score a frame that has this plan's schema.
+
+        Args:
+            rollouts: The frame.
+            rows: How many a lazy frame has, if that is known: few are scored with less ado.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
@@ -190,7 +195,9 @@ class Plan:
                     f"The plan was compiled for `{name}` of type {dtype}; here it is {found}.",
                     "Compile a plan for this schema.",
                 )
-        return self.lazy(rollouts.lazy()).collect()
+        height = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
+        few = height is not None and height <= _FEW  # streaming costs more to set up
+        return self.lazy(rollouts.lazy()).collect(engine="in-memory" if few else "auto")
 
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:

@@ -54,6 +54,12 @@ class Rollouts:
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def rows(self) -> int | None:
+        """Rows in all, where the inputs tell."""
+        rows = [one.rows for one in self.inputs]
+        return None if None in rows else sum(n for n in rows if n is not None)
+
 
 def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed.

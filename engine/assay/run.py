@@ -133,8 +133,7 @@ class _Run:
     @property
     def total(self) -> int | None:
         """Rows in all, where the inputs tell."""
-        rows = [one.rows for one in self.source.inputs]
-        known = None if None in rows else sum(n for n in rows if n is not None)
+        known = self.source.rows
         return known if known is None or self.limit is None else min(known, self.limit)
 
 

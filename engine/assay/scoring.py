@@ -10,7 +10,7 @@ from polars.exceptions import PolarsError
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import check_one_verifier, read_columns
-from assay.errors import AssayError, AssayWarning, InputError
+from assay.errors import AssayError, AssayWarning, InputError, UsageError
 from assay.files import broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
@@ -25,7 +25,7 @@ __all__ = ["engine_error", "prepare", "score", "tell", "warn"]
 
 def score(
     rollouts: Any,
-    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
+    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | Plan | None = None,
     *,
     tasks: Any = None,
     verifier_name: str | None = None,
@@ -45,7 +45,9 @@ def score(
     Args:
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
         verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
-            row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``.
+            row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
+            ``assay.compile``, for loops that score many small batches of one schema; the other options are then those of the plan,
+            but for ``mapping``.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
         pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
@@ -80,6 +82,14 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
+    if isinstance(verifiers, Plan):
+        others = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
+        others |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
+        others |= {"function_timeout": function_timeout, "workers": workers or None}
+        if given := [name for name, value in others.items() if value is not None]:
+            raise UsageError(f"{given[0]}: a plan has options of its own.", f"Give {given[0]} to assay.compile.")
+        with interruptible():
+            return _scored(open_rollouts(rollouts, mapping), verifiers)
     with interruptible() as stop:
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
@@ -89,12 +99,17 @@ def score(
             open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
         )
         warn(loaded)
-        try:
-            tell(plan.refuse(source.frame))
-            with judged_by(loaded):
-                return plan.score(source.frame)
-        except PolarsError as wrong:
-            raise engine_error(wrong, source, plan) from wrong
+        return _scored(source, plan)
+
+
+def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
+    try:
+        for said in plan.refuse(source.frame):
+            warnings.warn(said, AssayWarning, stacklevel=3)
+        with judged_by(plan.verifiers):
+            return plan.score(source.frame, rows=source.rows)
+    except PolarsError as wrong:
+        raise engine_error(wrong, source, plan) from wrong
 
 
 def prepare(
