@@ -36,6 +36,6 @@ def test_check(benchmark, frame, name, contender):
         row_loop.prepare(verifiers, frame), frame
     )
     prepared = contender.prepare(verifiers, frame)
-    benchmark.extra_info["contender"] = contender.__name__
+    benchmark.extra_info |= {"contender": contender.__name__, "rows": ROWS}
     benchmark.group = f"{name}, {ROWS:,} rows"
     benchmark.pedantic(contender.run, args=(prepared, frame), rounds=3)

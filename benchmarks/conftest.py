@@ -1,6 +1,5 @@
 """After the benchmarks: one table, on the terminal and in results.md."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -34,15 +33,13 @@ def _of_contenders(benchmarks):
     for bench in benchmarks:
         if "contender" in bench.extra_info:
             name = bench.extra_info["contender"].rpartition(".")[2]
-            groups.setdefault(bench.group, {})[name] = bench
+            groups.setdefault(bench.group, {})["assay" if name in OURS else name] = bench
     for group, benches in groups.items():
-        rows = int(re.search(r"([\d,]+) rows", group).group(1).replace(",", ""))
-        ours = next((benches[name].stats.min for name in OURS if name in benches), None)
+        each = {name: bench.stats.min / bench.extra_info["rows"] for name, bench in benches.items()}
         for name, bench in benches.items():
-            took, goal = bench.stats.min, None
+            ratio, goal = each[name] / each["assay"] if "assay" in each else None, None
             if "at_most" in bench.extra_info:
-                goal = at_most(took / rows * 1e6, bench.extra_info["at_most"], " µs/row")
-            if "at_least" in bench.extra_info and ours is not None:
-                goal = at_least(took / ours, bench.extra_info["at_least"], " × assay")
-            ratio = None if ours is None else (took / ours, "assay")
-            yield line(group, "assay" if name in OURS else name, per_row(took, rows), ratio=ratio, goal=goal)
+                goal = at_most(each[name] * 1e6, bench.extra_info["at_most"], " µs/row")
+            elif "at_least" in bench.extra_info and ratio is not None:
+                goal = at_least(ratio, bench.extra_info["at_least"], " × assay")
+            yield line(group, name, per_row(each[name], 1), ratio=ratio and (ratio, "assay"), goal=goal)
