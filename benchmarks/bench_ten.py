@@ -4,19 +4,15 @@ Each contender is a process of its own. Its verdicts are compared with those of 
 """
 
 import importlib.util
-import os
-import sys
 
 import polars as pl
 import pytest
 
-from generate import ABSENT, CACHE, real_rollouts
-from process import HERE, Race, launch
+from generate import ABSENT, CACHE, ROWS, real_rollouts
+from process import Race, contender, launch
 from table import Line, at_least, at_most, line, per_row
 
-ROWS = int(os.environ.get("ASSAY_BENCH_ROWS", "500000"))
 TURNS = 5
-SPEC = HERE / "ten_checks.json"
 ASSAY = "assay score"
 FILES = {
     "the floor": "file_floor",
@@ -53,11 +49,6 @@ def _there(contenders, table, measured):
     return [name for name in contenders if not _absent(name)]
 
 
-def _contender(module, rollouts, *more):
-    out = CACHE / f"{module}.parquet"
-    return [sys.executable, "-m", "contenders", module, *map(str, (SPEC, rollouts, out, *more))]
-
-
 def _compared(name, module, rows):
     """A contender's name, with what differs in its verdicts on the first rows; more than may differ is an error."""
     found, wanted = (pl.read_parquet(CACHE / f"{one}.parquet", n_rows=rows) for one in (module, "file_assay"))
@@ -86,12 +77,12 @@ def rollouts():
 @pytest.fixture(scope="module")
 def size(rollouts):
     """MB of text."""
-    return int(launch(_contender("file_floor", rollouts)).said) / 1e6
+    return int(launch(contender("file_floor", rollouts)).said) / 1e6
 
 
 def test_file_to_file(benchmark, rollouts, size, table):
     what = f"ten checks, file to file, {ROWS:,} rows"
-    race = Race({name: _contender(FILES[name], rollouts) for name in _there(FILES, table, what)})
+    race = Race({name: contender(FILES[name], rollouts) for name in _there(FILES, table, what)})
     for command in race.commands.values():
         launch(command)
     named = {name: _compared(name, FILES[name], ROWS) for name in race.commands if name not in {"the floor", ASSAY}}
@@ -106,19 +97,19 @@ def test_file_to_file(benchmark, rollouts, size, table):
 
 
 def test_in_memory(benchmark, rollouts, size, table):
-    launch(_contender("file_assay", rollouts))
+    launch(contender("file_assay", rollouts))
     what = "ten checks, texts in memory"
     named = {}
     for name in _there(IN_MEMORY, table, what):
         module, rows = IN_MEMORY[name]
-        launch(_contender(module, rollouts, rows, 0))
+        launch(contender(module, rollouts, rows, 0))
         named[name] = _compared(name, module, rows)
     best = dict.fromkeys(named, float("inf"))
 
     def turn():
         for name in best:
             best[name] = min(
-                best[name], float(launch(_contender(IN_MEMORY[name][0], rollouts, IN_MEMORY[name][1], 2)).said)
+                best[name], float(launch(contender(IN_MEMORY[name][0], rollouts, IN_MEMORY[name][1], 2)).said)
             )
 
     benchmark.pedantic(turn, rounds=2)

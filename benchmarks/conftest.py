@@ -1,4 +1,4 @@
-"""After the benchmarks: one table, on the terminal and in results.md."""
+"""After the benchmarks: one table on the terminal; in results.md, for the README, the part of it that has goals."""
 
 from pathlib import Path
 
@@ -24,7 +24,8 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     for said in as_text(found):
         terminalreporter.write_line(said)
-    RESULTS.write_text(as_markdown(found), "utf-8")
+    aimed = {one.measured for one in found if one.goal}
+    RESULTS.write_text(as_markdown([one for one in found if one.measured in aimed]), "utf-8")
 
 
 def _of_contenders(benchmarks):

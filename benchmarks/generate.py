@@ -99,6 +99,8 @@ _REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "alpaca_rollou
 ABSENT = "the real texts are not here: ../shared/data/alpaca_rollouts.parquet"
 CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE") or Path(tempfile.gettempdir()) / "assay-bench")
 """Where files that are made once are kept, and what npm installs."""
+ROWS = int(os.environ.get("ASSAY_BENCH_ROWS") or 500_000)
+"""Rows of the largest files; at least 10,000."""
 _TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
 
 

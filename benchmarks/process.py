@@ -6,7 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from generate import CACHE
+
 HERE = Path(__file__).resolve().parent
+SPEC = HERE / "ten_checks.json"
 
 # NOTE: a child's peak counts what its parent held when it was started, so a small process stands between.
 _LAUNCHER = """
@@ -43,6 +46,11 @@ def launch(command: list[str]) -> Took:
 def assay(*args: object) -> list[str]:
     """The command line of Assay."""
     return [sys.executable, "-m", "assay", *map(str, args)]
+
+
+def contender(module: str, rollouts: Path, *more: object) -> list[str]:
+    """The command line of a contender for the ten checks; what it says goes to a file by its name in the cache."""
+    return [sys.executable, "-m", "contenders", module, *map(str, (SPEC, rollouts, CACHE / f"{module}.parquet", *more))]
 
 
 class Race:
