@@ -32,7 +32,7 @@ lint: $(VENV)/.installed  ## ruff and mypy
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-quiet -p no:randomly
 
-peers: $(VENV)/.installed promptfoo  ## install what the benchmarks compare with
+peers: $(VENV)/.installed  ## install what the benchmarks compare with
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder

@@ -36,7 +36,7 @@ NEEDS = {"DuckDB SQL": "duckdb", "verifiers": "verifiers", "inspect_ai": "inspec
 def _absent(name):
     """How to get a peer that is not here."""
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
-        return "absent: pip install 'assay[bench]'"
+        return "absent: make peers"
     if name == "promptfoo" and not (CACHE / "promptfoo" / "node_modules" / "promptfoo").exists():
         return "absent: make promptfoo"
     return ""
@@ -53,19 +53,15 @@ def _compared(name, module, rows):
     """A contender's name, with what differs in its verdicts on the first rows; more than may differ is an error."""
     found, wanted = (pl.read_parquet(CACHE / f"{one}.parquet", n_rows=rows) for one in (module, "file_assay"))
     assert found.height == wanted.height == rows
-    checks = [(found[check], wanted[f"check/ten/{check.removeprefix('check/ten/')}"]) for check in _checks(found)]
-    unlike = (found["reward"] - wanted["reward"]).abs() > 1e-12
-    for theirs, ours in checks:
-        unlike |= theirs.ne_missing(ours)
+    found, wanted = (one.rename(lambda name: name.removeprefix("check/ten/")) for one in (found, wanted))
+    unlike = ((found["reward"] - wanted["reward"]).abs() > 1e-12) | found["reward"].is_null()
+    for verdict in set(found.columns) & set(wanted.columns) - {"reward", "feedback"}:
+        unlike |= found[verdict].ne_missing(wanted[verdict])
     assert unlike.sum() <= MAY_DIFFER.get(name, 0) * rows, f"{name}: {unlike.sum():,} of {rows:,} rows differ"
     notes = [f"{unlike.sum():,} of {rows:,} rows differ"] if unlike.any() else []
     last_bit = (found["reward"].ne_missing(wanted["reward"]) & ~unlike).mean()
     notes += [f"{last_bit:.0%} of the rewards off in the last bit"] if last_bit else []
     return f"{name} ({'; '.join(notes)})" if notes else name
-
-
-def _checks(found):
-    return [name for name in found.columns if name not in {"id", "reward", "passed", "feedback", "error", "score/ten"}]
 
 
 @pytest.fixture(scope="module")
