@@ -15,14 +15,14 @@ from polars.exceptions import PolarsError
 
 from assay.checks.base import Check, Row
 from assay.columns import COMPLETION, read_columns
-from assay.compile import Plan
 from assay.errors import InputError
 from assay.interrupts import interruptible
 from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
+from assay.plan import Plan
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
-from assay.score import engine_error, prepare, tell, warn
+from assay.scoring import engine_error, prepare, tell, warn
 from assay.spec import VerifierSource, load_verifier
 
 __all__ = ["Bench", "CheckCost", "bench"]

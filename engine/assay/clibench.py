@@ -1,24 +1,17 @@
 """The command that measures: ``assay bench``."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from assay.cliapp import Modules, app, command, import_modules, read_mapping, to_stderr
-from assay.errors import printable
+from assay.errors import AssayError
 from assay.stdout import only_data
-
-if TYPE_CHECKING:
-    from assay.bench import Bench
 
 __all__ = ["bench"]
 
-_FEW = 5_000
-"""Rows below which a run costs more than its rows do."""
+_HINT = "A check of your own? assay.testing.assert_check_conforms tells more. One whose score changes from call to call differs, too."
 
 
 @app.command()
@@ -35,6 +28,7 @@ def bench(
 ) -> None:
     """Measure what a verifier costs: rows a second, beside reading the column and the loop over rows, and each check."""
     from assay.bench import bench as measured
+    from assay.terminal import print_bench, print_error
 
     with only_data(), to_stderr().status("measuring"):
         import_modules(modules or [])
@@ -42,35 +36,8 @@ def bench(
     if as_data:
         typer.echo(json.dumps(found.as_json()))
     else:
-        _print(to_stderr(), found)
+        print_bench(to_stderr(), found)
     if found.difference:
-        said = f"error: the columns and the loop over rows disagree: {printable(found.difference)}"
-        to_stderr().print(Text(said, "bold red"), soft_wrap=True)
-        raise typer.Exit(1)
-
-
-def _print(console: Console, found: "Bench") -> None:
-    loop = found.loop_seconds / found.loop_rows * 1e6
-    for said in (
-        f"{found.rows:,} rows · {found.rows_per_second:,.0f} rows/s · {found.mb_per_second:,.0f} MB/s of text",
-        f"{found.times_floor:.2f} × reading the column ({found.floor_seconds:.3g} s)",
-        f"{found.times_faster_than_loop:.1f} × as fast as the loop over rows ({loop:,.1f} µs a row, on {found.loop_rows:,} rows)",
-    ):
-        console.print(said, highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("check", "type", "ns/row", "runs as"):
-        table.add_column(name, justify="right" if name == "ns/row" else "left", overflow="fold")
-    for one in found.checks:
-        cells = (one.id, one.type, f"{one.ns_per_row:,.0f}", one.runs_as)
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console.print(table)
-    if found.rows < _FEW:
-        console.print(
-            f"note: with {found.rows:,} rows these are mostly what any run costs; measure on more", highlight=False
-        )
-    console.print(
-        f"Each check alone, on {found.alone_rows:,} rows in memory, less the {found.base_ns_per_row:,.0f} ns/row of a plan whose "
-        "check does nothing; what several checks share is counted in each.",
-        highlight=False,
-        soft_wrap=True,
-    )
+        wrong = AssayError(f"The columns and the loop over rows disagree: {found.difference}", _HINT)
+        print_error(to_stderr(), wrong)
+        raise typer.Exit(wrong.exit_code)
