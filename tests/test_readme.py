@@ -73,6 +73,11 @@ def test_the_two_commands_stand_at_the_top():
     assert "make test" in top
 
 
+def test_the_table_of_benchmarks_is_there():
+    assert "<!-- bench:begin -->\n" in TEXT
+    assert "| measured | contender |" in TEXT.partition("<!-- bench:begin -->\n")[2].partition("<!-- bench:end -->")[0]
+
+
 def test_paths_named_in_the_readme_exist():
     for path in re.findall(r"`?((?:engine|specs|tests)/[\w./-]+)", TEXT):
         assert Path(ROOT, path.rstrip(".")).exists(), path
