@@ -22,8 +22,10 @@ from assay.lanes.messages import completion_text_expr
 from assay.plan import Plan
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
+from assay.run import PIECE, batches
 from assay.scoring import engine_error, prepare, tell, warn
 from assay.spec import VerifierSource, load_verifier
+from assay.summary import Summary
 
 __all__ = ["Bench", "CheckCost", "bench"]
 
@@ -183,8 +185,12 @@ def _collect(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _score(plan: Plan, frame: pl.LazyFrame) -> None:
-    for _ in plan.lazy(frame).collect_batches(engine="streaming"):
-        pass
+    """What ``assay score`` does, without writing."""
+    summary = Summary.of(plan)
+    with pl.Config():
+        pl.Config.set_streaming_chunk_size(PIECE)
+        for batch in batches(plan.lazy(frame, watched=True)):
+            summary.add(plan, batch)
 
 
 def _best(runs: list[Callable[[], object]]) -> list[float]:
@@ -206,7 +212,9 @@ def _alone(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]
     nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
     lone = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
     frames = [Plan((one,), plan.schema, keep=()).lazy(rows.lazy()) for one in (nothing, *lone)]
-    base, *times = (took / rows.height * 1e9 for took in _best([partial(_collect, one) for one in frames]))
+    with pl.Config():
+        pl.Config.set_streaming_chunk_size(PIECE)
+        base, *times = (took / rows.height * 1e9 for took in _best([partial(_collect, one) for one in frames]))
     costs = [
         CheckCost(spec.id, spec.type, max(took - base, 0.0), check.explain())
         for (_, spec, check), took in zip(plan.checks, times, strict=True)
