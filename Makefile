@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := specs/refund-quality
 
-.PHONY: help demo test lint bench readme golden clean
+PROMPTFOO := promptfoo@0.121.20
+CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
+
+.PHONY: help demo test lint bench peers promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,8 +29,14 @@ lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then ratios
+bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-quiet -p no:randomly
+
+peers: $(VENV)/.installed  ## install what the benchmarks compare with
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+
+promptfoo:  ## install promptfoo, by npm, outside of this folder
+	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
 
 readme: $(VENV)/.installed  ## write the generated parts of README.md anew
 	$(BIN)/python tests/readme.py

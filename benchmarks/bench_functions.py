@@ -1,13 +1,18 @@
-"""Verdicts on the row: 200,000 real texts, 25,000 distinct golds; the plan against the plain loop over ``assay.fns``."""
+"""Verdicts on the row: 200,000 real texts, 25,000 distinct golds or tasks; the plan against the plain loop."""
+
+from functools import lru_cache
 
 import pytest
 
+from assay import load_verifier
 from assay.judges import on_row
-from contenders import columns, fn_loop
-from generate import rows_with_verifiers
+from contenders import columns, expectation_loop, fn_loop
+from generate import ABSENT, rows_with_expectations, rows_with_verifiers
 
 ROWS, GOLDS = 200_000, 25_000
-CASES = {
+LOOPED = 20_000
+"""Rows for the loop: with a pattern each it takes a second for every 5,000."""
+FUNCTIONS = {
     "exact_match": {},
     "exact_match, ignore_case": {"ignore_case": True},
     "contains": {},
@@ -16,17 +21,30 @@ CASES = {
     "regex_match, ignore_case": {"ignore_case": True},
     "tool_calls_match": {},
 }
+EXPECTATIONS = {"task_expectations, JSON text": True, "task_expectations, structs": False}
 
 
-@pytest.mark.parametrize("contender", [columns, fn_loop], ids=lambda module: module.__name__.rpartition(".")[2])
-@pytest.mark.parametrize("name", CASES)
-def test_function(benchmark, name, contender):
-    frame = rows_with_verifiers(name.partition(",")[0], CASES[name], ROWS, GOLDS)
+@lru_cache(maxsize=1)
+def _frame(name):
+    if name in EXPECTATIONS:
+        return rows_with_expectations(ROWS, GOLDS, as_text=EXPECTATIONS[name])
+    return rows_with_verifiers(name.partition(",")[0], FUNCTIONS[name], ROWS, GOLDS)
+
+
+@pytest.mark.parametrize("assays", [True, False], ids=["assay", "loop"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *EXPECTATIONS])
+def test_function(benchmark, name, assays):
+    frame = _frame(name)
     if frame is None:
-        pytest.skip("the real texts are not here: ../shared/data/alpaca_rollouts.parquet")
-    verifiers = [on_row()]
-    if contender is columns:
-        assert columns.run(columns.prepare(verifiers, frame), frame) == fn_loop.run(None, frame)
-    prepared = contender.prepare(verifiers, frame)
-    benchmark.group = f"{name}, {ROWS:,} rows"
-    benchmark.pedantic(contender.run, args=(prepared, frame), rounds=3, warmup_rounds=1)
+        pytest.skip(ABSENT)
+    loop = expectation_loop if name in EXPECTATIONS else fn_loop
+    verifiers = [load_verifier({"checks": [{"type": "task_expectations"}]}) if name in EXPECTATIONS else on_row()]
+    contender, rows = (columns, frame) if assays else (loop, frame[:LOOPED])
+    prepared = contender.prepare(verifiers, rows)
+    if assays:
+        looped = loop.run(None, frame[:LOOPED])["reward"]
+        assert columns.run(prepared, frame)["reward"][:LOOPED] == looped
+    benchmark.group = f"{name}, {GOLDS:,} golds"
+    benchmark.extra_info |= {"contender": contender.__name__, "rows": len(rows)}
+    benchmark.extra_info |= {"at_most": 5} if assays else {"at_least": 4}
+    benchmark.pedantic(contender.run, args=(prepared, rows), rounds=3)

@@ -63,5 +63,6 @@ def test_rubric(benchmark, frame, contender):
     if not _is_there(contender):
         pytest.skip("the release to compare with is not here: pip install 'assay[bench]'")
     prepared = contender.prepare(make, frame)
+    benchmark.extra_info |= {"contender": contender.__name__, "rows": ROWS}
     benchmark.group = f"five Python functions, {ROWS:,} rows"
-    benchmark.pedantic(contender.run, args=(prepared, frame), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(contender.run, args=(prepared, frame), rounds=3)

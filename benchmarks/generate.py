@@ -1,8 +1,10 @@
 """Rollouts to measure on: made by a seed, of the length and the mixture that real ones have."""
 
 import json
+import os
 import random
 import re
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -94,6 +96,11 @@ def conversations(count: int, seed: int = 0) -> pl.DataFrame:
 
 
 _REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "alpaca_rollouts.parquet"
+ABSENT = "the real texts are not here: ../shared/data/alpaca_rollouts.parquet"
+CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE") or Path(tempfile.gettempdir()) / "assay-bench")
+"""Where files that are made once are kept, and what npm installs."""
+ROWS = int(os.environ.get("ASSAY_BENCH_ROWS") or 500_000)
+"""Rows of the largest files; at least 10,000."""
 _TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
 
 
@@ -145,3 +152,40 @@ def rows_with_verifiers(fn_name: str, params: dict[str, object], count: int, gol
     order = rng.sample(range(count), count)
     frame = pl.DataFrame({"completion": completions, "verifier": expected})
     return frame[order]
+
+
+def rows_with_expectations(count: int, tasks: int, *, as_text: bool) -> pl.DataFrame | None:
+    """Real texts, each with the metadata of one of so many tasks: two things to mention and one not to. None where the texts are absent."""
+    texts = _texts(count)
+    if texts is None:
+        return None
+    rng = random.Random(0)
+    metadata = []
+    for at in range(tasks):
+        wanted = [{"anyOf": [_phrase(texts[at], rng), _phrase(texts[-at], rng)]}, {"anyOf": [_phrase(texts[at], rng)]}]
+        metadata.append(
+            {"expectations": {"mustMention": wanted, "mustNotMention": [{"anyOf": [_phrase(texts[at], rng)]}]}}
+        )
+    said = [json.dumps(one, ensure_ascii=False) for one in metadata] if as_text else metadata
+    frame = pl.DataFrame({"completion": texts, "metadata": [said[at % tasks] for at in range(count)]})
+    return frame[rng.sample(range(count), count)]
+
+
+def real_rollouts(count: int, copies: int = 1) -> Path | None:
+    """A parquet file of real texts of about 1.5 kB, each said so many times, one in five in a JSON object. None where they are absent."""
+    path = CACHE / f"rollouts-{count}-{copies}.parquet"
+    if path.exists():
+        return path
+    if not _REAL.exists():
+        return None
+    texts = pl.read_parquet(_REAL, columns=["completion"])["completion"].drop_nulls().to_list()
+    completions = []
+    for at in range(count):
+        text = " ".join([f"{at}", *[texts[at % len(texts)]] * copies])
+        if at % 5 == 0:
+            text = json.dumps({"answer": text, "score": at, "tags": ["a", "b"]}, ensure_ascii=False)
+        completions.append(text)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    pl.DataFrame({"id": range(count), "completion": completions}).write_parquet(draft)
+    return draft.replace(path)

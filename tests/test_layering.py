@@ -72,6 +72,7 @@ ORDER = (
         "export",
         "summary",
         "run",
+        "bench",
     ),
     *("outputs", "types", "parsers", "extract"),
     *("rewarded", "rubric", "rubric_group"),
@@ -87,7 +88,7 @@ ORDER = (
         "environment",
         "multiturn",
     ),
-    *("", "terminal", "cliapp", "clispecs", "cli", "__main__"),
+    *("", "terminal", "cliapp", "clispecs", "clibench", "cli", "__main__"),
 )
 
 

@@ -53,7 +53,7 @@ def test_commands_work_as_written(command, folder):
 
 def test_the_examples_are_there():
     assert len(PYTHON) >= 3
-    assert {line.split()[1] for line in COMMANDS} == {"score", "check", "explain", "checks", "schema"}
+    assert {line.split()[1] for line in COMMANDS} == {"score", "check", "explain", "checks", "schema", "bench"}
 
 
 def test_the_table_of_checks_comes_from_the_code():
@@ -71,6 +71,11 @@ def test_the_two_commands_stand_at_the_top():
     top = TEXT[:700]
     assert "make demo" in top
     assert "make test" in top
+
+
+def test_the_table_of_benchmarks_is_there():
+    assert "<!-- bench:begin -->\n" in TEXT
+    assert "| measured | contender |" in TEXT.partition("<!-- bench:begin -->\n")[2].partition("<!-- bench:end -->")[0]
 
 
 def test_paths_named_in_the_readme_exist():

@@ -8,4 +8,4 @@ def prepare(verifiers, frame):
 
 
 def run(plan, frame):
-    return plan.score(frame)["reward"].to_list()
+    return {"reward": plan.score(frame)["reward"].to_list()}

@@ -16,4 +16,4 @@ def run(prepared, frame):
         asked = json.loads(verifier)
         fn = fns.get(asked["fn_name"])
         rewards.append(float(fn(completion, asked["expected"], asked["params"])))
-    return rewards
+    return {"reward": rewards}

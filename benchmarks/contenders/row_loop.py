@@ -10,4 +10,4 @@ def prepare(verifiers, frame):
 def run(prepared, frame):
     del frame
     verifiers, rows = prepared
-    return [row["reward"] for row in score_rows(rows, verifiers)]
+    return {"reward": [row["reward"] for row in score_rows(rows, verifiers)]}

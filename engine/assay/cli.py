@@ -1,4 +1,4 @@
-"""The command line: ``assay score | check | explain | checks | schema``.
+"""The command line: ``assay score | check | explain | checks | schema | bench``.
 
 Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
 the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from assay import clispecs
+from assay import clibench, clispecs
 from assay._version import __version__
 from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
 from assay.errors import UsageError
@@ -22,7 +22,7 @@ from assay.interrupts import IMPATIENCE, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.stdout import only_data
 
-__all__ = ["app", "clispecs", "main"]
+__all__ = ["app", "clibench", "clispecs", "main"]
 
 
 def _version(*, value: bool) -> None:

@@ -31,9 +31,9 @@ from assay.sources import described
 from assay.spec import VerifierSource, VerifierSpec
 from assay.summary import Summary
 
-__all__ = ["score_file"]
+__all__ = ["PIECE", "batches", "score_file"]
 
-_PIECE = 16_384
+PIECE = 16_384
 """Rows that go through the plan together."""
 _END = HIDDEN + "end"
 _BATCH = 65_536
@@ -147,8 +147,8 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
         with open_writer(out, schema, raw_csv=run.raw_csv) as writer, pl.Config():  # which is as it was, afterwards
             # the engine would pass on whole row groups: few pieces to share among the cores, and all of them in memory
-            pl.Config.set_streaming_chunk_size(_PIECE)
-            for batch in _batches(scored):
+            pl.Config.set_streaming_chunk_size(PIECE)
+            for batch in batches(scored):
                 summary.add(plan, batch)
                 run.allowed.check(summary)
                 if writer is not None:
@@ -163,7 +163,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
     return summary
 
 
-def _batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """What the engine gives, in order, gathered into batches that are worth the Python around each.
 
     Raises:

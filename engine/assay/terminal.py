@@ -8,14 +8,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assay.bench import Bench
 from assay.errors import AssayError, printable
 from assay.spec import VerifierSpec
 from assay.summary import CheckSummary, Summary, top
 
-__all__ = ["print_error", "print_explanation", "print_listing", "print_summary", "print_warning"]
+__all__ = ["print_bench", "print_error", "print_explanation", "print_listing", "print_summary", "print_warning"]
 
 _REASON_WIDTH = 70
 _REASONS = 3
+
+_FEW = 5_000
+"""Rows below which a run costs more than its rows do."""
 
 
 def _number(value: float | None, form: str = ".4f") -> str:
@@ -128,3 +132,31 @@ def print_listing(
     for what, listed in (named or {}).items():
         console.print(Text(what, "bold"))
         console.print(Text(f"  {', '.join(map(printable, listed))}"), soft_wrap=True)
+
+
+def print_bench(console: Console, found: Bench) -> None:
+    """What a verifier costs, the slowest checks first."""
+    loop = found.loop_seconds / found.loop_rows * 1e6
+    for said in (
+        f"{found.rows:,} rows · {found.rows_per_second:,.0f} rows/s · {found.mb_per_second:,.0f} MB/s of text",
+        f"{found.times_floor:.2f} × reading the column ({found.floor_seconds:.3g} s)",
+        f"{found.times_faster_than_loop:.1f} × as fast as the loop over rows ({loop:,.1f} µs a row, on {found.loop_rows:,} rows)",
+    ):
+        console.print(said, highlight=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("check", "type", "ns/row", "runs as"):
+        table.add_column(name, justify="right" if name == "ns/row" else "left", overflow="fold")
+    for one in found.checks:
+        cells = (one.id, one.type, f"{one.ns_per_row:,.0f}", one.runs_as)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console.print(table)
+    if found.rows < _FEW:
+        console.print(
+            f"note: with {found.rows:,} rows these are mostly what any run costs; measure on more", highlight=False
+        )
+    console.print(
+        f"Each check alone, on {found.alone_rows:,} rows in memory, less the {found.base_ns_per_row:,.0f} ns/row of a plan whose "
+        "check does nothing; what several checks share is counted in each.",
+        highlight=False,
+        soft_wrap=True,
+    )

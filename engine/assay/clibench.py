@@ -1,0 +1,43 @@
+"""The command that measures: ``assay bench``."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from assay.cliapp import Modules, app, command, import_modules, read_mapping, to_stderr
+from assay.errors import AssayError
+from assay.stdout import only_data
+
+__all__ = ["bench"]
+
+_HINT = "A check of your own? assay.testing.assert_check_conforms tells more. One whose score changes from call to call differs, too."
+
+
+@app.command()
+@command
+def bench(
+    spec: Annotated[str, typer.Argument(help="A verifier file.")],
+    rollouts: Annotated[list[str], typer.Argument(help="Rollouts, as in score.")],
+    *,
+    tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
+    mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Measure on the first rows only.")] = None,
+    modules: Modules = None,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+) -> None:
+    """Measure what a verifier costs: rows a second, beside reading the column and the loop over rows, and each check."""
+    from assay.bench import bench as measured
+    from assay.terminal import print_bench, print_error
+
+    with only_data(), to_stderr().status("measuring"):
+        import_modules(modules or [])
+        found = measured(rollouts, spec, tasks=tasks, mapping=read_mapping(mapping or []), rows=rows)
+    if as_data:
+        typer.echo(json.dumps(found.as_json()))
+    else:
+        print_bench(to_stderr(), found)
+    if found.difference:
+        wrong = AssayError(f"The columns and the loop over rows disagree: {found.difference}", _HINT)
+        print_error(to_stderr(), wrong)
+        raise typer.Exit(wrong.exit_code)
