@@ -38,7 +38,7 @@ os.execv(sys.executable, [sys.executable, "-m", "assay", *sys.argv[2:]])
 ENV = os.environ | {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
 
 
-def rollouts(rows=60_000):
+def rollouts(rows=150_000):
     """More rows than one batch holds."""
     return pl.DataFrame({"id": range(rows)}).with_columns(completion=pl.format("refund {}", pl.col("id").hash()))
 
@@ -62,7 +62,7 @@ def half_corrupt(folder, seen):
     seen.set()
     path = folder / "in.parquet"
     rollouts().write_parquet(path, row_group_size=10_000)
-    start = pq.read_metadata(path).row_group(4).column(1).data_page_offset
+    start = pq.read_metadata(path).row_group(12).column(1).data_page_offset
     content = bytearray(path.read_bytes())
     content[start : start + 3000] = b"\xff" * 3000
     path.write_bytes(content)

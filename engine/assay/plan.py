@@ -196,7 +196,8 @@ class Plan:
                     "Compile a plan for this schema.",
                 )
         height = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
-        few = height is not None and height <= _FEW  # streaming costs more to set up
+        # streaming costs more to set up; but without it, Python that asks the engine may be called again before it has answered
+        few = height is not None and height <= _FEW and all(type(check) in CHECKS for _, _, check in self.checks)
         return self.lazy(rollouts.lazy()).collect(engine="in-memory" if few else "auto")
 
     @cached_property
