@@ -10,10 +10,10 @@ import pytest
 
 from assay.lanes import jsontext
 from assay.lanes.base import TEXT, layers
-from assay.lanes.jsontext import JSON_VALID, MAX_DEPTH, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
+from assay.lanes.jsontext import JSON_VALID, MAX_DEPTH, is_json, keys_lane, missing_keys, missing_keys_expr
 from assay.testing import hostile_texts
 
-KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"], list("abcde"))
+KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"], list("abcde"), ["b", "a"], ["a", "a"], ["true", "null"])
 
 ACCEPTED = (
     *(
@@ -125,10 +125,16 @@ REFUSED = (
 
 def columns(texts, engine="in-memory"):
     frame = pl.LazyFrame({TEXT: texts}, schema={TEXT: pl.String})
-    for layer in layers([JSON_VALID, OBJECT_TEXT], frame.collect_schema()):
-        frame = frame.with_columns(layer)
-    keys = {f"keys{at}": missing_keys_expr(keys) for at, keys in enumerate(KEYS)}
-    return frame.select(JSON_VALID.col.alias("valid"), **keys).collect(engine=engine).to_dicts()
+    keys = {f"keys{at}": keys_lane(keys) for at, keys in enumerate(KEYS)}
+    found = []
+    for lanes in ([JSON_VALID], [JSON_VALID, *keys.values()]):  # validity alone, and where looking for keys has shown it
+        read = frame
+        for layer in layers(lanes, frame.collect_schema()):
+            read = read.with_columns(layer)
+        named = {name: lane.col for name, lane in keys.items() if lane in lanes}
+        found.append(read.select(JSON_VALID.col.alias("valid"), **named).collect(engine=engine))
+    assert found[0]["valid"].equals(found[1]["valid"])
+    return found[1].to_dicts()
 
 
 def rows(texts):

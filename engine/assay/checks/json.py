@@ -7,7 +7,7 @@ from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.lanes.base import Lane, text
-from assay.lanes.jsontext import JSON_VALID, OBJECT_TEXT, is_json, missing_keys, missing_keys_expr
+from assay.lanes.jsontext import JSON_VALID, is_json, keys_lane, missing_keys
 from assay.lanes.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.lanes.words import WHITESPACE, as_class
 
@@ -101,8 +101,7 @@ class JsonKeys(Check):
         return _COLUMNS
 
     def _lane(self) -> Lane:
-        keys = tuple(self.params.required_keys)
-        return Lane(f"json-keys:{keys!r}", lambda _: missing_keys_expr(keys), after=(OBJECT_TEXT,))
+        return keys_lane(self.params.required_keys)
 
 
 class ExpectedOutputSchema(Check):

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 import polars as pl
@@ -71,11 +73,15 @@ class Lane:
         name: Unique name; it names the column.
         build: Makes the expression, given the dtypes of the input columns.
         after: Lanes whose columns the expression reads.
+        spares: Name of a lane that has nothing to do where this one, a Boolean without nulls, holds.
+        spared: Makes the expression where there are such lanes, given a column that says where one of them holds.
     """
 
     name: str
     build: Callable[[pl.Schema], pl.Expr] = field(compare=False)
     after: tuple["Lane", ...] = field(default=(), compare=False)
+    spares: str = field(default="", compare=False)
+    spared: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
 
     @property
     def column(self) -> str:
@@ -86,11 +92,6 @@ class Lane:
     def col(self) -> pl.Expr:
         """The column, to be read by a check's expression."""
         return pl.col(self.column)
-
-    @property
-    def depth(self) -> int:
-        """0 when it reads inputs and text only, else one more than the deepest lane it reads."""
-        return 1 + max((lane.depth for lane in self.after), default=-1)
 
 
 def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
@@ -109,11 +110,22 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
         lane = queue.pop()
         known.setdefault(lane.name, lane)
         queue.extend(lane.after)
-    depths = sorted({lane.depth for lane in known.values()})
-    return [
-        [known[name].build(schema).alias(known[name].column) for name in sorted(known) if known[name].depth == depth]
-        for depth in depths
-    ]
+    spared = {name: [one for one in known.values() if one.spares == name] for name in known}
+
+    @cache
+    def depth(name: str) -> int:
+        return 1 + max((depth(one.name) for one in (*known[name].after, *spared[name])), default=-1)
+
+    def made(name: str) -> pl.Expr:
+        lane = known[name]
+        if lane.spared is None or not spared[name]:
+            return lane.build(schema)
+        return lane.spared(reduce(or_, (one.col for one in spared[name])))
+
+    found: list[list[pl.Expr]] = [[] for _ in range(1 + max(map(depth, known), default=-1))]
+    for name in sorted(known):
+        found[depth(name)].append(made(name).alias(known[name].column))
+    return found
 
 
 def rowwise(

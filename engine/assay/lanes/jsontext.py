@@ -30,6 +30,7 @@ __all__ = [
     "NO_STRING",
     "OBJECT_TEXT",
     "is_json",
+    "keys_lane",
     "loads",
     "mended",
     "missing_keys",
@@ -182,8 +183,17 @@ OBJECT_TEXT = Lane("json-object", lambda _: pl.when(_between("{", "}")).then(tex
 """The text where it could be a JSON object, else null."""
 
 
+def _read(values: pl.Expr, path: str) -> pl.Expr:
+    """Whether the engine reads the text as JSON, and a value other than null at a path."""
+    return values.str.json_path_match(path).is_not_null()
+
+
+def _first_of_the_rest(known: pl.Expr) -> pl.Expr:
+    return known | _read(pl.when(known.not_()).then(CANDIDATE.col), "$.*")
+
+
 # NOTE: columns of their own, for an expression that is read twice may be evaluated twice
-_FIRST_VALUE = Lane("json-first", lambda _: _read(CANDIDATE.col, "$.*"), after=(CANDIDATE,))
+_FIRST_VALUE = Lane("json-first", lambda _: _read(CANDIDATE.col, "$.*"), after=(CANDIDATE,), spared=_first_of_the_rest)
 """Whether the engine reads the text as an object or a list, and a first value in it."""
 
 
@@ -196,10 +206,6 @@ _ACCEPTED = Lane("json-accepted", _accepted_expr, after=(CANDIDATE, _FIRST_VALUE
 """Whether the engine reads the text, and its value is not null."""
 
 
-def _read(values: pl.Expr, path: str) -> pl.Expr:
-    return values.str.json_path_match(path).is_not_null()
-
-
 def _valid_expr(_: pl.Schema) -> pl.Expr:
     asked = rowwise(pl.when(_ACCEPTED.col.not_()).then(CANDIDATE.col), is_json, pl.Boolean)
     return pl.when(text().is_not_null()).then(pl.coalesce(asked, _ACCEPTED.col))
@@ -209,27 +215,38 @@ JSON_VALID = Lane("json-valid", _valid_expr, after=(CANDIDATE, _ACCEPTED))
 """Whether the text is JSON."""
 
 
-def missing_keys_expr(keys: Sequence[str], objects: pl.Expr | None = None) -> pl.Expr:
-    """``missing_keys`` as an expression: String, null where nothing is missing.
+def keys_lane(keys: Sequence[str]) -> Lane:
+    """``missing_keys`` of the completion as a lane: String, null where nothing is missing."""
+    keys = tuple(keys)
+    name = f"json-keys:{keys!r}"
+    there = Lane(
+        f"{name}:there", lambda _: _all_there(keys, OBJECT_TEXT.col), after=(OBJECT_TEXT,), spares=_FIRST_VALUE.name
+    )
+    return Lane(name, lambda _: _missing_expr(keys, OBJECT_TEXT.col, there.col), after=(OBJECT_TEXT, there))
 
-    A few keys that are plain words are looked for by the engine, at once; where all are found, the last with a value other than
-    null, the row is done. Rows that could be an object and are not done go to Python.
+
+def missing_keys_expr(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
+    """``missing_keys`` as an expression: String, null where nothing is missing.
 
     Args:
         keys: The keys to look for.
-        objects: Texts that could be an object, null for the others; ``OBJECT_TEXT`` by default.
+        objects: Texts that could be an object, null for the others.
     """
-    keys = tuple(keys)
-    objects = OBJECT_TEXT.col if objects is None else objects
-    asked = objects
-    if 0 < len(keys) <= _FEW_KEYS and all(_PLAIN_KEY.fullmatch(key) for key in keys):
-        asked = pl.when(_read(objects, _path(keys)).not_()).then(objects)
+    return _missing_expr(keys, objects, _all_there(keys, objects))
+
+
+def _all_there(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
+    """Whether the engine finds all the keys, the last with a value other than null: false where they are many, or no plain words."""
+    if not 0 < len(keys) <= _FEW_KEYS or not all(_PLAIN_KEY.fullmatch(key) for key in keys):
+        return pl.lit(value=False)
+    if len(keys) == 1:
+        return _read(objects, f"$.{keys[0]}")
+    # a filter is asked of an object itself, not of what is in it
+    return _read(objects, f"$[?({' && '.join(f'@.{key}' for key in keys)})].{keys[-1]}")
+
+
+def _missing_expr(keys: Sequence[str], objects: pl.Expr, there: pl.Expr) -> pl.Expr:
+    """What is missing, where the engine does not find everything."""
+    asked = pl.when(there.not_()).then(objects)
     found = rowwise(asked, lambda value: missing_keys(value, keys) or None, pl.String)
     return pl.when(objects.is_null()).then(pl.lit(NO_OBJECT)).otherwise(found)
-
-
-def _path(keys: Sequence[str]) -> str:
-    """What gives the value of the last key, in an object that has them all."""
-    if len(keys) == 1:
-        return f"$.{keys[0]}"
-    return f"$[?({' && '.join(f'@.{key}' for key in keys)})].{keys[-1]}"
