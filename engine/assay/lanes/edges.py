@@ -6,6 +6,7 @@ or never does.
 """
 
 from functools import lru_cache
+from itertools import islice
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
@@ -60,6 +61,13 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
 def _overlaps(ranges: Ranges) -> frozenset[bool]:
     """Whether word characters are among some code points, and others."""
     words = word_characters(sre.SRE_FLAG_UNICODE)
-    inside = sum(max(min(last, end) - max(first, start) + 1, 0) for first, last in ranges for start, end in words)
+    at = inside = 0
+    for first, last in ranges:
+        while at < len(words) and words[at][1] < first:
+            at += 1
+        for start, end in islice(words, at, None):
+            if start > last:
+                break
+            inside += min(last, end) - max(first, start) + 1
     size = sum(last - first + 1 for first, last in ranges)
     return frozenset(word for word, count in ((True, inside), (False, size - inside)) if count)
