@@ -14,7 +14,7 @@ BY_TYPE = {check.type: check for check in CHECKS}
 PARAMS = {
     "contains": [
         {"value": v, "caseSensitive": s}
-        for v in ("İ", "σ", "ΟΔΟΣ", "K", "ß", "ſ", " ", "\x1c", "\x00", "e\u0301")
+        for v in ("İ", "σ", "ΟΔΟΣ", "\u212a", "ß", "ſ", " ", "\x1c", "\x00", "e\u0301", "i", "ki", "S", "a.b", "42")
         for s in (False, True)
     ],
     "equals": [
@@ -48,6 +48,10 @@ PARAMS = {
                 r"(?a)\w+\W",
                 r"\u0301",
                 r"\bfoo\b",
+                r"\b\d+(?:\.\d+)?\b",
+                r"(?i)\bk\w*\b",
+                r"\bfoo\b.*\bé",
+                r"(?m)^\s*(?:[-*]|\d+\.)\s",
                 r"",
             ),
         )

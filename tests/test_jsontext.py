@@ -13,7 +13,20 @@ from assay.lanes.base import TEXT, layers
 from assay.lanes.jsontext import JSON_VALID, MAX_DEPTH, is_json, keys_lane, missing_keys, missing_keys_expr
 from assay.testing import hostile_texts
 
-KEYS = (["a"], ["a", "b"], ["a b"], [], ["é"], ["a.b"], ["$"], ["A"], list("abcde"), ["b", "a"], ["a", "a"], ["true", "null"])
+KEYS = (
+    ["a"],
+    ["a", "b"],
+    ["a b"],
+    [],
+    ["é"],
+    ["a.b"],
+    ["$"],
+    ["A"],
+    list("abcde"),
+    ["b", "a"],
+    ["a", "a"],
+    ["true", "null"],
+)
 
 ACCEPTED = (
     *(
@@ -127,7 +140,10 @@ def columns(texts, engine="in-memory"):
     frame = pl.LazyFrame({TEXT: texts}, schema={TEXT: pl.String})
     keys = {f"keys{at}": keys_lane(keys) for at, keys in enumerate(KEYS)}
     found = []
-    for lanes in ([JSON_VALID], [JSON_VALID, *keys.values()]):  # validity alone, and where looking for keys has shown it
+    for lanes in (
+        [JSON_VALID],
+        [JSON_VALID, *keys.values()],
+    ):  # validity alone, and where looking for keys has shown it
         read = frame
         for layer in layers(lanes, frame.collect_schema()):
             read = read.with_columns(layer)

@@ -100,3 +100,22 @@ def test_many_verifiers_over_one_frame_share_one_plan():
     out = assay.score([{"completion": "0 1 2 3 4"}], verifiers)
     assert out["reward"].item() == 0.5
     assert len([name for name in out.columns if name.startswith("score/")]) == 10
+
+
+def test_a_plan_scores_batch_after_batch():
+    rows = [{"completion": "yes", "step": 1}, {"completion": "no", "step": 2}, {"completion": None, "step": 3}]
+    verifier = {"checks": [{"type": "contains", "value": "yes"}]}
+    plan = assay.compile(verifier, pl.DataFrame(rows))
+    for batch in (rows, rows[:1], rows * 3000):
+        assert assay.score(batch, plan).equals(assay.score(batch, verifier))
+    renamed = [{"text": "yes", "step": 1}]
+    assert assay.score(renamed, plan, mapping={"completion": "text"})["reward"].to_list() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "option", [{"tasks": "t.jsonl"}, {"keep": ["step"]}, {"details": False}, {"strict": True}, {"function_timeout": 1.0}]
+)
+def test_a_plan_has_options_of_its_own(option):
+    plan = assay.compile({"checks": [{"type": "json_valid"}]}, {"completion": pl.String})
+    with pytest.raises(assay.UsageError, match=f"^{next(iter(option))}: a plan has options of its own"):
+        assay.score([{"completion": "1"}], plan, **option)
