@@ -22,7 +22,7 @@ from assay.lanes.messages import completion_text_expr
 from assay.plan import Plan
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
-from assay.run import PIECE, batches
+from assay.run import batches
 from assay.scoring import engine_error, prepare, tell, warn
 from assay.spec import VerifierSource, load_verifier
 from assay.summary import Summary
@@ -188,7 +188,7 @@ def _score(plan: Plan, frame: pl.LazyFrame) -> None:
     """What ``assay score`` does, without writing."""
     summary = Summary.of(plan)
     with pl.Config():
-        pl.Config.set_streaming_chunk_size(PIECE)
+        pl.Config.set_streaming_chunk_size(plan.piece)
         for batch in batches(plan.lazy(frame, watched=True)):
             summary.add(plan, batch)
 
@@ -213,7 +213,7 @@ def _alone(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]
     lone = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
     frames = [Plan((one,), plan.schema, keep=()).lazy(rows.lazy()) for one in (nothing, *lone)]
     with pl.Config():
-        pl.Config.set_streaming_chunk_size(PIECE)
+        pl.Config.set_streaming_chunk_size(plan.piece)
         base, *times = (took / rows.height * 1e9 for took in _best([partial(_collect, one) for one in frames]))
     costs = [
         CheckCost(spec.id, spec.type, max(took - base, 0.0), check.explain())

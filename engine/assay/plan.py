@@ -45,6 +45,7 @@ __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
 _FEW = 4096
+_PIECES = (16_384, 65_536)
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
@@ -126,6 +127,12 @@ class Plan:
             names += (error_column(verifier, spec),) if may_err(check) else ()
             names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
+
+    @property
+    def piece(self) -> int:
+        """Rows to go through the plan together: few for the memory, more where what rows have in common is worked out once."""
+        shared = any(check.reads or type(check) not in CHECKS for _, _, check in self.checks)
+        return _PIECES[shared]
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -31,10 +31,8 @@ from assay.sources import described
 from assay.spec import VerifierSource, VerifierSpec
 from assay.summary import Summary
 
-__all__ = ["PIECE", "batches", "score_file"]
+__all__ = ["batches", "score_file"]
 
-PIECE = 16_384
-"""Rows that go through the plan together."""
 _END = HIDDEN + "end"
 _BATCH = 65_536
 """Rows that are counted and written together."""
@@ -147,7 +145,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
         with open_writer(out, schema, raw_csv=run.raw_csv) as writer, pl.Config():  # which is as it was, afterwards
             # the engine would pass on whole row groups: few pieces to share among the cores, and all of them in memory
-            pl.Config.set_streaming_chunk_size(PIECE)
+            pl.Config.set_streaming_chunk_size(plan.piece)
             for batch in batches(scored):
                 summary.add(plan, batch)
                 run.allowed.check(summary)
