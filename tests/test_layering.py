@@ -64,6 +64,7 @@ ORDER = (
         "files",
         "rollouts",
         "columns",
+        "pieces",
         "plan",
         "reference",
         "tasks",

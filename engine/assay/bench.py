@@ -19,6 +19,7 @@ from assay.errors import InputError
 from assay.interrupts import interruptible
 from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
+from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
@@ -187,8 +188,7 @@ def _collect(frame: pl.LazyFrame) -> pl.DataFrame:
 def _score(plan: Plan, frame: pl.LazyFrame) -> None:
     """What ``assay score`` does, without writing."""
     summary = Summary.of(plan)
-    with pl.Config():
-        pl.Config.set_streaming_chunk_size(plan.piece)
+    with in_pieces(plan.piece):
         for batch in batches(plan.lazy(frame, watched=True)):
             summary.add(plan, batch)
 
@@ -212,8 +212,7 @@ def _alone(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]
     nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
     lone = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
     frames = [Plan((one,), plan.schema, keep=()).lazy(rows.lazy()) for one in (nothing, *lone)]
-    with pl.Config():
-        pl.Config.set_streaming_chunk_size(plan.piece)
+    with in_pieces(plan.piece):
         base, *times = (took / rows.height * 1e9 for took in _best([partial(_collect, one) for one in frames]))
     costs = [
         CheckCost(spec.id, spec.type, max(took - base, 0.0), check.explain())

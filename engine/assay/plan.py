@@ -39,6 +39,7 @@ from assay.judges import verifiers_of_run
 from assay.lanes.base import HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.rollout import shown_expr
+from assay.pieces import in_pieces
 from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
 
 __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
@@ -173,7 +174,7 @@ class Plan:
             told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
             told = told.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = told.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            found = grouped.sort("row").collect(engine="streaming")
+            found = grouped.sort("row").collect()
             by_why = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_why.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -205,7 +206,10 @@ class Plan:
         height = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
         # streaming costs more to set up; but without it, Python that asks the engine may be called again before it has answered
         few = height is not None and height <= _FEW and all(type(check) in CHECKS for _, _, check in self.checks)
-        return self.lazy(rollouts.lazy()).collect(engine="in-memory" if few else "auto")
+        if few:
+            return self.lazy(rollouts.lazy()).collect(engine="in-memory")
+        with in_pieces(self.piece):
+            return self.lazy(rollouts.lazy()).collect()
 
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:

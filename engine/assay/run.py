@@ -23,6 +23,7 @@ from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import HIDDEN
 from assay.lanes.onrow import IN_PROCESS
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
+from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.progress import Progress, Ticks
 from assay.rollouts import InputFile, Rollouts, open_rollouts
@@ -143,9 +144,7 @@ def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) 
     try:
         tell(plan.refuse(frame))
         schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
-        with open_writer(out, schema, raw_csv=run.raw_csv) as writer, pl.Config():  # which is as it was, afterwards
-            # the engine would pass on whole row groups: few pieces to share among the cores, and all of them in memory
-            pl.Config.set_streaming_chunk_size(plan.piece)
+        with open_writer(out, schema, raw_csv=run.raw_csv) as writer, in_pieces(plan.piece):
             for batch in batches(scored):
                 summary.add(plan, batch)
                 run.allowed.check(summary)
