@@ -23,13 +23,13 @@ from assay.lanes.expectations import (
     UNREAD,
     Entry,
     entries_of,
-    grade_lowered,
+    grade,
     slip_of,
     unread_field,
     unread_side,
 )
 from assay.lanes.jsontext import parse
-from assay.lanes.words import LOWER, contains_column, lower_expr
+from assay.lanes.words import ASCII_ALIKE, contains_column, is_ascii, lower_rows
 
 __all__ = ["EXPECTATIONS"]
 
@@ -44,26 +44,26 @@ def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     metadata = pl.lit(None, dtype=pl.String)
     if METADATA in schema:
         metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
-    graded = pl.map_batches([LOWER.col, metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
+    graded = pl.map_batches([text(), metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 
 
-EXPECTATIONS = Lane("expectations", _expectations_expr, after=(LOWER,))
+EXPECTATIONS = Lane("expectations", _expectations_expr)
 """The grade of every row, a struct with the fields of ``Grade``."""
 
 
 def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
-    lowered, metadata = columns
-    height = len(lowered)
+    texts, metadata = columns
+    height = len(texts)
     if len(metadata) != height:  # a literal arrives with one value
         metadata = metadata.new_from_index(0, height)
-    if is_small(lowered):
-        pairs = zip(metadata.to_list(), lowered.to_list(), strict=True)
-        grades = [None if text is None else vars(grade_lowered(given, text)) for given, text in pairs]
-        return pl.Series(lowered.name, grades, dtype=_GRADE)
+    if is_small(texts):
+        pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
+        grades = [None if text is None else vars(grade(given, text)) for given, text in pairs]
+        return pl.Series(texts.name, grades, dtype=_GRADE)
     read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
     entries, broken, slip = read(metadata)
-    fails = _failures(entries, lowered)
+    fails = _failures(entries, texts)
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(fails)
     reason = by_row.join(entries.filter(fails).select("row", said=_REASON))
@@ -86,7 +86,7 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
             ).cast(_GRADE)
         )
         .to_series()
-        .alias(lowered.name)
+        .alias(texts.name)
     )
 
 
@@ -99,20 +99,27 @@ _REASON = pl.coalesce(
 """``Entry.problem`` and ``Entry.reason``."""
 
 
-def _failures(entries: pl.DataFrame, lowered: pl.Series) -> pl.Series:
+def _failures(entries: pl.DataFrame, texts: pl.Series) -> pl.Series:
     """Which entries fail."""
     sizes = entries["phrases"].list.len()
-    some = entries.filter(sizes > 0)
-    flat = pl.DataFrame(
-        {"phrase": some["phrases"].explode(), "row": _repeat(some["row"], some["phrases"].list.len())},
-        schema={"phrase": pl.String, "row": pl.UInt32},
-    ).select(
-        pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
-        lower_expr(pl.col("phrase")).alias("phrase"),
-    )
-    hit = contains_column(flat["text"], flat["phrase"]).fill_null(value=False)
+    if not sizes.sum():
+        return pl.repeat(value=True, n=len(entries), eager=True)
+    hit = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), _repeat(entries["row"], sizes))
     hits = _segment_sums(hit, sizes) > 0
     return (hits == entries["forbid"]) | (sizes == 0)
+
+
+def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
+    """Whether each phrase occurs in the text of its row, both in lower case.
+
+    Phrases of ASCII meet only ASCII letters, so for them lowering bytes will do, where the text has none of the few code points
+    that are ASCII in lower case.
+    """
+    other = ~is_ascii(phrases)
+    beyond = texts.str.contains(ASCII_ALIKE)
+    lowered = lower_rows(texts, beyond.scatter(row.filter(other).unique(), values=True) if other.any() else beyond)
+    hit = contains_column(lowered.gather(row), lower_rows(phrases, other))
+    return hit.fill_null(value=False)
 
 
 def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
