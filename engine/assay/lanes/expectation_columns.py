@@ -21,7 +21,6 @@ from assay.lanes.expectations import (
     SIDES,
     SILENT,
     UNREAD,
-    Entry,
     entries_of,
     grade,
     slip_of,
@@ -172,7 +171,9 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     """Entries of JSON text, what is wrong with each row, and its slip: each distinct text is parsed once."""
     texts = metadata.cast(pl.String)
     distinct = texts.unique(maintain_order=True)
-    entries: list[Entry] = []
+    # columns from the start: the collector of garbage goes over the entries of many tasks again and again
+    where, forbid, message, phrases = [], [], [], []
+    counts: list[int] = []
     sizes: list[int] = []
     broken: list[str | None] = []
     slips: list[str | None] = []
@@ -183,16 +184,17 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
             found, why = entries_of(value), None
         except ValueError as wrong:
             found, why = [], str(wrong)
-        entries += found
         sizes.append(len(found))
         broken.append(why)
-    flat = pl.DataFrame(
-        {name: [getattr(entry, name) for entry in entries] for name in ("where", "forbid", "message")},
-        schema={"where": pl.String, "forbid": pl.Boolean, "message": pl.String},
-    )
-    phrases = [phrase for entry in entries for phrase in entry.phrases]
-    counts = [len(entry.phrases) for entry in entries]
-    flat = flat.with_columns(phrases=_lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String)))
+        for entry in found:
+            where.append(entry.where)
+            forbid.append(entry.forbid)
+            message.append(entry.message)
+            counts.append(len(entry.phrases))
+            phrases += entry.phrases
+    lists = _lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String))
+    columns = {"where": where, "forbid": forbid, "phrases": lists, "message": message}
+    flat = pl.DataFrame(columns, schema=_ENTRY.to_schema())
     ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
     known = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
     table = pl.DataFrame(known, schema=_DISTINCT)

@@ -27,7 +27,6 @@ __all__ = [
     "Grade",
     "entries_of",
     "grade",
-    "grade_lowered",
     "read_expectations",
     "slip_of",
     "unread_field",
@@ -38,6 +37,7 @@ METADATA = "metadata"
 JOINT = "; "
 """Between the reasons of one row."""
 SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
+_SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).keys()
 ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
@@ -100,22 +100,26 @@ class Grade:
     remark: str | None = None
 
 
-def _first(mapping: dict[str, Any], *names: str) -> Any:
-    for name in names:
-        if (value := mapping.get(name)) is not None:
-            return value
-    return None
+def _first(mapping: dict[str, Any], name: str, other: str) -> Any:
+    value = mapping.get(name)
+    return mapping.get(other) if value is None else value
 
 
 def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:
     fields = value if isinstance(value, dict) else {}
-    any_of, one, message = _first(fields, *ANY_OF), fields.get("text"), fields.get("message")
+    any_of, message = _first(fields, *ANY_OF), fields.get("message")
     phrases = [phrase for phrase in any_of if phrase is not None] if isinstance(any_of, list) else []
     if not phrases and isinstance(any_of, list | None):
-        phrases = [one]
-    if not all(isinstance(phrase, str) for phrase in phrases):
-        phrases = []
-    return Entry(where, forbid, tuple(map(mended, phrases)), mended(message) if isinstance(message, str) else None)
+        phrases = [fields.get("text")]
+    return Entry(where, forbid, _usable(phrases), mended(message) if isinstance(message, str) else None)
+
+
+def _usable(phrases: list[Any]) -> tuple[str, ...]:
+    try:
+        plain = "".join(phrases).isascii()
+    except TypeError:  # not all of them are strings
+        return ()
+    return tuple(phrases if plain else map(mended, phrases))
 
 
 def read_expectations(metadata: Any) -> list[Entry]:
@@ -162,10 +166,9 @@ def unread_field(name: str) -> str | None:
 @lru_cache(maxsize=1024)
 def unread_side(name: str) -> str | None:
     """What to say of a field of the expectations: None when it is read."""
-    known = [spelling for side in SIDES for spelling in side[:2]]
-    if name in known:
+    if name in _SPELLINGS:
         return None
-    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, known)}".rstrip())
+    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, _SPELLINGS)}".rstrip())
 
 
 def slip_of(metadata: Any) -> str | None:
@@ -174,6 +177,8 @@ def slip_of(metadata: Any) -> str | None:
     expectations = fields.get(_FIELD)
     said: Iterable[str | None] = ()
     if isinstance(expectations, dict):
+        if expectations.keys() <= _SPELLINGS:
+            return None
         said = (unread_side(name) for name, value in expectations.items() if value is not None)
     elif expectations is None:
         said = (unread_field(name) for name, value in fields.items() if value is not None)
@@ -188,17 +193,13 @@ def _remark(slip: str | None, *, silent: bool) -> str | None:
 
 def grade(metadata: Any, completion: str) -> Grade:
     """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
-    return grade_lowered(metadata, lower(completion))
-
-
-def grade_lowered(metadata: Any, lowered: str) -> Grade:
-    """``grade`` of a completion that is in lower case."""
     metadata = parse(metadata) if isinstance(metadata, str) else metadata
     try:
         entries = entries_of(metadata)
     except ValueError as wrong:
         said = f"ValueError: {wrong}"
         return Grade(0.0, said, said)
+    lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0

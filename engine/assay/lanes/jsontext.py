@@ -144,7 +144,7 @@ def _decoded_on_fresh_stack(value: str, decoder: json.JSONDecoder) -> Any:
 
 def mended(value: str) -> str:
     """A JSON string as a column can hold it: a lone surrogate becomes U+FFFD."""
-    return _SURROGATE.sub("\ufffd", value)
+    return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
 
 
 def is_json(value: str) -> bool:

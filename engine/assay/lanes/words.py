@@ -112,7 +112,7 @@ def lower_expr(values: pl.Expr) -> pl.Expr:
 
 
 def _lower(values: pl.Series) -> pl.Series:
-    return lower_rows(values, ~is_ascii(values))
+    return lower_rows(values, values.is_not_null())
 
 
 def is_ascii(values: pl.Series) -> pl.Series:
@@ -120,19 +120,20 @@ def is_ascii(values: pl.Series) -> pl.Series:
     return values.str.len_bytes() == values.str.len_chars()
 
 
-def lower_rows(values: pl.Series, beyond: pl.Series) -> pl.Series:
+def lower_rows(values: pl.Series, asked: pl.Series) -> pl.Series:
     """``str.lower`` of some texts, of the others the ASCII letters only.
 
     Args:
         values: The texts.
-        beyond: Which of them (Boolean) to lower whatever letters they have.
+        asked: Which of them (Boolean) to lower whatever letters they have.
     """
     lowered = _ascii_lower(values)
     # rows are taken out, not masked: the engine searches what stands behind a null too
-    at = beyond.arg_true()
-    asked = values.gather(at)
-    capital = asked.str.contains(_other_capitals())
-    exact = pl.Series(list(map(lower, asked.filter(capital).to_list())), dtype=pl.String)
+    at = asked.arg_true()
+    at = at.filter(~is_ascii(values.gather(at)))
+    beyond = values.gather(at)
+    capital = beyond.str.contains(_other_capitals())
+    exact = pl.Series(list(map(lower, beyond.filter(capital).to_list())), dtype=pl.String)
     return lowered.scatter(at.filter(capital), exact) if len(exact) else lowered
 
 
