@@ -21,13 +21,11 @@ from assay.lanes.expectations import (
     SIDES,
     SILENT,
     UNREAD,
-    entries_of,
     grade,
-    slip_of,
+    read,
     unread_field,
     unread_side,
 )
-from assay.lanes.jsontext import parse
 from assay.lanes.words import ASCII_ALIKE, contains_column, is_ascii, lower_rows
 
 __all__ = ["EXPECTATIONS"]
@@ -60,8 +58,8 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
         pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
         grades = [None if text is None else vars(grade(given, text)) for given, text in pairs]
         return pl.Series(texts.name, grades, dtype=_GRADE)
-    read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
-    entries, broken, slip = read(metadata)
+    flatten = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
+    entries, broken, slip = flatten(metadata)
     fails = _failures(entries, texts)
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(fails)
@@ -171,21 +169,18 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     """Entries of JSON text, what is wrong with each row, and its slip: each distinct text is parsed once."""
     texts = metadata.cast(pl.String)
     distinct = texts.unique(maintain_order=True)
-    # columns from the start: the collector of garbage goes over the entries of many tasks again and again
-    where, forbid, message, phrases = [], [], [], []
+    where: list[str] = []
+    forbid: list[bool] = []
+    message: list[str | None] = []
+    phrases: list[str] = []
     counts: list[int] = []
     sizes: list[int] = []
     broken: list[str | None] = []
     slips: list[str | None] = []
-    for one in distinct.to_list():
-        value = None if one is None else parse(one)
-        slips.append(slip_of(value))
-        try:
-            found, why = entries_of(value), None
-        except ValueError as wrong:
-            found, why = [], str(wrong)
+    for found, why, slip in map(read, distinct.to_list()):
         sizes.append(len(found))
         broken.append(why)
+        slips.append(slip)
         for entry in found:
             where.append(entry.where)
             forbid.append(entry.forbid)
@@ -264,6 +259,12 @@ def _say_where(series: pl.Series, said: str) -> pl.Series:
     return pl.select(pl.when(series.is_not_null()).then(pl.lit(said))).to_series()
 
 
+def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
+    """A column of lists, less the nulls in them; to drop none of them takes long."""
+    any_null = lists.list.explode(empty_as_null=False, keep_nulls=False).has_nulls()
+    return pl.col(column).list.drop_nulls() if any_null else pl.col(column)
+
+
 def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     """The entries of one list column."""
     row, entry, position = _flatten(lists)
@@ -273,7 +274,7 @@ def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     for at, any_of in enumerate(_fields(entry, *ANY_OF)):
         column = f"any_of_{at}"
         columns[column] = any_of
-        strings = pl.col(column).list.drop_nulls() if isinstance(any_of.dtype, pl.List) else None
+        strings = _without_nulls(any_of, column) if isinstance(any_of.dtype, pl.List) else None
         if strings is not None and any_of.dtype == pl.List(pl.String):
             phrases = pl.coalesce(phrases, strings)
         else:

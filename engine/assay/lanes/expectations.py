@@ -25,10 +25,10 @@ __all__ = [
     "UNREAD",
     "Entry",
     "Grade",
-    "entries_of",
+    "Reading",
     "grade",
+    "read",
     "read_expectations",
-    "slip_of",
     "unread_field",
     "unread_side",
 ]
@@ -41,6 +41,10 @@ _SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).
 ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
+_KNOWN = 32_768
+"""JSON texts of which is kept what they expect, some 1.5 kB for each …"""
+_LONGEST_KNOWN = 1_000
+"""… that has no more code points than this."""
 
 
 class Entry(NamedTuple):
@@ -134,11 +138,10 @@ def read_expectations(metadata: Any) -> list[Entry]:
     Raises:
         ValueError: The metadata or its expectations have a shape that cannot be read.
     """
-    return entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
+    return _entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
 
 
-def entries_of(metadata: Any) -> list[Entry]:
-    """``read_expectations`` of what was JSON text and is parsed."""
+def _entries_of(metadata: Any) -> list[Entry]:
     if metadata is NOT_JSON or not isinstance(metadata, dict | None):
         raise ValueError(_NO_METADATA)
     expectations = (metadata or {}).get(_FIELD)
@@ -171,7 +174,7 @@ def unread_side(name: str) -> str | None:
     return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, _SPELLINGS)}".rstrip())
 
 
-def slip_of(metadata: Any) -> str | None:
+def _slip_of(metadata: Any) -> str | None:
     """The first key of a row's metadata that its author may have meant for one that is read."""
     fields = metadata if isinstance(metadata, dict) else {}
     expectations = fields.get(_FIELD)
@@ -185,6 +188,41 @@ def slip_of(metadata: Any) -> str | None:
     return next(filter(None, said), None)
 
 
+class Reading(NamedTuple):
+    """What a row's metadata expects.
+
+    Attributes:
+        entries: As ``read_expectations``; none when something is wrong.
+        wrong: Why the metadata cannot be read; None when it can.
+        slip: The first key that its author may have meant for one that is read.
+    """
+
+    entries: tuple[Entry, ...]
+    wrong: str | None
+    slip: str | None
+
+
+def read(metadata: Any) -> Reading:
+    """What a row's metadata expects: a mapping, its JSON text, or None."""
+    if isinstance(metadata, str):
+        return _read_known(metadata) if len(metadata) <= _LONGEST_KNOWN else _read(parse(metadata))
+    return _read(metadata)
+
+
+# tasks come back in every batch, and in every thread's
+@lru_cache(maxsize=_KNOWN)
+def _read_known(text: str) -> Reading:
+    return _read(parse(text))
+
+
+def _read(metadata: Any) -> Reading:
+    slip = _slip_of(metadata)
+    try:
+        return Reading(tuple(_entries_of(metadata)), None, slip)
+    except ValueError as wrong:
+        return Reading((), str(wrong), slip)
+
+
 def _remark(slip: str | None, *, silent: bool) -> str | None:
     if silent:
         return SILENT if slip is None else f"{SILENT}; {UNREAD}{slip}"
@@ -193,15 +231,13 @@ def _remark(slip: str | None, *, silent: bool) -> str | None:
 
 def grade(metadata: Any, completion: str) -> Grade:
     """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
-    metadata = parse(metadata) if isinstance(metadata, str) else metadata
-    try:
-        entries = entries_of(metadata)
-    except ValueError as wrong:
+    entries, wrong, slip = read(metadata)
+    if wrong is not None:
         said = f"ValueError: {wrong}"
         return Grade(0.0, said, said)
     lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
-    remark = _remark(slip_of(metadata), silent=not entries)
+    remark = _remark(slip, silent=not entries)
     return Grade(score, JOINT.join(entry.reason for entry in failed), JOINT.join(problems) or None, remark)

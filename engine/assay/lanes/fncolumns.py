@@ -9,7 +9,15 @@ import polars as pl
 
 from assay.errors import SHOWN, quoted
 from assay.lanes.base import rowwise
-from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, contains_column, is_ascii, lower_expr, strip_expr
+from assay.lanes.words import (
+    ASCII_ALIKE,
+    WHITESPACE,
+    ascii_lower_expr,
+    contains_column,
+    is_ascii,
+    lower_expr,
+    strip_expr,
+)
 
 __all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
 
