@@ -112,11 +112,12 @@ def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
     Phrases of ASCII meet only ASCII letters, so for them lowering bytes will do, where the text has none of the few code points
     that are ASCII in lower case.
     """
+    at = row.rle_id()  # among the texts that have phrases: no other is lowered
+    texts = texts.gather(row.rle().struct.field("value"))
     other = ~is_ascii(phrases)
-    beyond = texts.str.contains(ASCII_ALIKE)
-    lowered = lower_rows(texts, beyond.scatter(row.filter(other).unique(), values=True) if other.any() else beyond)
-    hit = contains_column(lowered.gather(row), lower_rows(phrases, other))
-    return hit.fill_null(value=False)
+    exact = texts.str.contains(ASCII_ALIKE)
+    lowered = lower_rows(texts, exact.scatter(at.filter(other).unique(), values=True) if other.any() else exact)
+    return contains_column(lowered.gather(at), lower_rows(phrases, other)).fill_null(value=False)
 
 
 def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
