@@ -7,7 +7,7 @@ import pytest
 
 from assay.lanes.base import TEXT, layers
 from assay.lanes.expectation_columns import EXPECTATIONS
-from assay.lanes.expectations import grade, read_expectations
+from assay.lanes.expectations import grade, read, read_expectations
 from assay.testing import hostile_texts
 
 TEXTS = ("I refund ß ας", "", None, "GIFT CARD i̇", "x", "a; b")
@@ -191,6 +191,26 @@ def test_hostile_phrases_in_hostile_texts(as_text):
         }
         rows.append({"t": text, "metadata": json.dumps(metadata) if as_text else metadata})
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None))
+
+
+def test_phrases_meet_the_texts_that_hold_them_in_lower_case_only():
+    texts = ["\u212aELVIN", "\u0130STANBUL", "ÉTÉ ΟΔΟΣ", "ete odos", "KI", None]
+    phrases = ["kelvin", "\u212a", "i", "İs", "été", "É", "οδος", "ΟΔΟΣ", "ELVIN", "ı", "ſ", "s"]
+    asked = [[phrase] for phrase in phrases] + [phrases[at : at + 3] for at in range(len(phrases))]
+    rows = [
+        {"t": text, "metadata": {"expectations": [{"anyOf": anyof}]} if anyof else None}
+        for text in texts
+        for anyof in [*asked, []]
+    ]
+    assert_columns_grade_as_rows(pl.DataFrame(rows, schema_overrides={"t": pl.String}))
+
+
+def test_a_json_text_is_read_once_unless_it_is_long():
+    short, long = (json.dumps({"expectations": [{"text": "x" * size}]}) for size in (5, 5000))
+    assert read(short) is read(short)
+    assert read(long) == read(long)
+    assert read(long) is not read(long)
+    assert read(short) == read(json.loads(short))
 
 
 def test_one_row_with_many_entries_does_not_slow_the_others_down():

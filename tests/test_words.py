@@ -10,6 +10,7 @@ from assay.lanes.words import (
     WHITESPACE,
     lower,
     lower_expr,
+    lower_rows,
     lowered_pattern,
     strip_expr,
     stripped_pattern,
@@ -54,6 +55,13 @@ def test_letters_that_depend_on_their_neighbours(text, engine):
             None if value is None else lower(value) for value in one
         ]
     assert column(lower_expr(pl.col("t")), variants, engine) == [None if v is None else v.lower() for v in variants]
+
+
+def test_rows_that_are_not_asked_for_are_lowered_as_ascii():
+    texts = pl.Series(["AÉΣ", "AÉΣ", "AÉΣ", "AB", "AB", None, None, ""])
+    asked = pl.Series([True, False, None, True, False, True, False, True])
+    assert lower_rows(texts, asked).to_list() == ["aéς", "aÉΣ", "aÉΣ", "ab", "ab", None, None, ""]
+    assert texts[0] == "AÉΣ"
 
 
 def test_hostile_texts_are_lowered_and_stripped_as_python_does():

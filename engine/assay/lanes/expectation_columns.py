@@ -21,15 +21,12 @@ from assay.lanes.expectations import (
     SIDES,
     SILENT,
     UNREAD,
-    Entry,
-    entries_of,
-    grade_lowered,
-    slip_of,
+    grade,
+    read,
     unread_field,
     unread_side,
 )
-from assay.lanes.jsontext import parse
-from assay.lanes.words import LOWER, contains_column, lower_expr
+from assay.lanes.words import ASCII_ALIKE, contains_column, is_ascii, lower_rows
 
 __all__ = ["EXPECTATIONS"]
 
@@ -44,26 +41,26 @@ def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     metadata = pl.lit(None, dtype=pl.String)
     if METADATA in schema:
         metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
-    graded = pl.map_batches([LOWER.col, metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
+    graded = pl.map_batches([text(), metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 
 
-EXPECTATIONS = Lane("expectations", _expectations_expr, after=(LOWER,))
+EXPECTATIONS = Lane("expectations", _expectations_expr)
 """The grade of every row, a struct with the fields of ``Grade``."""
 
 
 def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
-    lowered, metadata = columns
-    height = len(lowered)
+    texts, metadata = columns
+    height = len(texts)
     if len(metadata) != height:  # a literal arrives with one value
         metadata = metadata.new_from_index(0, height)
-    if is_small(lowered):
-        pairs = zip(metadata.to_list(), lowered.to_list(), strict=True)
-        grades = [None if text is None else vars(grade_lowered(given, text)) for given, text in pairs]
-        return pl.Series(lowered.name, grades, dtype=_GRADE)
-    read = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
-    entries, broken, slip = read(metadata)
-    fails = _failures(entries, lowered)
+    if is_small(texts):
+        pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
+        grades = [None if text is None else vars(grade(given, text)) for given, text in pairs]
+        return pl.Series(texts.name, grades, dtype=_GRADE)
+    flatten = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
+    entries, broken, slip = flatten(metadata)
+    fails = _failures(entries, texts)
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(fails)
     reason = by_row.join(entries.filter(fails).select("row", said=_REASON))
@@ -86,7 +83,7 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
             ).cast(_GRADE)
         )
         .to_series()
-        .alias(lowered.name)
+        .alias(texts.name)
     )
 
 
@@ -99,20 +96,28 @@ _REASON = pl.coalesce(
 """``Entry.problem`` and ``Entry.reason``."""
 
 
-def _failures(entries: pl.DataFrame, lowered: pl.Series) -> pl.Series:
+def _failures(entries: pl.DataFrame, texts: pl.Series) -> pl.Series:
     """Which entries fail."""
     sizes = entries["phrases"].list.len()
-    some = entries.filter(sizes > 0)
-    flat = pl.DataFrame(
-        {"phrase": some["phrases"].explode(), "row": _repeat(some["row"], some["phrases"].list.len())},
-        schema={"phrase": pl.String, "row": pl.UInt32},
-    ).select(
-        pl.lit(lowered).gather("row").alias("text") if len(some) else pl.lit("").alias("text"),
-        lower_expr(pl.col("phrase")).alias("phrase"),
-    )
-    hit = contains_column(flat["text"], flat["phrase"]).fill_null(value=False)
+    if not sizes.sum():
+        return pl.repeat(value=True, n=len(entries), eager=True)
+    hit = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), _repeat(entries["row"], sizes))
     hits = _segment_sums(hit, sizes) > 0
     return (hits == entries["forbid"]) | (sizes == 0)
+
+
+def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
+    """Whether each phrase occurs in the text of its row, both in lower case.
+
+    Phrases of ASCII meet only ASCII letters, so for them lowering bytes will do, where the text has none of the few code points
+    that are ASCII in lower case.
+    """
+    at = row.rle_id()  # among the texts that have phrases: no other is lowered
+    texts = texts.gather(row.rle().struct.field("value"))
+    other = ~is_ascii(phrases)
+    exact = texts.str.contains(ASCII_ALIKE)
+    lowered = lower_rows(texts, exact.scatter(at.filter(other).unique(), values=True) if other.any() else exact)
+    return contains_column(lowered.gather(at), lower_rows(phrases, other)).fill_null(value=False)
 
 
 def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
@@ -165,27 +170,27 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     """Entries of JSON text, what is wrong with each row, and its slip: each distinct text is parsed once."""
     texts = metadata.cast(pl.String)
     distinct = texts.unique(maintain_order=True)
-    entries: list[Entry] = []
+    where: list[str] = []
+    forbid: list[bool] = []
+    message: list[str | None] = []
+    phrases: list[str] = []
+    counts: list[int] = []
     sizes: list[int] = []
     broken: list[str | None] = []
     slips: list[str | None] = []
-    for one in distinct.to_list():
-        value = None if one is None else parse(one)
-        slips.append(slip_of(value))
-        try:
-            found, why = entries_of(value), None
-        except ValueError as wrong:
-            found, why = [], str(wrong)
-        entries += found
+    for found, why, slip in map(read, distinct.to_list()):
         sizes.append(len(found))
         broken.append(why)
-    flat = pl.DataFrame(
-        {name: [getattr(entry, name) for entry in entries] for name in ("where", "forbid", "message")},
-        schema={"where": pl.String, "forbid": pl.Boolean, "message": pl.String},
-    )
-    phrases = [phrase for entry in entries for phrase in entry.phrases]
-    counts = [len(entry.phrases) for entry in entries]
-    flat = flat.with_columns(phrases=_lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String)))
+        slips.append(slip)
+        for entry in found:
+            where.append(entry.where)
+            forbid.append(entry.forbid)
+            message.append(entry.message)
+            counts.append(len(entry.phrases))
+            phrases += entry.phrases
+    lists = _lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String))
+    columns = {"where": where, "forbid": forbid, "phrases": lists, "message": message}
+    flat = pl.DataFrame(columns, schema=_ENTRY.to_schema())
     ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
     known = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
     table = pl.DataFrame(known, schema=_DISTINCT)
@@ -255,6 +260,12 @@ def _say_where(series: pl.Series, said: str) -> pl.Series:
     return pl.select(pl.when(series.is_not_null()).then(pl.lit(said))).to_series()
 
 
+def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
+    """A column of lists, less the nulls in them; to drop none of them takes long."""
+    any_null = lists.list.explode(empty_as_null=False, keep_nulls=False).has_nulls()
+    return pl.col(column).list.drop_nulls() if any_null else pl.col(column)
+
+
 def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     """The entries of one list column."""
     row, entry, position = _flatten(lists)
@@ -264,7 +275,7 @@ def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
     for at, any_of in enumerate(_fields(entry, *ANY_OF)):
         column = f"any_of_{at}"
         columns[column] = any_of
-        strings = pl.col(column).list.drop_nulls() if isinstance(any_of.dtype, pl.List) else None
+        strings = _without_nulls(any_of, column) if isinstance(any_of.dtype, pl.List) else None
         if strings is not None and any_of.dtype == pl.List(pl.String):
             phrases = pl.coalesce(phrases, strings)
         else:

@@ -25,11 +25,10 @@ __all__ = [
     "UNREAD",
     "Entry",
     "Grade",
-    "entries_of",
+    "Reading",
     "grade",
-    "grade_lowered",
+    "read",
     "read_expectations",
-    "slip_of",
     "unread_field",
     "unread_side",
 ]
@@ -38,9 +37,14 @@ METADATA = "metadata"
 JOINT = "; "
 """Between the reasons of one row."""
 SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
+_SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).keys()
 ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
+_KNOWN = 32_768
+"""JSON texts of which is kept what they expect, some 1.5 kB for each …"""
+_LONGEST_KNOWN = 1_000
+"""… that has no more code points than this."""
 
 
 class Entry(NamedTuple):
@@ -100,22 +104,26 @@ class Grade:
     remark: str | None = None
 
 
-def _first(mapping: dict[str, Any], *names: str) -> Any:
-    for name in names:
-        if (value := mapping.get(name)) is not None:
-            return value
-    return None
+def _first(mapping: dict[str, Any], name: str, other: str) -> Any:
+    value = mapping.get(name)
+    return mapping.get(other) if value is None else value
 
 
 def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:
     fields = value if isinstance(value, dict) else {}
-    any_of, one, message = _first(fields, *ANY_OF), fields.get("text"), fields.get("message")
+    any_of, message = _first(fields, *ANY_OF), fields.get("message")
     phrases = [phrase for phrase in any_of if phrase is not None] if isinstance(any_of, list) else []
     if not phrases and isinstance(any_of, list | None):
-        phrases = [one]
-    if not all(isinstance(phrase, str) for phrase in phrases):
-        phrases = []
-    return Entry(where, forbid, tuple(map(mended, phrases)), mended(message) if isinstance(message, str) else None)
+        phrases = [fields.get("text")]
+    return Entry(where, forbid, _usable(phrases), mended(message) if isinstance(message, str) else None)
+
+
+def _usable(phrases: list[Any]) -> tuple[str, ...]:
+    try:
+        plain = "".join(phrases).isascii()
+    except TypeError:  # not all of them are strings
+        return ()
+    return tuple(phrases if plain else map(mended, phrases))
 
 
 def read_expectations(metadata: Any) -> list[Entry]:
@@ -130,11 +138,10 @@ def read_expectations(metadata: Any) -> list[Entry]:
     Raises:
         ValueError: The metadata or its expectations have a shape that cannot be read.
     """
-    return entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
+    return _entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
 
 
-def entries_of(metadata: Any) -> list[Entry]:
-    """``read_expectations`` of what was JSON text and is parsed."""
+def _entries_of(metadata: Any) -> list[Entry]:
     if metadata is NOT_JSON or not isinstance(metadata, dict | None):
         raise ValueError(_NO_METADATA)
     expectations = (metadata or {}).get(_FIELD)
@@ -162,22 +169,58 @@ def unread_field(name: str) -> str | None:
 @lru_cache(maxsize=1024)
 def unread_side(name: str) -> str | None:
     """What to say of a field of the expectations: None when it is read."""
-    known = [spelling for side in SIDES for spelling in side[:2]]
-    if name in known:
+    if name in _SPELLINGS:
         return None
-    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, known)}".rstrip())
+    return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, _SPELLINGS)}".rstrip())
 
 
-def slip_of(metadata: Any) -> str | None:
+def _slip_of(metadata: Any) -> str | None:
     """The first key of a row's metadata that its author may have meant for one that is read."""
     fields = metadata if isinstance(metadata, dict) else {}
     expectations = fields.get(_FIELD)
     said: Iterable[str | None] = ()
     if isinstance(expectations, dict):
+        if expectations.keys() <= _SPELLINGS:
+            return None
         said = (unread_side(name) for name, value in expectations.items() if value is not None)
     elif expectations is None:
         said = (unread_field(name) for name, value in fields.items() if value is not None)
     return next(filter(None, said), None)
+
+
+class Reading(NamedTuple):
+    """What a row's metadata expects.
+
+    Attributes:
+        entries: As ``read_expectations``; none when something is wrong.
+        wrong: Why the metadata cannot be read; None when it can.
+        slip: The first key that its author may have meant for one that is read.
+    """
+
+    entries: tuple[Entry, ...]
+    wrong: str | None
+    slip: str | None
+
+
+def read(metadata: Any) -> Reading:
+    """What a row's metadata expects: a mapping, its JSON text, or None."""
+    if isinstance(metadata, str):
+        return _read_known(metadata) if len(metadata) <= _LONGEST_KNOWN else _read(parse(metadata))
+    return _read(metadata)
+
+
+# tasks come back in every batch, and in every thread's
+@lru_cache(maxsize=_KNOWN)
+def _read_known(text: str) -> Reading:
+    return _read(parse(text))
+
+
+def _read(metadata: Any) -> Reading:
+    slip = _slip_of(metadata)
+    try:
+        return Reading(tuple(_entries_of(metadata)), None, slip)
+    except ValueError as wrong:
+        return Reading((), str(wrong), slip)
 
 
 def _remark(slip: str | None, *, silent: bool) -> str | None:
@@ -188,19 +231,13 @@ def _remark(slip: str | None, *, silent: bool) -> str | None:
 
 def grade(metadata: Any, completion: str) -> Grade:
     """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
-    return grade_lowered(metadata, lower(completion))
-
-
-def grade_lowered(metadata: Any, lowered: str) -> Grade:
-    """``grade`` of a completion that is in lower case."""
-    metadata = parse(metadata) if isinstance(metadata, str) else metadata
-    try:
-        entries = entries_of(metadata)
-    except ValueError as wrong:
+    entries, wrong, slip = read(metadata)
+    if wrong is not None:
         said = f"ValueError: {wrong}"
         return Grade(0.0, said, said)
+    lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]
     score = (len(entries) - len(failed)) / len(entries) if entries else 1.0
-    remark = _remark(slip_of(metadata), silent=not entries)
+    remark = _remark(slip, silent=not entries)
     return Grade(score, JOINT.join(entry.reason for entry in failed), JOINT.join(problems) or None, remark)

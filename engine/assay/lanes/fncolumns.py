@@ -9,7 +9,15 @@ import polars as pl
 
 from assay.errors import SHOWN, quoted
 from assay.lanes.base import rowwise
-from assay.lanes.words import ASCII_ALIKE, WHITESPACE, ascii_lower_expr, contains_column, lower_expr, strip_expr
+from assay.lanes.words import (
+    ASCII_ALIKE,
+    WHITESPACE,
+    ascii_lower_expr,
+    contains_column,
+    is_ascii,
+    lower_expr,
+    strip_expr,
+)
 
 __all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
 
@@ -51,7 +59,7 @@ def _contains(columns: Sequence[pl.Series]) -> pl.Series:
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     # as written is as lowered between ASCII; beyond it a final sigma may change
-    there = _contains(columns) & _is_ascii(columns[1])
+    there = _contains(columns) & is_ascii(columns[1])
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~there)
     return _folded(frame, there, contains_column)
 
@@ -65,16 +73,12 @@ def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Seri
     An ASCII gold meets only ASCII letters, so for it lowering bytes will do, where the output has none of the few code points
     that are ASCII in lower case. NOTE: rows are filtered, not masked, for the engine works on what stands behind a null too.
     """
-    simple = _is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
+    simple = is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
     for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
         both = rows.select(lowered(pl.col("output")), lowered(pl.col("gold")))
         found = compare(both["output"], both["gold"])
         known = known.scatter(rows["at"], found)
     return known
-
-
-def _is_ascii(values: pl.Series) -> pl.Series:
-    return values.str.len_bytes() == values.str.len_chars()
 
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:

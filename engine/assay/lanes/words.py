@@ -30,8 +30,10 @@ __all__ = [
     "contains_column",
     "contains_expr",
     "equals_expr",
+    "is_ascii",
     "lower",
     "lower_expr",
+    "lower_rows",
     "lowered_pattern",
     "strip_expr",
     "stripped_pattern",
@@ -106,8 +108,33 @@ def beyond_ascii(values: pl.Expr) -> pl.Expr:
 
 def lower_expr(values: pl.Expr) -> pl.Expr:
     """``str.lower`` as an elementwise expression over a String column."""
-    exact = pl.when(beyond_ascii(values).str.contains(_other_capitals())).then(values)
-    return pl.coalesce(rowwise(exact, lower, pl.String), ascii_lower_expr(values))
+    return values.map_batches(_lower, return_dtype=pl.String, is_elementwise=True)
+
+
+def _lower(values: pl.Series) -> pl.Series:
+    return lower_rows(values, values.is_not_null())
+
+
+def is_ascii(values: pl.Series) -> pl.Series:
+    """Which texts are all ASCII; null where there is none."""
+    return values.str.len_bytes() == values.str.len_chars()
+
+
+def lower_rows(values: pl.Series, asked: pl.Series) -> pl.Series:
+    """``str.lower`` of some texts, of the others the ASCII letters only.
+
+    Args:
+        values: The texts.
+        asked: Which of them (Boolean) to lower whatever letters they have.
+    """
+    lowered = _ascii_lower(values)
+    # rows are taken out, not masked: the engine searches what stands behind a null too
+    at = asked.arg_true()
+    at = at.filter(~is_ascii(values.gather(at)))
+    beyond = values.gather(at)
+    capital = beyond.str.contains(_other_capitals())
+    exact = pl.Series(list(map(lower, beyond.filter(capital).to_list())), dtype=pl.String)
+    return lowered.scatter(at.filter(capital), exact) if len(exact) else lowered
 
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
