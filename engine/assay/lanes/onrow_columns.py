@@ -167,17 +167,20 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
         quote=pl.when(is_text).then(rest).str.extract_groups(_STRING).struct.rename_fields(["gold", "tail"]),
         brace=pl.when(rest.str.starts_with("{")).then(rest).str.splitn("}", 2).struct.rename_fields(["gold", "tail"]),
     )
-    gold = pl.col("quote").struct.field("gold")
-    typed = pl.col("brace").struct.field("gold") + "}"
-    plain = gold.str.contains(_PLAIN_STRING)
-    other = pl.when(plain.not_()).then(pl.concat_str(pl.lit('"'), gold, pl.lit('"')))
+    # NOTE: columns of their own, for what is read twice is computed twice
+    tails = (pl.col(name).struct.field("tail") for name in ("quote", "brace"))
     frame = frame.select(
-        expected=pl.when(plain)
-        .then(gold.str.replace_all(_PLAIN_ESCAPE, "$1"))
-        .otherwise(rowwise(other, _said, pl.String)),
+        "head",
+        gold=pl.col("quote").struct.field("gold"),
+        typed=pl.col("brace").struct.field("gold") + "}",
+        tail=pl.coalesce(tails),
+    )
+    gold, typed, plain = pl.col("gold"), pl.col("typed"), pl.col("plain")
+    frame = frame.with_columns(plain=gold.str.contains(_PLAIN_STRING))
+    other = rowwise(pl.when(plain.not_()).then(pl.concat_str(pl.lit('"'), gold, pl.lit('"'))), _said, pl.String)
+    frame = frame.with_columns(
+        expected=pl.when(plain).then(gold.str.replace_all(_PLAIN_ESCAPE, "$1")).otherwise(other),
         typed=pl.when(typed.str.contains(_FLAT)).then(typed),
-        head="head",
-        tail=pl.coalesce(pl.col("quote").struct.field("tail"), pl.col("brace").struct.field("tail")),
     )
     template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
     usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()

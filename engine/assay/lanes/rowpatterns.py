@@ -49,18 +49,20 @@ def _anatomies(patterns: pl.Series, flags: int) -> pl.Series:
     """``_ANATOMY`` of patterns, most of them literals or words between boundaries."""
     frame = patterns.to_frame("pattern").with_columns(pl.col("pattern").str.extract_groups(_WORD).struct.unnest())
     folds = pl.lit(bool(flags & re.IGNORECASE)) | pl.col("inline").is_not_null()
-    literal = pl.col("literal").str.replace_all(_ESCAPE, "$1")
+    frame = frame.with_columns(pl.col("literal").str.replace_all(_ESCAPE, "$1"), folds=folds)
+    literal, folds = pl.col("literal"), pl.col("folds")
     # beyond ASCII, what IGNORECASE takes for alike is more than what is alike in lower case
-    whole = (literal.str.len_bytes() == literal.str.len_chars()) | folds.not_()
+    is_ascii = literal.str.len_bytes() == literal.str.len_chars()
+    frame = frame.with_columns(whole=literal.is_not_null() & (is_ascii | folds.not_()))
+    whole = pl.col("whole")
     word = pl.struct(
         literal=pl.when(folds).then(literal.str.to_lowercase()).otherwise(literal),
         folds=folds,
-        whole=pl.lit(value=True),
+        whole=whole,
         before=pl.col("before").is_not_null(),
         after=pl.col("after").is_not_null(),
     )
-    rest = pl.when(whole.is_null() | whole.not_()).then("pattern")
-    other = rowwise(rest, partial(_other_anatomy, flags=flags), _ANATOMY)
+    other = rowwise(pl.when(whole.not_()).then("pattern"), partial(_other_anatomy, flags=flags), _ANATOMY)
     return frame.select(pl.when(whole).then(word).otherwise(other)).to_series()
 
 
