@@ -76,7 +76,10 @@ def test_tool_calls():
 )
 def test_verifiers_that_differ_in_their_gold_only(verifier):
     golds = ("a", "A", "b", "", " a\t", "\\u0061", '\\"', "\\ud800", "\ue000gold\ue000", "a}", '", "x": "')
-    rows = [{"completion": text, "verifier": verifier % gold} for gold in golds for text in ("a", " A\n", "b", "\x85")]
+    escaped = ("\\\\n", "\\n", '\\\\\\"\\/', "\\\\u0061", "\\x", "\\", "a\nb", "\\\\", "\\u00e9\\\\")
+    texts = ("a", " A\n", "b", "\x85", "\\n", '\\"/', "\\u0061", "\\", "é\\")
+    rows = [{"completion": text, "verifier": verifier % gold} for gold in golds + escaped for text in texts]
+    rows += [{"completion": "1", "verifier": verifier % at} for at in range(50)]  # so that a template is worth reading
     assert_plan_conforms([on_row()], [*rows, {"completion": "a", "verifier": None}])
 
 

@@ -14,7 +14,7 @@ from assay.bounded import each
 from assay.checks.base import BELOW_1, Outcome, is_reward
 from assay.errors import RAISED, AssayWarning, quoted, said_by
 from assay.fns import Function, function
-from assay.lanes.base import is_small, once, rowwise
+from assay.lanes.base import in_place, is_small, once, rowwise
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
 from assay.lanes.onrow_columns import PLAIN_VALUE
@@ -98,10 +98,8 @@ def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> 
         if one is not None:
             answers += _answers(one, part.drop("fn"), limits)
     found = pl.concat(answers)
-    if found.height < frame.height:
-        found = frame.select("at").join(found, on="at", how="left", maintain_order="left")
-    elif len(answers) > 2:  # noqa: PLR2004  (the empty one, and one that is in order)
-        found = found.sort("at")
+    if found.height < frame.height or len(answers) > 2:  # noqa: PLR2004  (the empty one, and one that is in order)
+        found = in_place(found, frame.height)
     return found.select(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 

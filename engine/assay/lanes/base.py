@@ -14,7 +14,9 @@ __all__ = [
     "TASK_FOUND",
     "TEXT",
     "Lane",
+    "encoded",
     "exactly",
+    "in_place",
     "is_small",
     "layers",
     "nothing",
@@ -174,6 +176,20 @@ def positions(kept: pl.Series) -> pl.Series:
     return pl.select(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
 
 
+def in_place(found: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Rows where their column ``at`` says, in a frame of so many rows; nulls elsewhere."""
+    where = pl.Series([None], dtype=pl.UInt32).new_from_index(0, size)
+    where = where.scatter(found["at"], pl.int_range(found.height, dtype=pl.UInt32, eager=True))
+    return found.select(pl.exclude("at").gather(where))
+
+
+def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The distinct texts of a String column, and which of them each row holds; null where it holds none."""
+    # half the time of finding the distinct values and joining them back
+    coded = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+    return pl.Series(coded.dictionary, dtype=pl.String), pl.Series(coded.indices)
+
+
 def once(
     values: pl.Expr, function: Callable[[pl.Series], pl.Series], dtype: pl.DataType | type[pl.DataType]
 ) -> pl.Expr:
@@ -191,11 +207,10 @@ def once(
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
             return nothing(series, dtype)
-        # half the time of finding the distinct values and joining them back
-        coded = series.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-        found = function(pl.Series(coded.dictionary, dtype=pl.String))
+        texts, which = encoded(series)
+        found = function(texts)
         if len(found) == 1 and not series.null_count():
             return found.new_from_index(0, len(series)).alias(series.name)
-        return found.gather(pl.Series(coded.indices)).alias(series.name)
+        return found.gather(which).alias(series.name)
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.lanes.base import rowwise
+from assay.lanes.base import once, rowwise
 from assay.lanes.words import (
     ASCII_ALIKE,
     WHITESPACE,
@@ -25,6 +25,8 @@ IGNORE_CASE = "ignore_case"
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """No two texts that are equal in lower case differ by more in size: lowering makes at most 3 bytes of 2, at least 1 of 3."""
+_PADDING = 16
+"""Bytes of a text more than of its gold up to which it is stripped without a look at its ends."""
 _NOT_PLAIN = r"[^ !#-~]"
 """What is not shown as it is between double quotes."""
 
@@ -48,8 +50,10 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     near = (size <= grows * wanted) & (wanted <= grows * size)
     padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at")
-    frame = frame.filter(~same & (near | (padded & (size > wanted)))).with_columns(strip_expr(output)).filter(near)
+    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
+    likely = near | ((size > wanted) & (size <= wanted + _PADDING))
+    frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > wanted)).filter(padded)])
+    frame = frame.with_columns(strip_expr(output)).filter(near)
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 
@@ -83,7 +87,7 @@ def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Seri
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
     """``before`` and ``quoted`` as an elementwise expression over a String column."""
-    return values.map_batches(partial(_quoted, before=before), return_dtype=pl.String, is_elementwise=True)
+    return once(values, partial(_quoted, before=before), pl.String)
 
 
 def _quoted(values: pl.Series, before: str) -> pl.Series:
@@ -93,5 +97,5 @@ def _quoted(values: pl.Series, before: str) -> pl.Series:
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    told = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String, distinct=True)
+    told = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
     return frame.select(pl.coalesce(told, "plain")).to_series()

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.lanes.base import Lane, is_small, once, positions, rowwise
-from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON
+from assay.lanes.jsontext import FLAT_OBJECT, LIKE_JSON, loads, mended
 from assay.lanes.onrow import (
     COLUMNS,
     EXPECTED,
@@ -132,7 +132,9 @@ _ANY_KEY, _KNOWN_KEY = (rf'"{name}"\s*:' for name in (r'[^"\\]*', "(?:kind|fn_na
 _HOLE = "\ue000gold\ue000"
 _KEY = '"expected":'
 _FLAT = rf"\A{FLAT_OBJECT}\z"
-_ESCAPED = r"[\\\x00-\x1f]"
+_STRING = r'(?s)\A"([^"\\]*(?:\\.[^"\\]*)*)"(.*)\z'
+_PLAIN_STRING = r'\A(?:[^\\\x00-\x1f]|\\["\\/])*\z'
+_PLAIN_ESCAPE = r'\\(["\\/])'
 _REPEATS = 8
 """How often, on average, a template must be used for it to be worth reading in Python."""
 
@@ -155,23 +157,30 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     """Verifiers that differ in their gold only, null for the others.
 
     A text with its gold cut out is a template; there are few, and Python reads each with a word of ours in the hole. Where that
-    word comes back as ``expected``, so would any other JSON value that stands in its place: a string without escapes, which is
-    itself, or a flat object, which stays text.
+    word comes back as ``expected``, so would any other JSON value that stands in its place: a string, which Python reads where it
+    has other escapes than those of a character by itself, or a flat object, which stays text.
     """
     frame = texts.to_frame("text").select(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
     frame = frame.unnest("text").with_columns(pl.col("rest").str.strip_chars_start(" \t\n\r"))
     rest, is_text = pl.col("rest"), pl.col("rest").str.starts_with('"')
     frame = frame.with_columns(
-        quote=pl.when(is_text).then(rest).str.splitn('"', 3).struct.rename_fields(["before", "gold", "tail"]),
+        quote=pl.when(is_text).then(rest).str.extract_groups(_STRING).struct.rename_fields(["gold", "tail"]),
         brace=pl.when(rest.str.starts_with("{")).then(rest).str.splitn("}", 2).struct.rename_fields(["gold", "tail"]),
     )
-    gold = pl.col("quote").struct.field("gold")
-    typed = pl.col("brace").struct.field("gold") + "}"
+    # NOTE: columns of their own, for what is read twice is computed twice
+    tails = (pl.col(name).struct.field("tail") for name in ("quote", "brace"))
     frame = frame.select(
-        expected=pl.when(gold.str.contains(_ESCAPED).not_()).then(gold),
+        "head",
+        gold=pl.col("quote").struct.field("gold"),
+        typed=pl.col("brace").struct.field("gold") + "}",
+        tail=pl.coalesce(tails),
+    )
+    gold, typed, plain = pl.col("gold"), pl.col("typed"), pl.col("plain")
+    frame = frame.with_columns(plain=gold.str.contains(_PLAIN_STRING))
+    other = rowwise(pl.when(plain.not_()).then(pl.concat_str(pl.lit('"'), gold, pl.lit('"'))), _said, pl.String)
+    frame = frame.with_columns(
+        expected=pl.when(plain).then(gold.str.replace_all(_PLAIN_ESCAPE, "$1")).otherwise(other),
         typed=pl.when(typed.str.contains(_FLAT)).then(typed),
-        head="head",
-        tail=pl.coalesce(pl.col("quote").struct.field("tail"), pl.col("brace").struct.field("tail")),
     )
     template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
     usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()
@@ -186,6 +195,11 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     frame = frame.with_columns(read=rowwise(pl.col("template"), read, _ASKED, distinct=True))
     known = pl.col("read").struct.with_fields(expected=pl.col("expected"), typed=pl.col("typed"))
     return frame.select(pl.when(pl.col("read").is_not_null()).then(known)).to_series()
+
+
+def _said(quoted: str) -> str | None:
+    said = loads(quoted)
+    return mended(said) if isinstance(said, str) else None
 
 
 def _read_singly(texts: pl.Series, default: str) -> pl.Series:

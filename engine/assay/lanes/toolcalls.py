@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 import polars as pl
 
 from assay.errors import quoted
+from assay.lanes.base import encoded, in_place
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import FLAT_OBJECT, NO_STRING, NOT_JSON, loads, mended
 
@@ -121,7 +122,7 @@ def tool_calls_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[st
 _ANSWER: dict[str, Any] = {"score": pl.Boolean, "reason": pl.String, "error": pl.String}
 _FIELDS = (*_ALWAYS, *_WHERE_WANTED)
 _GOLD: dict[str, Any] = {
-    "gold": pl.String,
+    "at": pl.UInt32,
     "known": pl.Boolean,
     "members": pl.String,
     "x": pl.Int64,
@@ -168,9 +169,9 @@ def _axes() -> tuple[pl.Expr, pl.Expr]:
 
 
 def _golds(texts: pl.Series) -> pl.DataFrame:
-    """Wanted calls as columns compare them, ``_GOLD``."""
-    frame = pl.DataFrame({"gold": texts, "source": texts}).with_columns(known=pl.col("source").str.contains(_FLAT))
-    members = pl.when(pl.col("gold").str.starts_with('{"tool"')).then(pl.col("gold").str.strip_prefix("{"))
+    """Wanted calls as columns compare them, ``_GOLD``, row for row."""
+    frame = texts.to_frame("source").with_row_index("at").with_columns(known=pl.col("source").str.contains(_FLAT))
+    members = pl.when(pl.col("source").str.starts_with('{"tool"')).then(pl.col("source").str.strip_prefix("{"))
     flat, said = frame.filter("known").with_columns(members=members.str.strip_suffix("}")), pl.col("said")
     for name in _FIELDS:
         flat = _read_flat(flat, name)
@@ -183,14 +184,14 @@ def _golds(texts: pl.Series) -> pl.DataFrame:
     flat = _read_flat(flat, _AT).with_columns(x=x, y=y)
     exact = (said.is_null() | pl.col("x").is_not_null()) & pl.col("doubt").not_()
     flat = flat.with_columns(pl.format("[{}, {}]", "x", "y").alias(_AT), known=pl.col("known") & exact)
-    rest = pl.concat([frame.filter(~pl.col("known"))["gold"], flat.filter(~pl.col("known"))["gold"]])
-    read = pl.DataFrame([_gold(text) for text in rest], schema=_GOLD, orient="row")
-    return pl.concat([flat.filter("known").select(*_GOLD), read]).with_row_index("which")
+    rest = pl.concat([part.filter(~pl.col("known")).select("at", "source") for part in (frame, flat)])
+    read = pl.DataFrame([(at, *_gold(text)) for at, text in rest.iter_rows()], schema=_GOLD, orient="row")
+    return in_place(pl.concat([flat.filter("known").select(*_GOLD), read]), len(texts))
 
 
 def _gold(text: str) -> tuple[Any, ...]:
     """A wanted call as columns compare it, a row of ``_GOLD``."""
-    unknown = (text, False, *[None] * (len(_GOLD) - 2))
+    unknown = (False, *[None] * (len(_GOLD) - 2))
     wanted = tool_call(text)
     if wanted is None:
         return unknown
@@ -205,7 +206,7 @@ def _gold(text: str) -> tuple[Any, ...]:
         (_NULL if value is None else f'"{value}"') if count else None
         for value, count in zip(values, counts, strict=True)
     ]
-    return (text, True, None, *at, *fields, f"[{at[0]}, {at[1]}]" if _AT in wanted else None)
+    return (True, None, *at, *fields, f"[{at[0]}, {at[1]}]" if _AT in wanted else None)
 
 
 def _is_plain(value: Any) -> bool:
@@ -215,9 +216,9 @@ def _is_plain(value: Any) -> bool:
 
 def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     output, expected = columns
-    golds = _golds(expected.unique(maintain_order=True).drop_nulls())
-    every = pl.DataFrame({"source": output, "gold": expected}).with_row_index("at")
-    rows = every.join(golds.select("gold", "which", "known"), on="gold", how="left", maintain_order="left")
+    texts, which = encoded(expected)
+    golds = _golds(texts)
+    rows = pl.DataFrame({"source": output, "which": which, "known": golds["known"].gather(which)}).with_row_index("at")
     rows = rows.filter("known").select("at", "source", "which", valid=pl.col("source").str.contains(_FLAT))
     equal, flat = rows.clear(), rows.filter("valid")
     if tolerance >= 0:
@@ -232,8 +233,7 @@ def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
         unsure = pl.when(pl.col("valid").not_()).then("source")
         other = other.filter(pl.col("valid") | unsure.str.json_path_match("$").is_not_null())
         told = pl.concat([frame.select("at", "reason") for frame in (told, nothing, other)])
-    told = told.select("at", "reason", score=pl.col("reason").is_null())
-    told = every.select("at").join(told, on="at", how="left", maintain_order="left")
+    told = in_place(told.select("at", "reason", score=pl.col("reason").is_null()), len(output))
     return told.select(pl.struct("score", "reason", error=pl.lit(None, dtype=pl.String))).to_series()
 
 
