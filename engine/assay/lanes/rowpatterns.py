@@ -30,12 +30,11 @@ _PLAIN = r"(?:[A-Za-z0-9 _,;:=<>@!%&#~'\"`/-]|[^\x00-\x7F])"
 _ESCAPED = r"\\[ .^$*+?{}\[\]()|\\,;:=<>@!%&#~'\"/-]"
 _CLASS = r"(?:\.|\\[dDsSwW])"
 _ANCHOR = r"(?:\\[bBAZ]|\^|\$)"
-_SEQUENCE = re.compile(rf"(?:\(\?i\))?(?:(?:{_PLAIN}|{_ESCAPED}|{_CLASS})[*+?]?|{_ANCHOR})*")
+_SEQUENCE = re.compile(rf"(?:(?:{_PLAIN}|{_ESCAPED}|{_CLASS})[*+?]?|{_ANCHOR})*")
 _TOKEN = re.compile(rf"(?P<char>{_PLAIN}|{_ESCAPED})(?P<often>[*+?]?)|{_CLASS}[*+?]?|{_ANCHOR}")
 _WORD = rf"\A(?P<inline>\(\?i\))?(?P<before>\\b)?(?P<literal>(?:{_PLAIN}|{_ESCAPED})+)(?P<after>\\b)?\z"
 _ESCAPE = r"\\(.)"
 _INLINE = "(?i)"
-
 
 _ANATOMY = pl.Struct({"literal": pl.String, **dict.fromkeys(("folds", "whole", "before", "after"), pl.Boolean)})
 """What can be said of a pattern without compiling it.

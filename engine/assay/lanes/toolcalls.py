@@ -129,7 +129,7 @@ _GOLD: dict[str, Any] = {
     "y": pl.Int64,
     **dict.fromkeys((*_FIELDS, _AT), pl.String),
 }
-"""Of a wanted call: whether columns are exact, what is between its braces where it matches ``_FLAT`` and begins with
+"""Of a wanted call: its place, whether columns are exact, what is between its braces where it matches ``_FLAT`` and begins with
 ``{"tool"``, the axes of its coordinate, and each field that counts as the JSON text of its equals."""
 
 _NULL = "null"
