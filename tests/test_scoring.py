@@ -113,7 +113,8 @@ def test_a_plan_scores_batch_after_batch():
 
 
 @pytest.mark.parametrize(
-    "option", [{"tasks": "t.jsonl"}, {"keep": ["step"]}, {"details": False}, {"strict": True}, {"function_timeout": 1.0}]
+    "option",
+    [{"tasks": "t.jsonl"}, {"keep": ["step"]}, {"details": False}, {"strict": True}, {"function_timeout": 1.0}],
 )
 def test_a_plan_has_options_of_its_own(option):
     plan = assay.compile({"checks": [{"type": "json_valid"}]}, {"completion": pl.String})
