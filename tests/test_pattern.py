@@ -203,6 +203,7 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
         (r"\Ba", r"\B"),
         (r"(a*)*b", "a repeat of something that may be empty"),
         (r"(?:(a?|b*)+c{0,3})*\Z", "a repeat of something that may be empty"),
+        (r"(?:){1}a(?!b)", "look-around"),
         (r"\w{1000}", "a pattern too large for the linear engine"),
         (r"[^\x00-\U0010ffff]", "a class that no character is in"),
         ("a\ud800", "a class that no character is in"),

@@ -176,7 +176,7 @@ class _Writer:
             if high is not sre.MAXREPEAT or self._in_order:
                 raise NotSameError(_MAY_BE_EMPTY)
             low, ways = 0, [*self._filling(inner)]
-        body = "|".join(self.sequence(way, flags) for way in ways) or "(?!)"
+        body = "|".join(self.sequence(way, flags) for way in ways) if ways else "(?!)"
         return self.times(f"(?:{body})", low, high, _REPEATS[op])
 
     def times(self, body: str, low: int, high: Any, kind: str) -> str:
