@@ -7,6 +7,7 @@ import warnings
 import polars as pl
 import pytest
 
+import assay
 from assay.lanes.base import TEXT, layers
 from assay.lanes.pattern import backtracking_lane, compile_pattern, lanes, route, search, search_expr
 from assay.testing import hostile_texts
@@ -155,7 +156,7 @@ def assert_same(pattern: str, texts: list[str] | None = None) -> None:
 
 def rowwise(pattern: str, text: str) -> bool:
     try:
-        return search(pattern, text)
+        return compile_pattern(pattern).search(text) is not None
     except SystemError:
         return False
 
@@ -427,6 +428,20 @@ def test_ignoring_case_accepts_exactly_the_code_points_python_accepts(letter):
     matcher = re.compile(f"(?i){letter}")
     found = columns(f"(?i){letter}", points).filter("found")[TEXT].to_list()
     assert found == [point for point in points if matcher.search(point)]
+
+
+@pytest.mark.parametrize("pattern", [r"[^\ue000]", r"[^\ud7ff]", r"[\ud7ff\ue000]", r"[^\x00-\ud7ff]"])
+def test_classes_that_end_beside_the_surrogates_are_linear(pattern):
+    assert route(pattern).linear
+    assert_same(pattern, ["", "a", "\ud7ff", "\ue000", "\ue001", "\U0010ffff"])
+
+
+@pytest.mark.parametrize("pattern", [r"(a|aa)+$", r"(?:a+)+b$", r"<think>.*?</think>", r"(?i)(a|A)*c"])
+def test_no_row_hangs_where_the_linear_engine_has_an_answer(pattern):
+    hostile = ["a" * 60 + "b", "<think>" * 20_000, "b" + "a" * 60]
+    assert [search(pattern, text) for text in hostile] == columns(pattern, hostile)["found"].to_list()
+    rows = [{"completion": text, "verifier": {"fn_name": "regex_match", "expected": pattern}} for text in hostile]
+    assert assay.score(rows)["reward"].to_list() == [float(search(pattern, text)) for text in hostile]
 
 
 def test_a_looping_model_costs_linear_time_in_the_linear_engine():

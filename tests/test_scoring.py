@@ -108,15 +108,24 @@ def test_a_plan_scores_batch_after_batch():
     plan = assay.compile(verifier, pl.DataFrame(rows))
     for batch in (rows, rows[:1], rows * 3000):
         assert assay.score(batch, plan).equals(assay.score(batch, verifier))
+    assert assay.score([], plan).equals(plan.score(pl.DataFrame(schema=dict(plan.schema))))
     renamed = [{"text": "yes", "step": 1}]
     assert assay.score(renamed, plan, mapping={"completion": "text"})["reward"].to_list() == [1.0]
 
 
 @pytest.mark.parametrize(
     "option",
-    [{"tasks": "t.jsonl"}, {"keep": ["step"]}, {"details": False}, {"strict": True}, {"function_timeout": 1.0}],
+    [
+        {"tasks": "t.jsonl"},
+        {"keep": ["step"]},
+        {"details": False},
+        {"strict": True},
+        {"function_timeout": 1.0},
+        {"regex_timeout": 5.0},
+        {"max_concurrent": 3},
+    ],
 )
 def test_a_plan_has_options_of_its_own(option):
     plan = assay.compile({"checks": [{"type": "json_valid"}]}, {"completion": pl.String})
-    with pytest.raises(assay.UsageError, match=f"^{next(iter(option))}: a plan has options of its own"):
+    with pytest.raises(assay.UsageError, match=f"^{next(iter(option))}: a plan is scored as it was compiled"):
         assay.score([{"completion": "1"}], plan, **option)

@@ -181,7 +181,7 @@ if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is not None:
             return globals().setdefault(name, getattr(importlib.import_module(f"assay.{home}"), name))
-        if not name.startswith("_") and importlib.util.find_spec(f"assay.{name}"):
+        if name.isidentifier() and not name.startswith("_") and importlib.util.find_spec(f"assay.{name}"):
             return importlib.import_module(f"assay.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -86,6 +86,8 @@ def score_file(
         OutputError: The result could not be written.
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
     """
+    if isinstance(verifiers, Plan):
+        raise UsageError("A plan scores what is in memory: assay.score, plan.score.", "Give score_file the verifier.")
     ticked = Ticks(progress)
     with interruptible() as stop:
         limits = limits_of_run(

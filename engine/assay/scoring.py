@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -46,8 +47,8 @@ def score(
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
         verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
             row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
-            ``assay.compile``, for loops that score many small batches of one schema; the other options are then those of the plan,
-            but for ``mapping``.
+            ``assay.compile``, for loops that score many small batches of one schema; of the other options only ``mapping`` goes
+            with it.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
         pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
@@ -83,13 +84,12 @@ def score(
         [1.0]
     """
     if isinstance(verifiers, Plan):
-        others = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
-        others |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
-        others |= {"function_timeout": function_timeout, "workers": workers or None}
-        if given := [name for name, value in others.items() if value is not None]:
-            raise UsageError(f"{given[0]}: a plan has options of its own.", f"Give {given[0]} to assay.compile.")
-        with interruptible():
-            return _scored(open_rollouts(rollouts, mapping), verifiers)
+        options = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
+        options |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
+        options |= {"function_timeout": function_timeout, "workers": workers or None}
+        options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
+        options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
+        return _by_plan(rollouts, verifiers, mapping, options)
     with interruptible() as stop:
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
@@ -99,6 +99,18 @@ def score(
             open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
         )
         warn(loaded)
+        return _scored(source, plan)
+
+
+def _by_plan(rollouts: Any, plan: Plan, mapping: Mapping[str, str] | None, options: Mapping[str, Any]) -> pl.DataFrame:
+    if given := [name for name, value in options.items() if value is not None]:
+        raise UsageError(
+            f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
+        )
+    with interruptible():
+        source = open_rollouts(rollouts, mapping)
+        if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+            source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
         return _scored(source, plan)
 
 

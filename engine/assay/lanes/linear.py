@@ -159,4 +159,10 @@ def _class(ranges: Ranges) -> str:
     """A set of code points."""
     if not ranges:
         raise NotLinearError("a class that no character is in")
-    return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ranges) + "]"
+    # the engine has no code points for surrogates, and refuses a range that ends among them
+    ends = ((_AFTER.get(first, first), _BEFORE.get(last, last)) for first, last in ranges)
+    return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ends) + "]"
+
+
+_AFTER = dict.fromkeys(range(0xD800, 0xE000), 0xE000)
+_BEFORE = dict.fromkeys(range(0xD800, 0xE000), 0xD7FF)

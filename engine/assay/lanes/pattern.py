@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import or_
+from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, TypeVar
 
@@ -24,9 +25,10 @@ import polars as pl
 from assay.errors import said_by
 from assay.lanes.backtrack import NotSameError, found_within, rewritten
 from assay.lanes.base import Lane, nothing, rowwise, text
+from assay.lanes.charsets import CHARACTERS
 from assay.lanes.linear import Boundary, NotLinearError, linear
 from assay.lanes.words import BEYOND_ASCII, SCALARS, as_class, beyond_ascii
-from assay.limits import Limits
+from assay.limits import REGEX_TIMEOUT, Limits
 
 __all__ = [
     "Route",
@@ -81,17 +83,20 @@ def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
         return re.compile(pattern, flags)
 
 
-def quick(pattern: str, size: int) -> bool:
-    """Whether ``re`` itself cannot take long: the pattern is a sequence of single characters, few of them repeated.
+def quick(pattern: str, size: int, flags: int = 0) -> bool:
+    """Whether ``re`` itself cannot take long: what repeats is single characters, and few of them.
 
-    Each repeat may try every length at every place, and no more, for there is nothing that nests.
+    Each repeat may try every length at every place, and each choice every way, but nothing nests.
 
     Args:
         pattern: A regular expression.
         size: Code points of the text.
+        flags: Its flags.
     """
-    repeats = len(_REPEAT.findall(pattern)) if _FLAT.fullmatch(pattern) else None
-    return repeats is not None and size ** (repeats + 1) <= _STEPS
+    if _FLAT.fullmatch(pattern):
+        return bool(size ** (len(_REPEAT.findall(pattern)) + 1) <= _STEPS)
+    tried = _tried_of(pattern, flags)
+    return tried is not None and bool(tried[1] * size ** (tried[0] + 1) <= _STEPS)
 
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\\]|\\.)*", re.DOTALL)
@@ -99,18 +104,57 @@ _REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
 _STEPS = 10_000_000
 
 
+@lru_cache(maxsize=4096)
+def _tried_of(pattern: str, flags: int) -> tuple[int, int] | None:
+    try:
+        return _tried(_parsed(pattern, flags))
+    except (re.error, OverflowError, RecursionError):  # whoever compiles it will say so
+        return None
+
+
+def _tried(items: Any) -> tuple[int, int] | None:
+    """How many repeats a sequence has, and ways to choose; None where something nests, or needs backtracking in any case."""
+    repeats, ways = 0, 1
+    for op, value in items:
+        if op in CHARACTERS or op is sre.AT:
+            continue
+        if op is sre.BRANCH:
+            found = [_tried(way) for way in value[1]]
+        elif op is sre.SUBPATTERN:
+            found = [_tried(value[3])]
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[1] == 1:
+            found = [(0, 1), _tried(value[2])]
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and len(value[2]) == 1 and value[2][0][0] in CHARACTERS:
+            found = [(1, 1)]
+        else:
+            return None
+        known = [one for one in found if one is not None]
+        if len(known) < len(found):
+            return None
+        repeats, ways = repeats + max(one for one, _ in known), ways * sum(one for _, one in known)
+    return repeats, ways
+
+
 def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
     """The definition: whether ``re.search`` finds the pattern, no flags but inline ones.
+
+    ``re`` is asked where it cannot take long; else the engine that backtracks, whose matches can be given up. Where it does not
+    come to an end, and the linear engine has an answer, that is it: a match never hangs, but for patterns that only ``re`` can do.
 
     Raises:
         TimeoutError: It needs backtracking, and takes longer than the limits allow.
     """
-    if quick(pattern, len(value)):
+    if quick(pattern, len(value), flags):
         return compile_pattern(pattern, flags).search(value) is not None
-    way = route(pattern, flags)
-    if way.backtracks(value) and (written := _rewritten(pattern, flags)[0]) is not None:
-        return found_within(written, value, (limits or Limits()).regex_timeout)
-    return compile_pattern(pattern, flags).search(value) is not None
+    way, written = route(pattern, flags), _rewritten(pattern, flags)[0]
+    if way.backtracks(value):
+        if written is not None:
+            return found_within(written, value, (limits or Limits()).regex_timeout)
+        return compile_pattern(pattern, flags).search(value) is not None
+    if written is not None:
+        with contextlib.suppress(TimeoutError):
+            return found_within(written, value, REGEX_TIMEOUT)
+    return bool(linear_answers(pl.Series("text", [value]), way).item())
 
 
 def linear_answers(values: pl.Series, way: Route) -> pl.Series:

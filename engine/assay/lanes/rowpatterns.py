@@ -184,7 +184,7 @@ def _compiled(rows: pl.DataFrame, flags: int, found: pl.Series) -> pl.Series:
 
 def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
     """One pattern. Null where it backtracks, for the definition has a limit, and where Python refuses the pattern."""
-    easy = quick(pattern, texts.str.len_bytes().max() or 0)  # type: ignore[arg-type]
+    easy = quick(pattern, texts.str.len_bytes().max() or 0, flags)  # type: ignore[arg-type]
     try:
         if not easy or len(texts) >= _MANY:
             way = route(pattern, flags)
