@@ -33,8 +33,10 @@ from assay.aggregate import (
 )
 from assay.checks import CHECKS
 from assay.checks.base import Check
+from assay.checks.onrow import OnRow
 from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.errors import RAISED, ColumnsError, SpecError, said_by
+from assay.fns import function, list_fns
 from assay.judges import verifiers_of_run
 from assay.lanes.base import HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
@@ -46,7 +48,7 @@ __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
 _FEW = 4096
-_PIECES = (16_384, 65_536)
+_PIECES = (16_384, 131_072)
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
@@ -152,8 +154,12 @@ class Plan:
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 
-    def refuse(self, rollouts: pl.LazyFrame) -> list[str]:
+    def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that a run refuses before it scores anything; only the columns that tell are read.
+
+        Args:
+            rollouts: The frame.
+            rows: As in ``score``.
 
         Returns:
             What the owner of the run should know: fields that nothing reads.
@@ -174,7 +180,7 @@ class Plan:
             told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
             told = told.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = told.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            found = grouped.sort("row").collect()
+            found = grouped.sort("row").collect(engine="in-memory" if self._few(rows) else "streaming")
             by_why = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_why.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -203,13 +209,20 @@ class Plan:
                     f"The plan was compiled for `{name}` of type {dtype}; here it is {found}.",
                     "Compile a plan for this schema.",
                 )
-        height = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
-        # streaming costs more to set up; but without it, Python that asks the engine may be called again before it has answered
-        few = height is not None and height <= _FEW and all(type(check) in CHECKS for _, _, check in self.checks)
-        if few:
+        if self._few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
             return self.lazy(rollouts.lazy()).collect(engine="in-memory")
         with in_pieces(self.piece):
             return self.lazy(rollouts.lazy()).collect()
+
+    def _few(self, rows: int | None) -> bool:
+        """Whether rows are too few for streaming, which costs more to set up.
+
+        NOTE: without it, Python that asks the engine may be called again before it has answered; so nobody's but ours.
+        """
+        ours = all(type(check) in CHECKS or isinstance(check, OnRow) for _, _, check in self.checks)
+        if rows is None or rows > _FEW or not ours:
+            return False
+        return all(one.builtin for one in map(function, list_fns()) if one is not None)
 
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:

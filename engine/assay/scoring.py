@@ -116,7 +116,7 @@ def _by_plan(rollouts: Any, plan: Plan, mapping: Mapping[str, str] | None, optio
 
 def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
     try:
-        for said in plan.refuse(source.frame):
+        for said in plan.refuse(source.frame, rows=source.rows):
             warnings.warn(said, AssayWarning, stacklevel=3)
         with judged_by(plan.verifiers):
             return plan.score(source.frame, rows=source.rows)
