@@ -18,7 +18,7 @@ from functools import lru_cache, partial, reduce
 from operator import or_
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
@@ -27,7 +27,7 @@ from assay.lanes.backtrack import NotSameError, found_within, rewritten
 from assay.lanes.base import Lane, nothing, rowwise, text
 from assay.lanes.charsets import CHARACTERS
 from assay.lanes.linear import Boundary, NotLinearError, linear
-from assay.lanes.words import BEYOND_ASCII, SCALARS, as_class, beyond_ascii
+from assay.lanes.words import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
 from assay.limits import REGEX_TIMEOUT, Limits
 
 __all__ = [
@@ -93,7 +93,7 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
         size: Code points of the text.
         flags: Its flags.
     """
-    if _FLAT.fullmatch(pattern):
+    if _FLAT.fullmatch(pattern):  # told without parsing it, for rows bring hundreds of thousands
         return bool(size ** (len(_REPEAT.findall(pattern)) + 1) <= _STEPS)
     tried = _tried_of(pattern, flags)
     return tried is not None and bool(tried[1] * size ** (tried[0] + 1) <= _STEPS)
@@ -162,7 +162,7 @@ def linear_answers(values: pl.Series, way: Route) -> pl.Series:
     if not way.linear:
         return nothing(values, pl.Boolean)
     texts = pl.col(values.name)
-    found = _linear_expr(way, texts, texts.str.len_bytes() != texts.str.len_chars())
+    found = _linear_expr(way, texts, is_ascii(texts).not_())
     if way.disputed:
         found = pl.when(_is_disputed(texts).not_()).then(found)
     return values.to_frame().select(found).to_series()
@@ -230,10 +230,7 @@ def _search_beyond(needed: Sequence[str], exact: Sequence[str], columns: Sequenc
     return nothing(values, pl.Boolean).scatter(at, values=False).scatter(hits, values=True)
 
 
-_Texts = TypeVar("_Texts", pl.Expr, pl.Series)
-
-
-def _any_of(values: _Texts, patterns: Sequence[str]) -> _Texts:
+def _any_of(values: Texts, patterns: Sequence[str]) -> Texts:
     return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
 
 

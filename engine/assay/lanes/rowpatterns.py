@@ -17,7 +17,7 @@ import polars as pl
 from assay.lanes.base import nothing, once, rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
 from assay.lanes.pattern import compile_pattern, linear_answers, quick, route
-from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column
+from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column, is_ascii
 
 __all__ = ["needed_literal", "regex_match_expr"]
 
@@ -51,8 +51,7 @@ def _anatomies(patterns: pl.Series, flags: int) -> pl.Series:
     frame = frame.with_columns(pl.col("literal").str.replace_all(_ESCAPE, "$1"), folds=folds)
     literal, folds = pl.col("literal"), pl.col("folds")
     # beyond ASCII, what IGNORECASE takes for alike is more than what is alike in lower case
-    is_ascii = literal.str.len_bytes() == literal.str.len_chars()
-    frame = frame.with_columns(whole=literal.is_not_null() & (is_ascii | folds.not_()))
+    frame = frame.with_columns(whole=literal.is_not_null() & (is_ascii(literal) | folds.not_()))
     whole = pl.col("whole")
     word = pl.struct(
         literal=pl.when(folds).then(literal.str.to_lowercase()).otherwise(literal),

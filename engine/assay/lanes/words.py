@@ -11,6 +11,7 @@ else is that letter in lower case; no text is lowered for it.
 
 import sys
 from functools import lru_cache
+from typing import TypeVar
 
 import polars as pl
 
@@ -24,6 +25,7 @@ __all__ = [
     "LOWER",
     "SCALARS",
     "WHITESPACE",
+    "Texts",
     "as_class",
     "ascii_lower_expr",
     "beyond_ascii",
@@ -50,6 +52,9 @@ ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 _LONGEST_LITERAL = 1_000
 """Bytes. The engine makes a regular expression of a literal: a long one is searched for in quadratic time, a longer one refused."""
 
+
+Texts = TypeVar("Texts", pl.Expr, pl.Series)
+"""Texts of a column, or of an expression for one."""
 
 _LONGEST_PATTERN = 200
 """Code points of a phrase that is searched for as a pattern."""
@@ -98,12 +103,17 @@ def lower(value: str) -> str:
     return value.lower()
 
 
+def is_ascii(values: Texts) -> Texts:
+    """Which texts are all ASCII; null where there is none."""
+    return values.str.len_bytes() == values.str.len_chars()
+
+
 def beyond_ascii(values: pl.Expr) -> pl.Expr:
     """The texts that hold a code point beyond ASCII, ``""`` for the others.
 
     NOTE: not null, for the engine searches what stands behind a null too.
     """
-    return pl.when(values.str.len_bytes() != values.str.len_chars()).then(values).otherwise(pl.lit(""))
+    return pl.when(is_ascii(values).not_()).then(values).otherwise(pl.lit(""))
 
 
 def lower_expr(values: pl.Expr) -> pl.Expr:
@@ -113,11 +123,6 @@ def lower_expr(values: pl.Expr) -> pl.Expr:
 
 def _lower(values: pl.Series) -> pl.Series:
     return lower_rows(values, values.is_not_null())
-
-
-def is_ascii(values: pl.Series) -> pl.Series:
-    """Which texts are all ASCII; null where there is none."""
-    return values.str.len_bytes() == values.str.len_chars()
 
 
 def lower_rows(values: pl.Series, asked: pl.Series) -> pl.Series:
