@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -173,11 +174,19 @@ def main() -> None:
     """Entry point of the ``assay`` command."""
     code = 0
     IMPATIENCE.append(Impatience(_waits, _gives_up))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that drafts are removed on the way out
+    terminated = threading.Event()
+
+    def terminate(*_: object) -> None:
+        terminated.set()
+        sys.exit(143)  # so that drafts are removed on the way out
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         app()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    if code and terminated.is_set():  # the engine may tell of it as of an interrupt
+        code = 143
     with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
         sys.stdout.flush()
         sys.stderr.flush()
