@@ -1,7 +1,8 @@
 """From a path, a glob or a folder to the files it means, and from a file to a lazy frame, by its format."""
 
 import glob
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,11 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
-from assay.jsonl import scan_jsonl
+from assay.jsonl import open_jsonl
+from assay.parquet import open_parquet
+from assay.reading import BadRow, File, Reading, Unit
 
-__all__ = [
-    "FORMATS",
-    "broken_file",
-    "count_rows",
-    "expand",
-    "first_line",
-    "format_of",
-    "scan_file",
-    "scan_files",
-]
+__all__ = ["FORMATS", "Cut", "Files", "broken_file", "expand", "first_line", "format_of", "open_file", "open_files"]
 
 FORMATS = {
     ".parquet": "parquet",
@@ -89,22 +83,61 @@ def format_of(path: str | Path) -> str:
     raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
-def scan_files(paths: list[Path], mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
-    """Files one after another as one lazy frame; columns that a file lacks are null there.
+@dataclass(frozen=True)
+class Cut:
+    """Units of one file, in order: what a shard reads.
+
+    Attributes:
+        file: The file, by its place among all.
+        first: The first unit.
+        last: The unit after the last.
+    """
+
+    file: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files one after another, read as one.
+
+    Attributes:
+        files: The files.
+        schema: The columns of all of them; those that a file lacks are null there.
+    """
+
+    files: tuple[File, ...]
+    schema: pl.Schema
+
+    def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
+        """All rows, or those of a cut."""
+        if cut is not None:
+            return self._alike([self.files[cut.file].scan(cut.first, cut.last)])
+        return self._alike([file.scan() for file in self.files])
+
+    def _alike(self, frames: list[pl.LazyFrame]) -> pl.LazyFrame:
+        if len(frames) == 1 and frames[0].collect_schema() == self.schema:
+            return frames[0]
+        return pl.concat([pl.LazyFrame(schema=self.schema), *frames], how="diagonal_relaxed")
+
+
+def open_files(paths: Sequence[Path], reading: Reading) -> Files:
+    """Look through files that are to be read one after another.
 
     Args:
         paths: The files.
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        reading: How.
 
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    frames = [scan_file(path, mapping) for path in paths]
-    schemas = [frame.collect_schema() for frame in frames]
-    if len(frames) == 1:
-        return frames[0]
-    _refuse_drift(paths, schemas)
-    return pl.concat(frames, how="vertical" if all(one == schemas[0] for one in schemas) else "diagonal_relaxed")
+    files = [open_file(path, reading) for path in paths]
+    schemas = [file.schema for file in files]
+    _refuse_drift(list(paths), schemas)
+    empty = [pl.LazyFrame(schema=schema) for schema in schemas]
+    union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
+    return Files(tuple(files), union.collect_schema())
 
 
 def _refuse_drift(paths: list[Path], schemas: list[pl.Schema]) -> None:
@@ -131,43 +164,62 @@ def _reconcilable(one: Any, other: Any) -> bool:
     return False
 
 
-def broken_file(paths: Iterable[Path]) -> str:
+def broken_file(files: Sequence[File]) -> str:
     """Which of the files cannot be read to its end, for a message; ``""`` when all can."""
-    for path in paths:
+    for file in files:
         try:
-            for _ in scan_file(path).collect_batches(engine="streaming"):
+            for _ in file.scan().collect_batches(engine="streaming"):
                 pass
         except PolarsError as wrong:
-            return f"{path}: {first_line(wrong)}"
+            return f"{file.path}: {first_line(wrong)}"
         except InputError as wrong:
             return wrong.fact
     return ""
 
 
-def scan_file(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
-    """One file as a lazy frame whose schema is known to be readable.
+def open_file(path: Path, reading: Reading) -> File:
+    """Look through one file.
 
     Args:
         path: The file.
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        reading: How.
 
     Raises:
         InputError: The file cannot be read; the message names it, and the line where there is one.
     """
     kind = format_of(path)
     try:
-        frame = scan_jsonl(path, mapping) if kind == "jsonl" else _SCANS[kind](path)
-        frame.collect_schema()
+        return _OPENERS[kind](path, reading)
     except (PolarsError, pa.ArrowException) as wrong:
         raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
     except OSError as wrong:
         raise InputError(f"{path}: {wrong.strerror or first_line(wrong)}.") from None
-    return frame
 
 
 def first_line(wrong: Exception) -> str:
     """An engine's message without its trace of the query."""
     return str(wrong).strip().split("\n", 1)[0]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A ``File`` that is read as one unit."""
+
+    path: Path
+    schema: pl.Schema
+    units: tuple[Unit, ...]
+    reader: Callable[[Path], pl.LazyFrame]
+    bad: tuple[BadRow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
+        """All rows; none where the one unit is left out."""
+        frame = self.reader(self.path)
+        return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
+
+
+def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:
+    return _Whole(path, reader(path).collect_schema(), (Unit(None, path.stat().st_size),), reader)
 
 
 def _scan_ipc(path: Path) -> pl.LazyFrame:
@@ -176,18 +228,13 @@ def _scan_ipc(path: Path) -> pl.LazyFrame:
     return pl.scan_ipc(path, glob=False) if magic == b"ARROW1" else read_stream(path).lazy()
 
 
-_SCANS: dict[str, Callable[[Path], pl.LazyFrame]] = {
-    "parquet": lambda path: pl.scan_parquet(path, glob=False),
-    "ipc": _scan_ipc,
-    # every cell is text: an id 007 is not the number 7
-    "csv": lambda path: pl.scan_csv(path, infer_schema=False, glob=False),
+def _scan_csv(path: Path) -> pl.LazyFrame:
+    return pl.scan_csv(path, infer_schema=False, glob=False)  # every cell is text: an id 007 is not the number 7
+
+
+_OPENERS: dict[str, Callable[[Path, Reading], File]] = {
+    "parquet": lambda path, _: open_parquet(path),
+    "jsonl": open_jsonl,
+    "ipc": lambda path, _: _whole(path, _scan_ipc),
+    "csv": lambda path, _: _whole(path, _scan_csv),
 }
-
-
-def count_rows(paths: Iterable[Path]) -> list[int | None]:
-    """Rows of each file where its footer tells, else None."""
-    counts: list[int | None] = []
-    for path in paths:
-        known = format_of(path) == "parquet"
-        counts.append(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item() if known else None)
-    return counts

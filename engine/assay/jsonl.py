@@ -9,6 +9,7 @@ for the types of the columns and once for their values, so that it is never in m
 import glob
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from assay.errors import InputError
 from assay.lanes.base import exactly, rowwise
 from assay.lanes.jsontext import MAX_DEPTH, nesting, too_deep
 from assay.lanes.onrow import EXPECTED, VERIFIER
+from assay.reading import BadRow, Reading, Unit
 from assay.rows import Columns
 from assay.shape import MAX_FIELDS
 
-__all__ = ["scan_jsonl"]
+__all__ = ["open_jsonl"]
 
 _ANSWER = "answer"
 _VALUE = r'"\s*:\s*'
@@ -53,33 +55,68 @@ _BATCH = 1 << 22
 """Bytes of lines that Python holds at once."""
 
 
-def scan_jsonl(path: Path, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
+@dataclass(frozen=True)
+class JsonlFile:
+    """A ``File`` of JSON objects, one a line.
+
+    Attributes:
+        columns: The types that the values of all lines make, where Python reads them; None where the engine does.
+    """
+
+    path: Path
+    schema: pl.Schema
+    units: tuple[Unit, ...]
+    mapping: Mapping[str, str]
+    columns: Columns | None = None
+    bad: tuple[BadRow, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
+        """All rows; none where the one unit is left out."""
+        if (first, last) not in ((0, None), (0, 1)):
+            return pl.LazyFrame(schema=self.schema)
+        if self.columns is not None:
+            return _exactly_read(self.path, self.mapping, self.columns, self.schema)
+        return _structured(_scanned(self.path), self.mapping)
+
+
+def open_jsonl(path: Path, reading: Reading) -> JsonlFile:
     """One file of JSON objects, one a line; ``metadata`` and ``expected_output_schema`` are JSON text.
 
     Args:
         path: The file.
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        reading: How.
 
     Raises:
         InputError: A line is not a JSON object; the message names file and line.
     """
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise InputError(f"{path}: the file is empty.")
-    mapping = mapping or {}
-    structured = [mapping.get(name, name) for name in STRUCTURED]
+    mapping = reading.mapping
     try:
         frame = None if _is_hard(path, mapping) else _engine(path, mapping)
     except PolarsError:
         frame = None
-    if frame is None:
-        return _exact(path, mapping)
-    return frame.with_columns(exactly(name).cast(pl.String) for name in structured if name in frame.collect_schema())
+    columns = _learned(path, mapping) if frame is None else None
+    schema = columns.settle() if columns else _structured(_scanned(path), mapping).collect_schema()
+    return JsonlFile(path, schema, (Unit(None, size),), mapping, columns)
+
+
+def _scanned(path: Path) -> pl.LazyFrame:
+    # every line is looked at for its type: a field may appear for the first time in the last one
+    return pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
+
+
+def _structured(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
+    there = frame.collect_schema()
+    names = [mapping.get(name, name) for name in STRUCTURED]
+    return frame.with_columns(exactly(name).cast(pl.String) for name in names if name in there)
 
 
 def _engine(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame | None:
     """The engine's reader, where it reads every line as Python does."""
-    # every line is looked at for its type: a field may appear for the first time in the last one
-    frame = pl.scan_ndjson(glob.escape(str(path)), infer_schema_length=None)
+    frame = _scanned(path)
     schema = frame.collect_schema()
     if any(_fields(dtype) > MAX_FIELDS for dtype in schema.values()) or _is_ambiguous(path, schema, mapping):
         return None
@@ -151,20 +188,27 @@ def _escaped(name: str) -> str:
     return "".join(code if code.isalnum() or code == "_" else f"\\x{{{ord(code):X}}}" for code in written)
 
 
-def _exact(path: Path, mapping: Mapping[str, str]) -> pl.LazyFrame:
+def _golds(mapping: Mapping[str, str]) -> list[str]:
+    return [mapping.get(name, name) for name in (EXPECTED, VERIFIER)]
+
+
+def _learned(path: Path, mapping: Mapping[str, str]) -> Columns:
+    """The types that all lines make."""
     columns = Columns(mapping)
-    golds = [mapping.get(name, name) for name in (EXPECTED, VERIFIER)]
     try:
-        for batch in _batches(path, golds):
+        for batch in _batches(path, _golds(mapping)):
             columns.see(batch)
-        schema = columns.settle()
+        columns.settle()
     except InputError as wrong:
         raise InputError(wrong.fact if str(path) in wrong.fact else f"{path}: {wrong.fact}", wrong.hint) from None
+    return columns
 
+
+def _exactly_read(path: Path, mapping: Mapping[str, str], columns: Columns, schema: pl.Schema) -> pl.LazyFrame:
     def read(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        for batch in _batches(path, golds):
+        for batch in _batches(path, _golds(mapping)):
             frame = columns.frame(batch if limit is None else batch[:limit])
             if limit is not None:
                 limit -= frame.height

@@ -2,8 +2,9 @@
 
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from pydantic import BaseModel
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import count_rows, expand, first_line, format_of, scan_file, scan_files
+from assay.files import Cut, Files, expand, first_line, format_of, open_file, open_files
 from assay.lanes.base import HIDDEN, exactly
+from assay.reading import File, Reading
 from assay.rows import from_columns, from_rows
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
@@ -45,20 +47,55 @@ class InputFile:
     rows: int | None = None
 
 
+Step = Callable[[pl.LazyFrame], pl.LazyFrame]
+"""What is done to rollouts before they are scored; it pickles."""
+
+
 @dataclass(frozen=True)
 class Rollouts:
-    """A lazy frame, what it was made of, and what the run's owner should know of that."""
+    """A lazy frame, what it was made of, and what the run's owner should know of that.
+
+    Attributes:
+        frame: All rollouts.
+        inputs: What they were made of.
+        read: The files they came from, or None.
+        steps: What makes the frame of what was read.
+        notes: What the run's owner should know.
+    """
 
     frame: pl.LazyFrame
     inputs: tuple[InputFile, ...]
-    files: tuple[Path, ...] = ()
+    read: Files | None = None
+    steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """The files that the rollouts came from, if that is what they came from."""
+        return self.read.files if self.read else ()
 
     @property
     def rows(self) -> int | None:
         """Rows in all, where the inputs tell."""
         rows = [one.rows for one in self.inputs]
         return None if None in rows else sum(n for n in rows if n is not None)
+
+    def then(self, step: Step, *notes: str) -> "Rollouts":
+        """These rollouts after one more step."""
+        return replace(self, frame=step(self.frame), steps=(*self.steps, step), notes=(*self.notes, *notes))
+
+    def part(self, cut: Cut) -> pl.LazyFrame:
+        """The rollouts of some units of a file, with the columns of all.
+
+        Raises:
+            ValueError: They came from no file.
+        """
+        if self.read is None:
+            raise ValueError("rollouts that came from no file have no parts")
+        frame = self.read.scan(cut)
+        for step in self.steps:
+            frame = step(frame)
+        return frame
 
 
 def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
@@ -86,13 +123,13 @@ def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: 
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
     found = _open(source, mapping)
-    frame = rename(found.frame, mapping, known)
-    for name in frame.collect_schema():
+    found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
+    for name in found.frame.collect_schema():
         if name.startswith(HIDDEN):
             raise InputError(
                 f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
             )
-    return Rollouts(frame, found.inputs, found.files)
+    return found
 
 
 def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
@@ -165,10 +202,15 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
         if (real := file.resolve()) in seen:
             raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    frame = scan_files(files, mapping)  # finds what cannot be read, before the footers are asked for rows
-    counts = count_rows(files)
-    inputs = (InputFile(str(file), file.stat().st_size, rows) for file, rows in zip(files, counts, strict=True))
-    return Rollouts(frame, tuple(inputs), tuple(files))
+    read = open_files(files, Reading(mapping))
+    notes = tuple(note for file in read.files for note in file.notes)
+    return Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+
+
+def _input(file: File) -> InputFile:
+    rows = [unit.rows for unit in file.units]
+    known = None if None in rows else sum(n for n in rows if n is not None)
+    return InputFile(str(file.path), file.path.stat().st_size, known)
 
 
 def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
@@ -199,7 +241,7 @@ def _set_down(content: bytes, name: str, mapping: Mapping[str, str]) -> pl.DataF
         path = Path(folder, "lines.jsonl")
         path.write_bytes(content)
         try:
-            return scan_file(path, mapping).collect()
+            return open_file(path, Reading(mapping)).scan().collect()
         except InputError as wrong:
             raise InputError(wrong.fact.replace(str(path), name), wrong.hint) from None
 

@@ -108,7 +108,7 @@ def score_file(
             open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
         )
         task_files = _task_files(tasks)
-        _check_apart(out, [*source.files, *task_files])
+        _check_apart(out, [*(file.path for file in source.files), *task_files])
         warn(loaded)
         frame = source.frame if limit is None else source.frame.head(limit)
         run = _Run(source, task_files, limit, allowed, raw_csv, command, ticked)

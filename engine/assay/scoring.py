@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -133,18 +134,16 @@ def prepare(
     details: bool = True,
 ) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
-    frame = source.frame
     keep = [keep] if isinstance(keep, str) else keep
-    if not frame.collect_schema():  # an empty list has no columns, and no rows to score
-        frame = pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String))
-    notes = source.notes
+    if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+        source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        table, wanted = load_tasks(tasks), [*read_columns(verifiers), *(keep or ())]
-        check_one_verifier(verifiers, frame.collect_schema(), table.collect_schema())
-        notes += outspoken(frame, table, wanted)
-        frame = join_tasks(frame, table, wanted)
-    plan = Plan(verifiers, tuple(frame.collect_schema().items()), None if keep is None else tuple(keep), details)
-    return Rollouts(frame, source.inputs, source.files, notes), plan
+        table, wanted = load_tasks(tasks), (*read_columns(verifiers), *(keep or ()))
+        check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
+        said = outspoken(source.frame, table, wanted)
+        source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *said)
+    schema = tuple(source.frame.collect_schema().items())
+    return source, Plan(verifiers, schema, None if keep is None else tuple(keep), details)
 
 
 def tell(doubts: Sequence[str]) -> None:
