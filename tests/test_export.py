@@ -164,7 +164,7 @@ def test_a_read_only_folder_is_named(tmp_path):
     done = restricted(0, "score", tmp_path / "in.parquet", "--spec", tmp_path / "v.json", "--out", out)
     assert (done.returncode, done.stderr) == (
         1,
-        f"error: {out}: Permission denied, after 0 bytes.\n\nWhat was there before is untouched.\n",
+        f"error: {out}: Permission denied.\n\nNothing was written; what was there before is untouched.\n",
     )
     assert out.read_bytes() == OLD
 
@@ -259,8 +259,13 @@ def test_a_parquet_says_what_made_it(tmp_path):
         "command": "assay score é",
         "rows": 4,
         "inputs": [
-            {"name": str(sources[0]), "size": sources[0].stat().st_size, "rows": 3},
-            {"name": str(sources[1]), "size": 42, "rows": None},
+            {
+                "name": str(sources[0]),
+                "size": sources[0].stat().st_size,
+                "rows": 3,
+                "modified": sources[0].stat().st_mtime_ns,
+            },
+            {"name": str(sources[1]), "size": 42, "rows": None, "modified": sources[1].stat().st_mtime_ns},
         ],
         "tasks": [],
     }
@@ -300,13 +305,15 @@ def test_a_file_that_does_not_say_what_made_it(tmp_path, name, error, said):
 
 
 def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypatch):
-    from assay import export
+    from assay import newfile
 
     done = []
     monkeypatch.setattr(
-        export.os, "fsync", lambda handle: done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file")
+        newfile.os,
+        "fsync",
+        lambda handle: done.append("folder" if Path(f"/proc/self/fd/{handle}").is_dir() else "file"),
     )
-    monkeypatch.setattr(export.pq, "read_metadata", lambda path: done.append("footer"))
+    monkeypatch.setattr(newfile.pq, "read_metadata", lambda path: done.append("footer"))
     replace = Path.replace
     monkeypatch.setattr(Path, "replace", lambda self, target: (done.append("name"), replace(self, target))[1])
     assay.score_file([{"completion": "1"}], {"checks": [{"type": "json_valid"}]}, tmp_path / "out.parquet")

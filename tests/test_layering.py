@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "stdout", "interrupts", "eventloop", "limits"),
+    *("_version", "errors", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "newfile"),
     *(
         "lanes.base",
         "lanes.words",
@@ -74,6 +74,13 @@ ORDER = (
         "scoring",
         "export",
         "summary",
+        "provenance",
+        "allowed",
+        "streaming",
+        "shards",
+        "manifest",
+        "folder",
+        "isolated",
         "run",
         "bench",
     ),
@@ -129,15 +136,19 @@ def test_a_module_imports_only_from_below(name):
     assert not above, f"assay.{name} imports {above}"
 
 
+def length(function):
+    """Lines; of a command, whose signature is the list of its options, those of its body."""
+    is_command = any("command" in ast.unparse(one) for one in function.decorator_list)
+    return function.end_lineno - (function.body[0].lineno if is_command else function.lineno)
+
+
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_module_is_small_and_says_what_it_exports(name):
     source = MODULES[name].read_text("utf-8")
     assert source.count("\n") <= 350
     tree = ast.parse(source)
     assert ast.get_docstring(tree)
-    longest = max(
-        (node.end_lineno - node.lineno for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), default=0
-    )
+    longest = max((length(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), default=0)
     assert longest < 80, "a function is longer than a screen, docstring included"
     exported = [
         node for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"

@@ -22,6 +22,7 @@ PUBLIC = (
         "InputError",
         "OutputError",
         "Params",
+        "PartsError",
         "Plan",
     ),
     *(

@@ -23,9 +23,9 @@ from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
-from assay.run import batches
 from assay.scoring import engine_error, prepare, tell, warn
 from assay.spec import VerifierSource, load_verifier
+from assay.streaming import batches
 from assay.summary import Summary
 
 __all__ = ["Bench", "CheckCost", "bench"]

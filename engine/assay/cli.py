@@ -17,9 +17,19 @@ import typer
 
 from assay import clibench, clispecs
 from assay._version import __version__
-from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, to_stderr
-from assay.errors import UsageError
-from assay.interrupts import IMPATIENCE, LEFTOVERS, Impatience
+from assay.cliapp import (
+    Modules,
+    RubricName,
+    app,
+    command,
+    import_modules,
+    import_rubric,
+    read_mapping,
+    read_size,
+    to_stderr,
+)
+from assay.errors import UsageError, printable
+from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.stdout import only_data
 
@@ -90,7 +100,8 @@ def score(
     modules: Modules = None,
     tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; - for JSONL on stdout.")
+        str | None,
+        typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout."),
     ] = None,
     mapping: Annotated[
         list[str] | None, typer.Option("--map", help="NAME=COLUMN: read COLUMN as NAME; may be repeated.")
@@ -101,6 +112,10 @@ def score(
     limit: Annotated[int | None, typer.Option(min=0, help="Score the first rows only.")] = None,
     max_errors: Annotated[str | None, typer.Option(help="Stop above so many rows with errors: N or P%.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
+    part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
+    isolate: Annotated[
+        bool, typer.Option("--isolate/--no-isolate", help="Score the parts of FOLDER/ in a process of their own.")
+    ] = True,
     raw_csv: Annotated[
         bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")
     ] = False,
@@ -143,6 +158,9 @@ def score(
             # a process can be killed, whatever a function hangs in
             workers=int(function_timeout is not None and rubric is not None) if workers is None else workers,
             regex_timeout=regex_timeout,
+            part_bytes=read_size("--part-size", part_size),
+            isolate=isolate,
+            modules=modules or (),
             command=shlex.join(["assay", *sys.argv[1:]]),
             progress=tell,
         )
@@ -161,7 +179,8 @@ def _gives_up(number: int) -> None:
     """End without an end: the main thread waits for a function that does not return."""
     _leave_nothing()
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        to_stderr().print("interrupted; nothing was written")
+        said = KEPT[-1]() if KEPT else "interrupted; nothing was written"
+        to_stderr().print(printable(said), markup=False, highlight=False, soft_wrap=True)
     os._exit(130 if number == signal.SIGINT else 143)
 
 

@@ -4,6 +4,7 @@ import functools
 import importlib
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -27,6 +28,7 @@ __all__ = [
     "import_modules",
     "import_rubric",
     "read_mapping",
+    "read_size",
     "show",
     "to_stderr",
 ]
@@ -90,8 +92,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
             print_error(to_stderr(), wrong)
             raise typer.Exit(wrong.exit_code) from None
-        except KeyboardInterrupt:
-            to_stderr().print("interrupted; nothing was written")
+        except KeyboardInterrupt as stopped:
+            said = str(stopped) or "interrupted; nothing was written"
+            to_stderr().print(printable(said), markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(130) from None
         except BrokenPipeError:
             # whoever read the pipe has had enough; keep the interpreter from flushing into it again
@@ -170,3 +173,20 @@ def read_mapping(given: list[str]) -> dict[str, str]:
             raise UsageError(f"--map {one}: expected NAME=COLUMN.", "For example --map completion=response")
         found[name] = column
     return found
+
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
+_POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
+
+
+def read_size(option: str, given: str) -> int:
+    """Bytes, as people write them: ``256MB``, ``1.5 GiB``, ``4096``; thousands are 1,024s.
+
+    Raises:
+        UsageError: It is no size, or none at all.
+    """
+    match = _SIZE.fullmatch(given)
+    size = int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]) if match else 0
+    if size < 1:
+        raise UsageError(f"{option} {given}: expected a size.", f"For example {option} 256MB")
+    return size

@@ -6,6 +6,7 @@ AssayError                 exit 1   (never raised itself)
 │   └── ColumnsError       exit 2   columns that are missing or have the wrong type; carries every problem found
 ├── UsageError             exit 2   an option or an output path that cannot be used
 ├── OutputError            exit 1   the result could not be written (disk full, read-only …)
+├── PartsError             exit 1   some parts of a run could not be scored; the others are there
 └── TooManyErrors          exit 3   more rows with scoring errors than allowed
 
 AssayWarning               a run goes on, but its owner should know (a broken check, a skipped one)
@@ -20,6 +21,7 @@ __all__ = [
     "ColumnsError",
     "InputError",
     "OutputError",
+    "PartsError",
     "SpecError",
     "TooManyErrors",
     "UsageError",
@@ -89,6 +91,10 @@ class UsageError(AssayError):
 
 class OutputError(AssayError):
     """The result could not be written; what was there before is untouched."""
+
+
+class PartsError(AssayError):
+    """Some parts of a run could not be scored; the others are there."""
 
 
 class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "raise TooManyErrors")

@@ -14,10 +14,10 @@ from typing import Any
 
 from assay.client import address, check_arguments, opened
 from assay.errors import UsageError, did_you_mean
-from assay.export import new_file
 from assay.generation import UNLIMITED, Run
 from assay.inputs import Rollout
 from assay.journal import RESULTS, Journal, digest, functions_digest, locked
+from assay.newfile import new_file
 from assay.outputs import save
 from assay.types import GenerateMetadata, GenerateOutputs, SamplingArgs
 

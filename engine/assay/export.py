@@ -1,13 +1,8 @@
-"""Write results whole or not at all, with what made them, and read that back.
-
-A result is written to a hidden sibling, flushed to the disk, read back where it has a footer, and only then renamed: nobody
-ever sees half a file, and a failed run leaves the old one as it was.
-"""
+"""Write results, with what made them, and read that back."""
 
 import base64
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -17,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable
-from assay.interrupts import LEFTOVERS
+from assay.newfile import Told, new_file, refused_by_disk
 from assay.stdout import standard_output
 
 __all__ = [
@@ -25,8 +20,6 @@ __all__ = [
     "PROVENANCE_KEY",
     "STDOUT",
     "Writer",
-    "check_target",
-    "new_file",
     "open_writer",
     "read_provenance",
 ]
@@ -36,13 +29,7 @@ STDOUT = "-"
 PROVENANCE_KEY = "assay"
 """Key of the footer's metadata under which the provenance stands, as JSON."""
 
-_DRAFTS: set[Path] = set()
-"""Files that are being written."""
-
 _FORMULA = r"^([=+\-@\t\r])"
-
-
-Told = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 class Writer(Protocol):
@@ -71,7 +58,8 @@ class _Parquet:
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
-            self._writer.write_table(self._arrow(batch).cast(self._schema))
+            # in one piece, for how the engine cut it shows in the bytes
+            self._writer.write_table(self._arrow(batch.rechunk()).cast(self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
@@ -158,7 +146,9 @@ def _bytes(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = False) -> Iterator[Writer | None]:
+def open_writer(
+    out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = False, alone: bool = True
+) -> Iterator[Writer | None]:
     """A writer for a path by its ending, for standard output (``-``, JSON lines), or None.
 
     The file appears under its name when the block ends without an exception.
@@ -167,9 +157,11 @@ def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = Fa
         out: Where to.
         schema: Columns of the result.
         raw_csv: Leave cells that a spreadsheet would run as they are.
+        alone: Whether no other run may write it at the same time.
 
     Raises:
         OutputError: The file cannot be written; what was there before is untouched.
+        UsageError: Another run is writing it.
     """
     if out is None:
         yield None
@@ -177,15 +169,15 @@ def open_writer(out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = Fa
         stream = standard_output()
         if stream is None:
             raise OutputError("Standard output is closed.")
-        yield _Told(_JsonLines(stream.buffer), _told("standard output"))
-        with _told("standard output")():
+        yield _Told(_JsonLines(stream.buffer), refused_by_disk("standard output"))
+        with refused_by_disk("standard output")():
             stream.buffer.flush()
     else:
-        yield from _atomic(Path(out), schema, raw_csv=raw_csv)
+        yield from _atomic(Path(out), schema, raw_csv=raw_csv, alone=alone)
 
 
-def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]:
-    with new_file(path) as (file, told):
+def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool, alone: bool) -> Iterator[Writer]:
+    with new_file(path, alone=alone) as (file, told):
         with told():
             writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
         try:
@@ -193,93 +185,6 @@ def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool) -> Iterator[Writer]
         except BaseException:
             writer.abandon()
             raise
-
-
-@contextlib.contextmanager
-def new_file(path: Path) -> Iterator[tuple[IO[bytes], Told]]:
-    """A file to write, which appears under its name when the block ends without an exception.
-
-    Args:
-        path: That name; a file that is there stays until then.
-
-    Yields:
-        The file, and a context that turns what the disk refuses into an error that names the file.
-
-    Raises:
-        OutputError: The file cannot be written; what was there before is untouched.
-    """
-    target = Path(os.path.realpath(path))  # a link stays a link
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    _DRAFTS.add(draft)
-    told = _told(str(path), draft)
-    try:
-        with told():
-            file = draft.open("wb")
-        try:
-            yield file, told
-            with told():
-                file.flush()
-                os.fsync(file.fileno())
-        finally:
-            with contextlib.suppress(OSError):  # what could not be flushed has been told
-                file.close()
-        with told():
-            if path.suffix.lower() == ".parquet":
-                pq.read_metadata(draft)
-            if target.exists():
-                draft.chmod(target.stat().st_mode)
-            draft.replace(target)
-            _sync_folder(target.parent)
-    finally:
-        draft.unlink(missing_ok=True)
-        _DRAFTS.discard(draft)
-
-
-def _remove_drafts() -> None:
-    for draft in list(_DRAFTS):
-        draft.unlink(missing_ok=True)
-
-
-LEFTOVERS.append(_remove_drafts)
-
-
-def check_target(path: Path, *, overwrite: bool, how: str) -> None:
-    """Refuse a path at which no file can be, or may be, written.
-
-    Args:
-        path: Where to.
-        overwrite: Whether a file that is there may be replaced.
-        how: How to say that it may.
-
-    Raises:
-        UsageError: There is no such folder, the path is a folder, or a file is already there.
-    """
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder.")
-    if path.exists() and not overwrite:
-        raise UsageError(f"{path}: already there.", f"Name another file, or replace it with {how}.")
-
-
-def _told(name: str, draft: Path | None = None) -> Told:
-    """What the disk refuses, as an error that names the file."""
-
-    @contextlib.contextmanager
-    def told() -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except (OSError, pa.ArrowException) as wrong:
-            said = getattr(wrong, "strerror", None) or str(wrong)
-            if draft is None:
-                raise OutputError(f"{name}: {said}.") from wrong
-            written = draft.stat().st_size if draft.exists() else 0
-            hint = "What was there before is untouched."
-            raise OutputError(f"{name}: {said}, after {written:,} bytes.", hint) from wrong
-
-    return told
 
 
 class _Told:
@@ -304,14 +209,6 @@ def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -
     if suffix == ".parquet":
         return _Parquet(file, schema)
     return _JsonLines(file) if suffix == ".jsonl" else _Csv(file, schema, raw=raw_csv)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:

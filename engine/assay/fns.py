@@ -11,7 +11,7 @@ the reward. A function may bring a *twin*, the same as a Polars expression; what
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -178,6 +178,17 @@ def get(fn_name: str) -> VerifierFn:
             f"No verifier function is called {fn_name!r}. {near + ' ' if near else ''}Registered: {known}."
         )
     return found.fn
+
+
+def users_own() -> tuple[Function, ...]:
+    """The functions that are not Assay's, by name."""
+    return tuple(one for _, one in sorted(_REGISTRY.items()) if not one.builtin)
+
+
+def adopt(functions: Iterable[Function]) -> None:
+    """Register functions as they are registered in another process."""
+    for one in functions:
+        _REGISTRY.setdefault(one.name, one)
 
 
 def list_fns() -> list[str]:

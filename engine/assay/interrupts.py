@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["IMPATIENCE", "LEFTOVERS", "Impatience", "interruptible"]
+__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 5.0
@@ -36,6 +36,14 @@ IMPATIENCE: list[Impatience] = []
 
 LEFTOVERS: list[Callable[[], None]] = []
 """What removes processes and files that a program leaves which ends without an end."""
+
+
+KEPT: list[Callable[[], str]] = []
+"""What to say of a run that is stopped and keeps what it has done."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was interrupted; the words say what is kept of it."""
 
 
 @contextlib.contextmanager

@@ -7,12 +7,10 @@ cut off when the journal is opened again. A run holds a lock on its folder, whic
 
 import contextlib
 import copy
-import fcntl
 import hashlib
 import inspect
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
@@ -21,6 +19,7 @@ from typing import IO, Any, Self
 from assay import exact
 from assay.errors import RAISED, InputError, OutputError, UsageError, printable
 from assay.inputs import Rollout
+from assay.locks import locked as locking
 from assay.streams import Fields
 from assay.types import Info, Messages
 
@@ -300,37 +299,5 @@ def locked(folder: Path) -> Iterator[None]:
         raise UsageError(f"results_path: {folder} is a file.", "Give a folder; it is made if need be.") from None
     except OSError as wrong:
         raise OutputError(f"{folder}: {wrong.strerror}.") from wrong
-    path = folder / _LOCK
-    try:
-        handle = _lock(path)
-    except OSError as wrong:
-        raise OutputError(f"{path}: {wrong.strerror}.") from wrong
-    if handle is None:
-        holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
-        raise UsageError(
-            f"{folder}: another run is writing there{f' ({holder})' if holder else ''}.",
-            "Wait for it to end, or give another results_path.",
-        )
-    try:
+    with locking(folder / _LOCK, str(folder), "Wait for it to end, or give another results_path."):
         yield
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(handle)
-
-
-def _lock(path: Path) -> int | None:
-    """A handle on a lock that is now ours, None where it is another's."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        # NOTE: who held it before may have removed the file between our opening and our locking it
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(handle).st_ino:
-                os.truncate(handle, 0)
-                os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
-                return handle
-        os.close(handle)

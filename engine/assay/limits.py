@@ -52,6 +52,10 @@ class Limits:
     stop: threading.Event | None = None
     regex_timeout: float | None = REGEX_TIMEOUT
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # who is told, and what stops a run, stay in its process
+        return Limits, (self.timeout, self.max_concurrent, self.workers, None, None, self.regex_timeout)
+
 
 Settled = tuple[float, str | None]
 """What came of one call: the reward, and the error where there is none."""

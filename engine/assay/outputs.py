@@ -20,8 +20,8 @@ from pydantic import BaseModel
 from assay import exact
 from assay.chats import EXACT, TEXT, Cells, chat_cells, chat_of, chat_type, value_of
 from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by
-from assay.export import check_target, new_file
 from assay.lanes.jsontext import mended
+from assay.newfile import check_target, new_file
 
 __all__ = ["METADATA_KEY", "read_file", "read_table", "save", "table_of", "warn"]
 

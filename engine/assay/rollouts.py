@@ -22,7 +22,7 @@ from assay.lanes.base import HIDDEN, exactly
 from assay.reading import File, Reading
 from assay.rows import from_columns, from_rows
 
-__all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan"]
+__all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
 
 
 _READ = (
@@ -40,11 +40,13 @@ class InputFile:
         name: Path as given, or what the object is.
         size: Bytes, where it is a file.
         rows: Rows, where the file tells before it is read.
+        modified: When it was last written to, in nanoseconds since 1970, where it is a file.
     """
 
     name: str
     size: int | None = None
     rows: int | None = None
+    modified: int | None = None
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -210,7 +212,28 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
 def _input(file: File) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
-    return InputFile(str(file.path), file.path.stat().st_size, known)
+    there = file.path.stat()
+    return InputFile(str(file.path), there.st_size, known, there.st_mtime_ns)
+
+
+def unchanged(inputs: Iterable[InputFile]) -> None:
+    """Find out whether files are as they were when the run looked at them first.
+
+    Raises:
+        InputError: One has been written to, or is gone.
+    """
+    for one in inputs:
+        if one.modified is None:
+            continue
+        try:
+            there = Path(one.name).stat()
+        except OSError as wrong:
+            raise InputError(f"{one.name}: {wrong.strerror}, while it was scored.", _ANEW) from None
+        if (there.st_size, there.st_mtime_ns) != (one.size, one.modified):
+            raise InputError(f"{one.name}: was changed while it was scored.", _ANEW)
+
+
+_ANEW = "Score it again when nothing writes to it any more."
 
 
 def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:

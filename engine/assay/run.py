@@ -1,42 +1,39 @@
 """Score file to file: batches stream through one plan, a summary and an atomic writer."""
 
 import os
-import re
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import polars as pl
-import polars.selectors as cs
 from polars.exceptions import PolarsError
 
-from assay._version import __version__
+from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import TooManyErrors, UsageError
-from assay.export import ENDINGS, STDOUT, check_target, open_writer
-from assay.fns import Function, function
+from assay.errors import UsageError
+from assay.export import ENDINGS, STDOUT, open_writer
+from assay.fns import users_own
+from assay.folder import Parts, PartsOptions, here, is_folder, score_folder
 from assay.interrupts import interruptible
+from assay.isolated import isolated
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
-from assay.lanes.base import HIDDEN
-from assay.lanes.onrow import IN_PROCESS
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
-from assay.pieces import in_pieces
+from assay.manifest import Manifest
+from assay.newfile import check_target
 from assay.plan import Plan
 from assay.progress import Progress, Ticks
-from assay.rollouts import InputFile, Rollouts, open_rollouts
+from assay.provenance import made_by, task_files_of
+from assay.rollouts import Rollouts, open_rollouts, unchanged
 from assay.scoring import engine_error, prepare, tell, warn
-from assay.sources import described
-from assay.spec import VerifierSource, VerifierSpec
+from assay.shards import Job, cut
+from assay.spec import VerifierSource
+from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
-__all__ = ["batches", "score_file"]
-
-_END = HIDDEN + "end"
-_BATCH = 65_536
-"""Rows that are counted and written together."""
+__all__ = ["score_file"]
 
 
 def score_file(
@@ -62,19 +59,24 @@ def score_file(
     regex_timeout: float = REGEX_TIMEOUT,
     command: str = "assay.score_file",
     progress: Progress | None = None,
+    **parts: Unpack[PartsOptions],
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
-    What comes from a pipe or an Arrow stream, and JSONL from a URL, is the exception: it is held as a whole.
+    Into a folder the rewards are written in parts, each whole or not there. The same call goes on with a run that was stopped,
+    whatever stopped it, and refuses a folder that holds another run.
 
     Args: those of ``assay.score``, and
-        out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, ``-`` for JSON lines on standard output, or None for a summary only.
+        out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, a folder (one that is there, or a path that ends in a slash) for parts
+            in parquet, ``-`` for JSON lines on standard output, or None for a summary only.
         limit: Score the first rows only.
-        overwrite: Replace an existing file.
+        overwrite: Replace an existing file; begin anew in a folder.
         max_errors: Stop when more rows than this have a scoring error: a number, or a share such as ``"5%"``.
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
         command: What the provenance says made the file.
         progress: Called after each batch, and as the functions of a rubric go on.
+        parts: How a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
+            in a process of their own, so that what ends it costs one part and not the run; ``modules`` for it to import.
 
     Returns:
         The run in numbers.
@@ -84,204 +86,131 @@ def score_file(
         InputError: Rollouts or tasks cannot be read.
         UsageError: An option or the output path cannot be used.
         OutputError: The result could not be written.
-        TooManyErrors: More scoring errors than ``max_errors``; nothing is written.
+        TooManyErrors: More scoring errors than ``max_errors``; nothing is written, or no more parts are.
+        PartsError: Parts of a folder could not be scored; the others are there.
     """
     if isinstance(verifiers, Plan):
         raise UsageError("A plan scores what is in memory: assay.score, plan.score.", "Give score_file the verifier.")
-    ticked = Ticks(progress)
+    run = _Run(
+        out, tasks, limit, overwrite, Allowed(max_errors, in_parts=is_folder(out)), raw_csv, command, Ticks(progress)
+    )
+    tick = run.progress.add if progress else None
+    times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
     with interruptible() as stop:
-        limits = limits_of_run(
-            verifiers,
-            function_timeout,
-            max_concurrent,
-            workers,
-            regex_timeout=regex_timeout,
-            tick=ticked.add if progress else None,
-            stop=stop,
-        )
+        limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        allowed = _Allowed(max_errors)
-        if limit is not None and limit < 0:
-            raise UsageError(f"--limit {limit}: a number of rows is at least 0.")
-        _check_path(out, overwrite=overwrite)
-        source, plan = prepare(
-            open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
-        )
-        task_files = _task_files(tasks)
-        _check_apart(out, [*(file.path for file in source.files), *task_files])
+        run.check()
+        opened = open_rollouts(rollouts, mapping, read_columns(loaded))
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
+        run.check_apart(source)
         warn(loaded)
-        frame = source.frame if limit is None else source.frame.head(limit)
-        run = _Run(source, task_files, limit, allowed, raw_csv, command, ticked)
-        ticked.total = run.total
+        if is_folder(out):
+            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, "mapping": mapping, **times}
+            return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
-            summary = _stream(plan, frame, out, run)
-    summary.out = None if out is None else str(out)
-    return summary
+            return _to_file(source, plan, run)
 
 
 @dataclass(frozen=True)
 class _Run:
     """What a run needs besides its plan and its rows."""
 
-    source: Rollouts
-    tasks: tuple[Path, ...]
+    out: str | Path | None
+    tasks: Any
     limit: int | None
-    allowed: "_Allowed"
+    overwrite: bool
+    allowed: Allowed
     raw_csv: bool
     command: str
     progress: Ticks
 
-    @property
-    def total(self) -> int | None:
-        """Rows in all, where the inputs tell."""
-        known = self.source.rows
-        return known if known is None or self.limit is None else min(known, self.limit)
+    def check(self) -> None:
+        """Find out whether the result can be written where it is to go, before anything is read."""
+        if self.limit is not None and self.limit < 0:
+            raise UsageError(f"--limit {self.limit}: a number of rows is at least 0.")
+        if self.out is None or str(self.out) == STDOUT or is_folder(self.out):
+            return
+        path = Path(self.out)
+        if path.suffix.lower() not in ENDINGS:
+            known = f"{', '.join(ENDINGS)}, / for a folder of parts, - for standard output"
+            raise UsageError(f"{self.out}: the ending says how to write; known: {known}.")
+        check_target(path, overwrite=self.overwrite, how="--overwrite")
+
+    def check_apart(self, source: Rollouts) -> None:
+        """The result must not replace what it is made of."""
+        if self.out is None or str(self.out) == STDOUT:
+            return
+        target = os.path.realpath(self.out)
+        for file in (*(file.path for file in source.files), *task_files_of(self.tasks)):
+            real = os.path.realpath(file)
+            if real == target:
+                raise UsageError(f"{self.out}: is one of the inputs.", "Name another file for the rewards.")
+            if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of what a link means)
+                raise UsageError(f"{self.out}: holds {file}, one of the inputs.", "Name another folder.")
+
+    def begin(self, source: Rollouts, plan: Plan) -> Summary:
+        """An empty summary; the progress knows its total."""
+        known = source.rows
+        self.progress.total = known if known is None or self.limit is None else min(known, self.limit)
+        summary = Summary.of(plan)
+        summary.told += source.notes
+        summary.out = None if self.out is None else str(self.out)
+        return summary
 
 
-def _stream(plan: Plan, frame: pl.LazyFrame, out: str | Path | None, run: _Run) -> Summary:
-    summary = Summary.of(plan)
-    summary.told += run.source.notes
-    scored = plan.lazy(frame, watched=True)
+def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
+    frame = source.frame if run.limit is None else source.frame.head(run.limit)
+    summary = run.begin(source, plan)
+
+    def counted() -> None:
+        run.allowed.check(summary)
+        run.progress.reach(summary.rows)
+
     started = time.perf_counter()
     try:
         tell(plan.refuse(frame))
-        schema = pl.Schema({name: dtype for name, dtype in scored.collect_schema().items() if name in plan.columns})
-        with open_writer(out, schema, raw_csv=run.raw_csv) as writer, in_pieces(plan.piece):
-            for batch in batches(scored):
-                summary.add(plan, batch)
-                run.allowed.check(summary)
-                if writer is not None:
-                    writer.write(batch.select(cs.by_name(plan.columns)))
-                run.progress.reach(summary.rows)
+        with open_writer(run.out, output_schema(plan, frame), raw_csv=run.raw_csv) as writer:
+            stream(plan, frame, writer, summary, counted)
             run.allowed.check(summary, final=True)
+            unchanged(source.inputs)
             if writer is not None:
-                writer.close(_provenance(plan, run, summary))
+                writer.close(_provenance(source, plan, run, summary))
     except PolarsError as wrong:
-        raise engine_error(wrong, run.source, plan) from wrong
+        raise engine_error(wrong, source, plan) from wrong
     summary.seconds = time.perf_counter() - started
     return summary
 
 
-def batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    """What the engine gives, in order, gathered into batches that are worth the Python around each.
-
-    Raises:
-        KeyboardInterrupt: The engine ended the stream before its end.
-    """
-    # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
-    # nobody does; so the end is a row of its own
-    last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
-    stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
-    ended = False
-    for batch in stream.collect_batches(engine="streaming", chunk_size=_BATCH):
-        ended = bool(batch[_END].any())
-        rows = batch.drop(_END)
-        yield rows.head(-1) if ended else rows
-    if not ended:
-        raise KeyboardInterrupt
+def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
+    inputs = list(source.inputs)
+    if len(inputs) == 1 and run.limit is None:  # of several, only parquet tells before it is read
+        inputs = [replace(inputs[0], rows=summary.rows)]
+    made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.tasks))
+    return {**made, "command": run.command, "rows": summary.rows}
 
 
-def _provenance(plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
-    verifiers = [
-        {
-            "id": verifier.id,
-            "source": verifier.source,
-            "sha256": verifier.sha256,
-            "canonical": verifier.canonical,
-            "kind": verifier.kind,
-            **({} if verifier.share is None else {"weight": verifier.share.weight}),
-            "checks": [
-                {"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id
-            ],
-            "code": _code(verifier, summary),
-        }
-        for verifier in plan.verifiers
-    ]
-    return {
-        "assay_version": __version__,
-        "polars_version": pl.__version__,
-        "command": run.command,
-        "rows": summary.rows,
-        "inputs": [asdict(one) for one in _counted(run, summary.rows)],
-        "tasks": [{"name": str(path), "size": path.stat().st_size if path.is_file() else None} for path in run.tasks],
-        "verifiers": verifiers,
-    }
+def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any], parts: Parts) -> Summary:
+    folder = Path(str(run.out))
+    if source.read is None or run.limit is not None:
+        wants = "files" if source.read is None else "whole files, not --limit"
+        raise UsageError(f"{folder}/: a run in parts reads {wants}.", _ONE_FILE)
+    for verifier, spec, check in plan.checks:
+        if check.whole:
+            said = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
+            raise UsageError(f"{folder}/: {said}", _ONE_FILE)
+    tell(plan.refuse(source.frame))
+    shards = tuple(cut(source.read, parts.part_bytes))
+    own = users_own()
+    made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.tasks))
+    columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
+    manifest = Manifest(made, {**settings, "part_bytes": parts.part_bytes}, columns, shards, run.command)
+    paths = tuple(sys.path)
+    job = Job(source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(parts.modules))
+    engine = isolated if parts.isolate else here
+    summary, allowed = run.begin(source, plan), run.allowed.check
+    score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
+    allowed(summary, final=True)
+    return summary
 
 
-def _code(verifier: VerifierSpec, summary: Summary) -> list[dict[str, Any]]:
-    """The functions and classes that gave verdicts: names of Assay's own, names and hashes of users'."""
-    if verifier.kind == IN_PROCESS:
-        used = [(check.id, function(check.id)) for check in summary.checks]
-        return [{"name": name} if one is None or one.builtin else {"name": name, **_hashes(one)} for name, one in used]
-    made = (spec.check.made_by for spec in verifier.runnable if spec.check is not None)
-    return [described(cls) for cls in made if not cls.__module__.startswith("assay.")]
-
-
-def _hashes(one: Function) -> dict[str, Any]:
-    return described(one.fn) | ({} if one.expr is None else {"twin": described(one.expr)})
-
-
-def _counted(run: _Run, rows: int) -> list[InputFile]:
-    """The inputs with their rows; of several, only parquet tells before it is read."""
-    inputs = list(run.source.inputs)
-    return [replace(inputs[0], rows=rows)] if len(inputs) == 1 and run.limit is None else inputs
-
-
-class _Allowed:
-    """How many rows may have a scoring error: a number, or a share of all rows."""
-
-    _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-
-    def __init__(self, given: int | str | None) -> None:
-        match = None if given is None else self._FORM.fullmatch(str(given))
-        if given is not None and (match is None or (not match.group(2) and "." in match.group(1))):
-            raise UsageError(
-                f"--max-errors {given}: expected a number of rows or a share.",
-                "Write --max-errors 100 or --max-errors 5%.",
-            )
-        self.share = float(match.group(1)) / 100 if match and match.group(2) else None
-        self.rows = int(match.group(1)) if match and not match.group(2) else None
-        self.given = given
-
-    def check(self, summary: Summary, *, final: bool = False) -> None:
-        """Stop the run when there are more; a share is only known at the end."""
-        over = self.rows is not None and summary.errors > self.rows
-        if final and self.share is not None and summary.errors > self.share * summary.rows:
-            over = True
-        if not over:
-            return
-        worst = sorted((check for check in summary.checks if check.errors), key=lambda check: -check.errors)
-        causes = [f"  {check.id}: {check.errors:,} rows" for check in worst[:5]]
-        causes += [f"  unscored: {why}: {rows:,} rows" for why, rows in summary.unscored.most_common(3)]
-        raise TooManyErrors(
-            f"{summary.errors:,} of {summary.rows:,} rows have a scoring error; --max-errors allows {self.given}.\n"
-            + "\n".join(causes),
-            "Nothing was written. Mend the verifier or the rows, or allow more.",
-        )
-
-
-def _check_path(out: str | Path | None, *, overwrite: bool) -> None:
-    if out is None or str(out) == STDOUT:
-        return
-    path = Path(out)
-    if path.suffix.lower() not in ENDINGS:
-        raise UsageError(f"{out}: the ending says how to write; known: {', '.join(ENDINGS)}, or - for standard output.")
-    check_target(path, overwrite=overwrite, how="--overwrite")
-
-
-def _task_files(tasks: Any) -> tuple[Path, ...]:
-    """The files of a task table that was given as paths."""
-    given = [tasks] if isinstance(tasks, str | Path) else tasks
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str | Path) for one in given):
-        return ()
-    return tuple(Path(one) for one in given)
-
-
-def _check_apart(out: str | Path | None, files: Sequence[Path]) -> None:
-    """The result must not replace what it is made of."""
-    if out is None or str(out) == STDOUT:
-        return
-    target = os.path.realpath(out)
-    for file in files:
-        if os.path.realpath(file) == target:
-            raise UsageError(f"{out}: is one of the inputs.", "Name another file for the rewards.")
+_ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

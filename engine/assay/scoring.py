@@ -16,8 +16,9 @@ from assay.errors import AssayError, AssayWarning, InputError, UsageError
 from assay.files import broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
+from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
-from assay.plan import Plan
+from assay.plan import TASK_ID, Plan
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
@@ -141,6 +142,9 @@ def prepare(
         table, wanted = load_tasks(tasks), (*read_columns(verifiers), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         said = outspoken(source.frame, table, wanted)
+        there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
+        # read once, for every part of a run joins it
+        table = table.select(map(exactly, there)).collect().lazy()
         source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *said)
     schema = tuple(source.frame.collect_schema().items())
     return source, Plan(verifiers, schema, None if keep is None else tuple(keep), details)

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -65,6 +65,15 @@ class CheckSummary:
         """Mean score over the scored rows; None when there are none."""
         return self.total / self.rows if self.rows else None
 
+    def merge(self, other: "CheckSummary") -> None:
+        """Add the same check over other rows."""
+        self.rows += other.rows
+        self.failures += other.failures
+        self.errors += other.errors
+        self.total = math.fsum((self.total, other.total))
+        _add(self.reasons, other.reasons)
+        _add(self.remarks, other.remarks)
+
     def as_json(self) -> dict[str, Any]:
         """Plain data; the five most frequent reasons."""
         reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, 5)]
@@ -91,6 +100,7 @@ class Summary:
         told: What is known before a row is read: skipped checks, renamed columns, columns taken from the tasks.
         broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
+        earlier: Rows among these that an earlier run had scored.
         out: Where the rewards are, or None.
     """
 
@@ -104,7 +114,10 @@ class Summary:
     unscored: Counter[str] = field(default_factory=Counter)
     total: float = 0.0
     seconds: float = 0.0
+    earlier: int = 0
     out: str | None = None
+
+    _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
 
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
@@ -141,7 +154,7 @@ class Summary:
     @property
     def rows_per_second(self) -> float | None:
         """Rows a second of wall time."""
-        return self.rows / self.seconds if self.seconds else None
+        return (self.rows - self.earlier) / self.seconds if self.seconds else None
 
     def add(self, plan: Plan, batch: pl.DataFrame) -> None:
         """Count a batch of ``plan.lazy(…, watched=True)``."""
@@ -176,6 +189,43 @@ class Summary:
                 said = part[reason_column(verifier, spec)].drop_nulls()
                 _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
 
+    def merge(self, other: "Summary") -> None:
+        """Add the same run over other rows; what is known before a row is read stays as it is."""
+        self.rows += other.rows
+        self.scored += other.scored
+        self.passed += other.passed
+        self.errors += other.errors
+        self.total = math.fsum((self.total, other.total))
+        _add(self.unscored, other.unscored)
+        entries = {one.id: one for one in self.checks}
+        for one in other.checks:
+            if one.id not in entries:  # a function that rows name is met
+                entries[one.id] = CheckSummary(one.id, one.type, one.weight)
+                self.checks.append(entries[one.id])
+            entries[one.id].merge(one)
+
+    def dump(self) -> dict[str, Any]:
+        """What is counted, as plain data that ``load`` reads."""
+        plain = {name: getattr(self, name) for name in self._COUNTED}
+        return plain | {"unscored": self.unscored, "checks": [vars(one) for one in self.checks]}
+
+    @classmethod
+    def load(cls, dumped: Mapping[str, Any]) -> "Summary":
+        """What ``dump`` gave.
+
+        Raises:
+            KeyError: It is something else.
+        """
+        checks = [
+            CheckSummary(**{**one, "reasons": Counter(one["reasons"]), "remarks": Counter(one["remarks"])})
+            for one in dumped["checks"]
+        ]
+        summary = cls(checks, [])
+        for name in cls._COUNTED:
+            setattr(summary, name, dumped[name])
+        summary.unscored = Counter(dumped["unscored"])
+        return summary
+
     def as_json(self) -> dict[str, Any]:
         """Plain data for machines."""
         names: Sequence[str] = (
@@ -196,6 +246,12 @@ class Summary:
             "broken": self.broken,
             "checks": [check.as_json() for check in self.checks],
         }
+
+
+def _add(counts: Counter[str], more: Counter[str]) -> None:
+    for words, rows in more.items():
+        if words in counts or len(counts) < _REASONS_KEPT:
+            counts[words] += rows
 
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
@@ -222,6 +278,4 @@ def _count(counts: Counter[str], said: pl.Series) -> None:
     found = said.drop_nulls()
     if not len(found):
         return
-    for words, rows in found.value_counts(name="rows").iter_rows():
-        if words in counts or len(counts) < _REASONS_KEPT:
-            counts[words] += rows
+    _add(counts, Counter(dict(found.value_counts(name="rows").iter_rows())))

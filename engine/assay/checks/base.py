@@ -113,6 +113,7 @@ class Check:
         aliases: Other names that specs may use.
         graded: True when scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
         bounded: True when scores lie in [0, 1]; False when any finite number is one.
+        whole: True when it must see all rows of a run together; such a run has one part.
         reads: Columns that the check reads besides ``completion``.
         may_read: Columns that it reads where the rollouts have them.
         stays: Columns among those that it reads and that pass through all the same.
@@ -127,6 +128,7 @@ class Check:
     aliases: ClassVar[tuple[str, ...]] = ()
     graded: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
+    whole: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()
     may_read: ClassVar[tuple[str, ...]] = ()
     stays: ClassVar[tuple[str, ...]] = ()

@@ -268,6 +268,10 @@ class Reward(Check):
         return self.rewards.functions[self.at]
 
     @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.function.group
+
+    @property
     def made_by(self) -> Any:
         return self.function.func
 

@@ -1,0 +1,244 @@
+"""Score files into a folder: one part for each shard, each whole or not there, so that a run that was stopped goes on."""
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+from assay.errors import OutputError, PartsError, UsageError
+from assay.export import ENDINGS
+from assay.interrupts import KEPT, Stopped
+from assay.locks import locked
+from assay.manifest import MANIFEST, Manifest, read_manifest
+from assay.newfile import new_file
+from assay.progress import Ticks
+from assay.shards import COUNTS, PART_BYTES, Job, Shard, done_already, score_shard
+from assay.summary import Summary
+
+__all__ = ["SUMMARY", "Engine", "Failed", "Parts", "PartsOptions", "here", "is_folder", "score_folder"]
+
+SUMMARY = "_summary.json"
+"""What a finished run amounts to; it is there once all parts are."""
+
+_LOCK = "_lock"
+_OURS = (MANIFEST, SUMMARY, COUNTS, _LOCK)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A shard that could not be scored, whatever was tried.
+
+    Attributes:
+        why: What ended it, and where.
+    """
+
+    why: str
+
+
+class PartsOptions(TypedDict, total=False):
+    """Options of a run into a folder, by their names."""
+
+    part_bytes: int
+    isolate: bool
+    modules: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Options of a run into a folder.
+
+    Attributes:
+        part_bytes: Bytes of input, uncompressed, that one part should be of.
+        isolate: Score the parts in a process of their own: what ends it costs one part, not the run.
+        modules: Modules that register what the rows name; processes that score parts import them, too.
+    """
+
+    part_bytes: int = PART_BYTES
+    isolate: bool = False
+    modules: Sequence[str] = ()
+
+
+class Engine(Protocol):
+    """Where shards are scored."""
+
+    def __call__(
+        self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
+    ) -> Iterator[tuple[Shard, Summary | Failed]]:
+        """Score shards.
+
+        Args:
+            job: What they share.
+            shards: Which.
+            tell: Called with the rows done, beyond those of the shards that were given back.
+
+        Yields:
+            Each shard when it is done, in any order.
+        """
+
+
+def here(job: Job, shards: Sequence[Shard], tell: Callable[[int], None]) -> Iterator[tuple[Shard, Summary | Failed]]:
+    """The engine that is this process."""
+    for shard in shards:
+        yield shard, score_shard(job, shard, tell)
+
+
+def is_folder(out: object) -> bool:
+    """Whether an output is a folder: it ends in a slash, or is one and does not look like a file."""
+    if not isinstance(out, str | Path):
+        return False
+    return str(out).endswith(("/", os.sep)) or (Path(out).is_dir() and Path(out).suffix.lower() not in ENDINGS)
+
+
+def score_folder(
+    job: Job,
+    manifest: Manifest,
+    engine: Engine,
+    summary: Summary,
+    *,
+    overwrite: bool = False,
+    check: Callable[[Summary], None] | None = None,
+    progress: Ticks | None = None,
+) -> Summary:
+    """Score what is missing.
+
+    Args:
+        job: What all shards share.
+        manifest: What the run is.
+        engine: Where shards are scored.
+        summary: Empty; parts are added as they are done.
+        overwrite: Begin anew, whatever run is there.
+        check: Called when a part is added; it raises to stop the run.
+        progress: Told of the rows.
+
+    Raises:
+        UsageError: The folder holds something else, or another run is writing there.
+        OutputError: Something could not be written.
+        PartsError: Some shards ended their process; all others are done.
+        Stopped: The run was interrupted.
+    """
+    folder, began = job.folder, time.perf_counter()
+    ticks = progress or Ticks(None)
+    with _held(folder):
+        _begin(folder, manifest, overwrite=overwrite)
+        missing: list[Shard] = []
+        for shard in manifest.shards:
+            counted = done_already(folder, manifest.run, shard)
+            if counted is None:
+                missing.append(shard)
+            else:
+                summary.merge(counted)
+        there = len(manifest.shards) - len(missing)
+        if there:
+            summary.told.append(f"{there:,} of {len(manifest.shards):,} parts were there already")
+        before = summary.rows
+        failed = _score(job, missing, engine, summary, ticks, check)
+        summary.seconds = time.perf_counter() - began
+        summary.earlier = before
+        if failed:
+            raise _parts_error(folder, manifest, failed)
+        _finish(folder, summary)
+    return summary
+
+
+def _score(
+    job: Job,
+    missing: Sequence[Shard],
+    engine: Engine,
+    summary: Summary,
+    ticks: Ticks,
+    check: Callable[[Summary], None] | None,
+) -> list[tuple[Shard, Failed]]:
+    failed: list[tuple[Shard, Failed]] = []
+    left = len(missing)
+
+    def kept() -> str:
+        return f"interrupted; {left:,} parts are missing in {job.folder}. The same command goes on from there"
+
+    KEPT.append(kept)
+    try:
+        for shard, found in engine(job, missing, lambda rows: ticks.reach(summary.rows + rows)):
+            if isinstance(found, Failed):
+                failed.append((shard, found))
+                continue
+            left -= 1
+            summary.merge(found)
+            ticks.reach(summary.rows)
+            if check is not None:
+                check(summary)
+    except KeyboardInterrupt:
+        raise Stopped(kept()) from None
+    finally:
+        KEPT.remove(kept)
+    return failed
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, against other runs."""
+    if not folder.parent.is_dir():
+        raise UsageError(f"{folder}/: there is no folder {folder.parent}.")
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"{folder}/: is a file.", "Name another folder.") from None
+    except OSError as wrong:
+        raise OutputError(f"{folder}/: {wrong.strerror}.") from wrong
+    with locked(folder / _LOCK, f"{folder}/", "Wait for it to end, or name another folder."):
+        yield
+
+
+def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
+    """Make the folder that of this run."""
+    for left in (*folder.glob(".*.tmp"), *folder.glob(f"{COUNTS}/.*.tmp")):  # by a run that was killed
+        with contextlib.suppress(OSError):
+            left.unlink()
+    there = read_manifest(folder) if not overwrite else None
+    if there is not None:
+        manifest.refuse_other(there, folder)
+        return
+    foreign = sorted(one.name for one in folder.iterdir() if one.name not in _OURS and not _is_part(one))
+    ours = (folder / MANIFEST).exists()
+    if foreign or (not ours and any(_is_part(one) for one in folder.iterdir())):
+        shown = ", ".join(foreign[:3]) or "parts, and no manifest beside them"
+        raise UsageError(f"{folder}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one.")
+    with _told(folder):
+        (folder / MANIFEST).unlink(missing_ok=True)  # first: parts without it are nobody's
+        (folder / SUMMARY).unlink(missing_ok=True)
+        shutil.rmtree(folder / COUNTS, ignore_errors=True)
+        for part in filter(_is_part, list(folder.iterdir())):
+            part.unlink()
+    manifest.write(folder)
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.startswith("part-") and path.suffix == ".parquet"
+
+
+def _finish(folder: Path, summary: Summary) -> None:
+    plain = {name: value for name, value in summary.as_json().items() if name not in _OF_THE_DAY}
+    with new_file(folder / SUMMARY, alone=False) as (file, told), told():
+        file.write(json.dumps(plain, indent=1).encode() + b"\n")
+
+
+_OF_THE_DAY = ("seconds", "rows_per_second", "out", "notes")
+"""What of a summary differs from run to run."""
+
+
+@contextlib.contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as wrong:
+        raise OutputError(f"{folder}/: {wrong.strerror}.") from wrong
+
+
+def _parts_error(folder: Path, manifest: Manifest, failed: Sequence[tuple[Shard, Failed]]) -> PartsError:
+    said = [f"  {shard.name}: {why.why}" for shard, why in failed[:5]]
+    said += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
+    fact = f"{len(failed):,} of {len(manifest.shards):,} parts could not be scored:\n" + "\n".join(said)
+    return PartsError(fact, f"The other parts are in {folder}/. The same command tries these again.")

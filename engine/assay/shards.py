@@ -1,0 +1,196 @@
+"""A run in parts: which units of which file each part is of, and how one is scored."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay._version import __version__
+from assay.errors import InputError
+from assay.export import open_writer, read_provenance
+from assay.files import Cut, Files, broken_file, first_line
+from assay.fns import Function, adopt
+from assay.judges import judged_by
+from assay.newfile import new_file
+from assay.plan import Plan
+from assay.rollouts import InputFile, Step, unchanged
+from assay.streaming import output_schema, stream
+from assay.summary import Summary
+
+__all__ = ["COUNTS", "PART_BYTES", "Job", "Shard", "cut", "done_already", "score_shard", "try_shard"]
+
+PART_BYTES = 256 * 2**20
+"""Bytes of input, uncompressed, that one part should be of."""
+
+COUNTS = "_counts"
+"""Folder, beside the parts, of what was counted in each."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What one part is made of.
+
+    Attributes:
+        number: Its place among all, from 0.
+        cut: The units it reads.
+        rows: How many, where that is known before it is read.
+    """
+
+    number: int
+    cut: Cut
+    rows: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of its part."""
+        return f"part-{self.number:06}.parquet"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all shards of a run share. It pickles: a shard can be scored in any process that sees the files.
+
+    Attributes:
+        files: The inputs.
+        steps: What makes rollouts of what is read.
+        plan: How they are scored.
+        folder: Where the parts go.
+        run: Hash of the manifest, which every part names.
+        inputs: The inputs as the run found them.
+        functions: Functions of the user that rows may name.
+        paths: Folders that modules are imported from.
+        modules: Modules that register checks, functions and classes.
+    """
+
+    files: Files
+    steps: tuple[Step, ...]
+    plan: Plan
+    folder: Path
+    run: str
+    inputs: tuple[InputFile, ...]
+    functions: tuple[Function, ...] = ()
+    paths: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    def frame(self, cut: Cut) -> pl.LazyFrame:
+        """The rollouts of some units."""
+        frame = self.files.scan(cut)
+        for step in self.steps:
+            frame = step(frame)
+        return frame
+
+    def settle_in(self) -> None:
+        """Make a process know what the one knew that began the run."""
+        sys.path[:0] = [path for path in self.paths if path not in sys.path]
+        for module in self.modules:
+            importlib.import_module(module)
+        adopt(self.functions)
+
+
+def cut(files: Files, size: int) -> list[Shard]:
+    """Cut files into shards: whole units of one file, in order, until they have the size.
+
+    Args:
+        files: The files.
+        size: Bytes of input for one part; a unit that has more is a shard of its own.
+    """
+    cuts: list[tuple[Cut, int | None]] = []
+    for number, file in enumerate(files.files):
+        first, held = 0, 0
+        for at, unit in enumerate(file.units):
+            if at > first and held + unit.size > size:
+                cuts.append((Cut(number, first, at), _rows(file.units[first:at])))
+                first, held = at, 0
+            held += unit.size
+        cuts.append((Cut(number, first, len(file.units)), _rows(file.units[first:])))
+    return [Shard(at, one, rows) for at, (one, rows) in enumerate(cuts)]
+
+
+def _rows(units: Sequence[Any]) -> int | None:
+    rows = [unit.rows for unit in units]
+    return None if None in rows else sum(rows)
+
+
+def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = None) -> Summary:
+    """Score one shard and write its part, whole or not at all.
+
+    Args:
+        job: What all shards share.
+        shard: Which one.
+        tell: Called with the rows done so far.
+
+    Returns:
+        The part in numbers.
+
+    Raises:
+        InputError: The input cannot be read, or is not what it was.
+        OutputError: The part could not be written.
+    """
+    frame = job.frame(shard.cut)
+    summary = Summary.of(job.plan)
+    try:
+        schema = output_schema(job.plan, frame)
+        with open_writer(job.folder / shard.name, schema, alone=False) as writer, judged_by(job.plan.verifiers):
+            stream(job.plan, frame, writer, summary, None if tell is None else lambda: tell(summary.rows))
+            unchanged([job.inputs[shard.cut.file]])
+            counts = job.folder / COUNTS
+            counts.mkdir(exist_ok=True)
+            _put_down(counts / f"{shard.number:06}.json", summary.dump())  # first: a part that is there is finished
+            if writer is not None:
+                writer.close(_provenance(job, shard, summary))
+    except PolarsError as wrong:
+        file = job.files.files[shard.cut.file]
+        raise InputError(broken_file([file]) or f"{file.path}: {first_line(wrong)}") from wrong
+    return summary
+
+
+def try_shard(job: Job, shard: Shard) -> None:
+    """Score one shard and write nothing: to find what ends a process."""
+    with judged_by(job.plan.verifiers):
+        stream(job.plan, job.frame(shard.cut), None, Summary.of(job.plan))
+
+
+def _put_down(path: Path, plain: dict[str, Any]) -> None:
+    with new_file(path, alone=False) as (file, told), told():
+        file.write(json.dumps(plain, sort_keys=True).encode())
+
+
+def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
+    """The same wherever and however often the shard is scored: the manifest says the rest."""
+    one = shard.cut
+    return {
+        "assay_version": __version__,
+        "polars_version": pl.__version__,
+        "run": job.run,
+        "part": shard.number,
+        "input": job.inputs[one.file].name,
+        "units": [one.first, one.last],
+        "rows": summary.rows,
+    }
+
+
+def done_already(folder: Path, run: str, shard: Shard) -> Summary | None:
+    """What was counted in a part that is there; None where it is to be scored.
+
+    Args:
+        folder: Where the parts are.
+        run: Hash of the manifest.
+        shard: Which one.
+    """
+    part = folder / shard.name
+    counts = folder / COUNTS / f"{shard.number:06}.json"
+    if not (part.is_file() and counts.is_file()):
+        return None
+    try:
+        made = read_provenance(part)
+        summary = Summary.load(json.loads(counts.read_text("utf-8")))
+    except (InputError, OSError, ValueError, TypeError, KeyError):
+        return None
+    same = (made.get("run"), made.get("part"), made.get("rows")) == (run, shard.number, summary.rows)
+    return summary if same else None

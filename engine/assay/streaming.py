@@ -1,0 +1,64 @@
+"""Rows through a plan, batch by batch, into a writer and a summary."""
+
+from collections.abc import Callable, Iterator
+
+import polars as pl
+import polars.selectors as cs
+
+from assay.export import Writer
+from assay.lanes.base import HIDDEN
+from assay.pieces import in_pieces
+from assay.plan import Plan
+from assay.summary import Summary
+
+__all__ = ["batches", "output_schema", "stream"]
+
+_END = HIDDEN + "end"
+_BATCH = 65_536
+"""Rows that are counted and written together."""
+
+
+def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
+    """Columns that a plan makes of a frame, with their types."""
+    scored = plan.lazy(frame).collect_schema()
+    return pl.Schema({name: scored[name] for name in plan.columns})
+
+
+def stream(
+    plan: Plan, frame: pl.LazyFrame, writer: Writer | None, summary: Summary, done: Callable[[], None] | None = None
+) -> None:
+    """Score a frame.
+
+    Args:
+        plan: How.
+        frame: What.
+        writer: Takes the rows; None for a summary only.
+        summary: Counts them.
+        done: Called after each batch is counted, and before it is written.
+    """
+    with in_pieces(plan.piece):
+        for batch in batches(plan.lazy(frame, watched=True)):
+            summary.add(plan, batch)
+            if done is not None:
+                done()
+            if writer is not None:
+                writer.write(batch.select(cs.by_name(plan.columns)))
+
+
+def batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """What the engine gives, in order, gathered into batches that are worth the Python around each.
+
+    Raises:
+        KeyboardInterrupt: The engine ended the stream before its end.
+    """
+    # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
+    # nobody does; so the end is a row of its own
+    last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
+    stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
+    ended = False
+    for batch in stream.collect_batches(engine="streaming", chunk_size=_BATCH):
+        ended = bool(batch[_END].any())
+        rows = batch.drop(_END)
+        yield rows.head(-1) if ended else rows
+    if not ended:
+        raise KeyboardInterrupt
