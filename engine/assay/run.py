@@ -105,7 +105,8 @@ def score_file(
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, "mapping": mapping, **times}
+            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, "mapping": dict(mapping or {})}
+            settings |= times
             return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
             return _to_file(source, plan, run)
