@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from assay.checks.base import Check, Row
 from assay.columns import COMPLETION, read_columns
 from assay.errors import InputError
+from assay.files import ENGINE_ERRORS
 from assay.interrupts import interruptible
 from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
@@ -155,8 +155,8 @@ def bench(
             tell(plan.refuse(source.frame))
             with judged_by(loaded):
                 return _measured(plan, opened, source.frame)
-        except PolarsError as wrong:
-            raise engine_error(wrong, source, plan) from wrong
+        except ENGINE_ERRORS as wrong:
+            raise engine_error(wrong, source.files, plan) from wrong
 
 
 def _measured(plan: Plan, opened: Rollouts, frame: pl.LazyFrame) -> Bench:

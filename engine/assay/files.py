@@ -16,7 +16,18 @@ from assay.jsonl import open_jsonl
 from assay.parquet import open_parquet
 from assay.reading import BadRow, File, Reading, Unit
 
-__all__ = ["FORMATS", "Cut", "Files", "broken_file", "expand", "first_line", "format_of", "open_file", "open_files"]
+__all__ = [
+    "ENGINE_ERRORS",
+    "FORMATS",
+    "Cut",
+    "Files",
+    "broken_file",
+    "expand",
+    "first_line",
+    "format_of",
+    "open_file",
+    "open_files",
+]
 
 FORMATS = {
     ".parquet": "parquet",
@@ -29,6 +40,9 @@ FORMATS = {
     ".csv": "csv",
 }
 _SKIPPED = ("_", ".")
+
+ENGINE_ERRORS = (PolarsError, OSError)
+"""What the engine raises for a file that it cannot read."""
 
 
 def expand(source: str | Path) -> list[Path]:
@@ -117,7 +131,7 @@ class Files:
         return self._alike([file.scan() for file in self.files])
 
     def _alike(self, frames: list[pl.LazyFrame]) -> pl.LazyFrame:
-        if len(frames) == 1 and frames[0].collect_schema() == self.schema:
+        if len(frames) == 1 and len(self.files) == 1:
             return frames[0]
         return pl.concat([pl.LazyFrame(schema=self.schema), *frames], how="diagonal_relaxed")
 
@@ -170,7 +184,7 @@ def broken_file(files: Sequence[File]) -> str:
         try:
             for _ in file.scan().collect_batches(engine="streaming"):
                 pass
-        except PolarsError as wrong:
+        except ENGINE_ERRORS as wrong:
             return f"{file.path}: {first_line(wrong)}"
         except InputError as wrong:
             return wrong.fact

@@ -66,7 +66,8 @@ def _lock(path: Path) -> int | None:
         # NOTE: who held it before may have removed the file between our opening and our locking it
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ino == os.fstat(handle).st_ino:
-                os.truncate(handle, 0)
-                os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                with contextlib.suppress(OSError):  # who holds it can be said, or cannot
+                    os.truncate(handle, 0)
+                    os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return handle
         os.close(handle)

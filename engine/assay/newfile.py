@@ -135,8 +135,10 @@ def refused_by_disk(name: str, draft: Path | None = None) -> Told:
 
 
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # the file is there, and whole; a system that cannot say that its name is on the disk may lose the name, and keeps the old one
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -124,9 +124,14 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
 def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
-    found = _open(source, mapping)
-    found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
-    for name in found.frame.collect_schema():
+    try:
+        found = _open(source, mapping)
+        found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
+        names = found.frame.collect_schema().names()
+    except OSError as wrong:
+        shown = source if isinstance(source, str | Path) else "The rollouts"
+        raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
+    for name in names:
         if name.startswith(HIDDEN):
             raise InputError(
                 f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."

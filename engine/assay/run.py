@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from polars.exceptions import PolarsError
-
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
 from assay.errors import UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
+from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
 from assay.folder import Parts, PartsOptions, here, is_folder, score_folder
 from assay.interrupts import interruptible
@@ -105,7 +104,11 @@ def score_file(
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, "mapping": dict(mapping or {})}
+            settings = {
+                "verifier_name": verifier_name,
+                "pass_threshold": pass_threshold,
+                "mapping": dict(mapping or {}),
+            }
             settings |= times
             return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
@@ -176,8 +179,10 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
             unchanged(source.inputs)
             if writer is not None:
                 writer.close(_provenance(source, plan, run, summary))
-    except PolarsError as wrong:
-        raise engine_error(wrong, source, plan) from wrong
+    except BrokenPipeError:
+        raise
+    except ENGINE_ERRORS as wrong:
+        raise engine_error(wrong, source.files, plan) from wrong
     summary.seconds = time.perf_counter() - started
     return summary
 

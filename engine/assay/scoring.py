@@ -7,18 +7,18 @@ from functools import partial
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import check_one_verifier, read_columns
 from assay.errors import AssayError, AssayWarning, InputError, UsageError
-from assay.files import broken_file, first_line
+from assay.files import ENGINE_ERRORS, broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
+from assay.reading import File
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
@@ -122,8 +122,8 @@ def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
             warnings.warn(said, AssayWarning, stacklevel=3)
         with judged_by(plan.verifiers):
             return plan.score(source.frame, rows=source.rows)
-    except PolarsError as wrong:
-        raise engine_error(wrong, source, plan) from wrong
+    except ENGINE_ERRORS as wrong:
+        raise engine_error(wrong, source.files, plan) from wrong
 
 
 def prepare(
@@ -146,7 +146,10 @@ def prepare(
         # read once, for every part of a run joins it
         table = table.select(map(exactly, there)).collect().lazy()
         source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *said)
-    schema = tuple(source.frame.collect_schema().items())
+    try:
+        schema = tuple(source.frame.collect_schema().items())
+    except OSError as wrong:
+        raise engine_error(wrong, source.files) from wrong
     return source, Plan(verifiers, schema, None if keep is None else tuple(keep), details)
 
 
@@ -163,13 +166,20 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
             warnings.warn(said, AssayWarning, stacklevel=3)
 
 
-def engine_error(wrong: PolarsError, source: Rollouts, plan: Plan) -> AssayError:
+def engine_error(wrong: Exception, files: Sequence[File], plan: Plan | None = None) -> AssayError:
     """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have."""
-    own = {f"{verifier.id}/{spec.id}" for verifier, spec, check in plan.checks if type(check) not in CHECKS}
+    own = {
+        f"{verifier.id}/{spec.id}"
+        for verifier, spec, check in (plan.checks if plan else ())
+        if type(check) not in CHECKS
+    }
     hint = (
         f"Checks of your own: {', '.join(sorted(own))}; try each with assay.testing.assert_check_conforms."
         if own
         else ""
     )
     fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
-    return InputError(broken_file(source.files) or fact, hint)
+    if isinstance(wrong, OSError):  # it may not happen again when we look for it
+        fact = f"{', '.join(str(file.path) for file in files[:3])}: {wrong.strerror or first_line(wrong)}."
+        hint = ""
+    return InputError(broken_file(files) or fact, hint)

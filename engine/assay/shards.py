@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from assay._version import __version__
 from assay.errors import InputError
 from assay.export import open_writer, read_provenance
-from assay.files import Cut, Files, broken_file, first_line
+from assay.files import ENGINE_ERRORS, Cut, Files
 from assay.fns import Function, adopt
 from assay.judges import judged_by
 from assay.newfile import new_file
 from assay.plan import Plan
 from assay.rollouts import InputFile, Step, unchanged
+from assay.scoring import engine_error
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
@@ -144,9 +144,8 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             _put_down(counts / f"{shard.number:06}.json", summary.dump())  # first: a part that is there is finished
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
-    except PolarsError as wrong:
-        file = job.files.files[shard.cut.file]
-        raise InputError(broken_file([file]) or f"{file.path}: {first_line(wrong)}") from wrong
+    except ENGINE_ERRORS as wrong:
+        raise engine_error(wrong, [job.files.files[shard.cut.file]], job.plan) from wrong
     return summary
 
 
