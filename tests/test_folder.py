@@ -353,3 +353,18 @@ def test_the_limit_of_errors_holds_over_all_parts(there):
     with pytest.raises(assay.TooManyErrors):
         score(max_errors="10%")
     assert score(max_errors="20%").errors == ROWS // len(TEXTS)
+
+
+def test_a_folder_says_what_made_it(there):
+    score(command="assay score")
+    made = assay.read_provenance("out")
+    assert (made["rows"], made["command"], made["verifiers"][0]["id"]) == (ROWS, "assay score", "v")
+    Path("out/_summary.json").unlink()
+    assert assay.read_provenance("out/")["rows"] is None
+    with pytest.raises(assay.InputError, match="not written by Assay"):
+        assay.read_provenance(".")
+
+
+def test_a_folder_of_parts_is_read_as_rollouts_are(there):
+    score(keep=["id", "completion"])
+    assert assay.scan("out/").collect()["id"].to_list() == list(range(ROWS))

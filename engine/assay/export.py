@@ -17,8 +17,10 @@ from assay.stdout import standard_output
 
 __all__ = [
     "ENDINGS",
+    "MANIFEST",
     "PROVENANCE_KEY",
     "STDOUT",
+    "SUMMARY",
     "Writer",
     "open_writer",
     "read_provenance",
@@ -28,6 +30,12 @@ ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
 PROVENANCE_KEY = "assay"
 """Key of the footer's metadata under which the provenance stands, as JSON."""
+
+MANIFEST = "_manifest.json"
+"""In a folder of parts: what the run is."""
+
+SUMMARY = "_summary.json"
+"""What a finished run into a folder amounts to; it is there once all parts are."""
 
 _FORMULA = r"^([=+\-@\t\r])"
 
@@ -212,21 +220,24 @@ def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
-    """What made a reward parquet.
+    """What made a reward parquet, or a folder of parts.
 
     Args:
-        path: A file that Assay wrote.
+        path: A file that Assay wrote, or a folder.
 
     Returns:
         ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for files
         other than parquet in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
-        Assay's).
+        Assay's). Of a folder, its manifest: also ``settings``, ``columns`` and ``shards``, and ``rows`` is null until the run is
+        finished. A part names its ``run`` only, for the manifest beside it says the rest.
 
     Raises:
         InputError: The file cannot be read or Assay did not write it.
         UsageError: The path does not end in ``.parquet``.
     """
+    if Path(path).is_dir():
+        return _of_folder(Path(path))
     if Path(path).suffix.lower() != ".parquet":
         raise UsageError(f"{path}: only reward files in parquet say what made them.")
     try:
@@ -239,3 +250,15 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: not written by Assay; its footer has no provenance.")
     provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
     return provenance
+
+
+def _of_folder(folder: Path) -> dict[str, Any]:
+    try:
+        made: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        finished = folder / SUMMARY
+        rows = json.loads(finished.read_text("utf-8"))["rows"] if finished.exists() else None
+    except FileNotFoundError:
+        raise InputError(f"{folder}: not written by Assay; it has no {MANIFEST}.") from None
+    except (OSError, ValueError, KeyError) as wrong:
+        raise InputError(f"{folder}: not readable: {wrong}") from None
+    return {**made, "rows": rows}

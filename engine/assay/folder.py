@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import time
@@ -11,21 +12,23 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 from assay.errors import OutputError, PartsError, UsageError
-from assay.export import ENDINGS
+from assay.export import ENDINGS, MANIFEST, SUMMARY
 from assay.interrupts import KEPT, Stopped
 from assay.locks import locked
-from assay.manifest import MANIFEST, Manifest, read_manifest
+from assay.manifest import Manifest, read_manifest
 from assay.newfile import new_file
 from assay.progress import Ticks
 from assay.shards import COUNTS, PART_BYTES, Job, Shard, done_already, score_shard
 from assay.summary import Summary
 
-__all__ = ["SUMMARY", "Engine", "Failed", "Parts", "PartsOptions", "here", "is_folder", "score_folder"]
-
-SUMMARY = "_summary.json"
-"""What a finished run amounts to; it is there once all parts are."""
+__all__ = ["Engine", "Failed", "Parts", "PartsOptions", "here", "is_folder", "score_folder"]
 
 _LOCK = "_lock"
+_TOLD_EVERY = 10.0
+"""Seconds between two lines of a log."""
+
+_logger = logging.getLogger("assay.folder")
+
 _OURS = (MANIFEST, SUMMARY, COUNTS, _LOCK)
 
 
@@ -155,6 +158,7 @@ def _score(
 ) -> list[tuple[Shard, Failed]]:
     failed: list[tuple[Shard, Failed]] = []
     left = len(missing)
+    told = time.monotonic()
 
     def kept() -> str:
         return f"interrupted; {left:,} parts are missing in {job.folder}. The same command goes on from there"
@@ -168,6 +172,9 @@ def _score(
             left -= 1
             summary.merge(found)
             ticks.reach(summary.rows)
+            if time.monotonic() - told > _TOLD_EVERY:
+                told = time.monotonic()
+                _logger.info("%s: %s rows so far, %s parts to go", job.folder, f"{summary.rows:,}", f"{left:,}")
             if check is not None:
                 check(summary)
     except KeyboardInterrupt:

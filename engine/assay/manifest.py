@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, UsageError
+from assay.export import MANIFEST
 from assay.files import Cut
 from assay.newfile import new_file
 from assay.shards import Shard
 
-__all__ = ["MANIFEST", "Manifest", "read_manifest"]
+__all__ = ["Manifest", "read_manifest"]
 
-MANIFEST = "_manifest.json"
 _FORMAT = 1
 _SHOWN = 60
 

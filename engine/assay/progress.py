@@ -1,8 +1,12 @@
 """How far something is, told on standard error where that is a terminal."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
+
+from assay.errors import printable
 
 __all__ = ["Progress", "Ticks", "progress"]
 
@@ -56,7 +60,8 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
 
     console = Console(stderr=True)
     if not (show and console.is_terminal):
-        yield None
+        with _logged(console) if show else contextlib.nullcontext():
+            yield None
         return
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -65,3 +70,19 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextlib.contextmanager
+def _logged(console: Any) -> Iterator[None]:
+    """Where nobody watches a bar, a run in parts writes a line now and then."""
+    handler = logging.Handler(logging.INFO)
+    handler.emit = lambda record: console.print(printable(record.getMessage()), markup=False, highlight=False)  # type: ignore[method-assign]
+    logger = logging.getLogger("assay.folder")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
