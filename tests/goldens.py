@@ -16,7 +16,7 @@ def example(folder: Path) -> list[dict[str, object]]:
     frame = scan(folder / "rollouts.jsonl")
     tasks = folder / "tasks.jsonl"
     if tasks.exists():
-        frame = join_tasks(frame, load_tasks(tasks), ["metadata", "verifier"]).drop("__assay/task")
+        frame = join_tasks(frame, load_tasks(tasks)[0], ["metadata", "verifier"]).drop("__assay/task")
     return frame.collect().to_dicts()
 
 

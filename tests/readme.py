@@ -1,25 +1,30 @@
 """Write the generated parts of README.md anew: ``make readme``; what ``make bench`` measured, where it has."""
 
-import re
 from pathlib import Path
 
 from assay.listing import as_markdown
+from assay.presets import as_markdown as presets_as_markdown
+from assay.presets import presets
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 RESULTS = README.parent / "benchmarks" / "results.md"
-_PART = re.compile(r"(<!-- checks:begin -->\n).*?(<!-- checks:end -->)", re.DOTALL)
 
 
 def generated(text: str) -> str:
-    """The README with the table of checks as the classes have it."""
-    return _PART.sub(lambda match: match.group(1) + as_markdown() + match.group(2), text)
+    """The README with the tables of checks and presets as the code has them."""
+    return replaced(replaced(text, "checks", as_markdown()), "presets", presets_as_markdown(presets()))
 
 
 def measured(text: str, results: str) -> str:
     """The README with the table of the benchmarks."""
-    begin, end = "<!-- bench:begin -->\n", "<!-- bench:end -->"
+    return replaced(text, "bench", results)
+
+
+def replaced(text: str, part: str, table: str) -> str:
+    """A text with another table between the marks of a part."""
+    begin, end = f"<!-- {part}:begin -->\n", f"<!-- {part}:end -->"
     before, _, rest = text.partition(begin)
-    return before + begin + results + end + rest.partition(end)[2]
+    return before + begin + table + end + rest.partition(end)[2]
 
 
 if __name__ == "__main__":

@@ -59,11 +59,16 @@ ORDER = (
         "shape",
         "cells",
         "rows",
+        "paths",
+        "extractors",
+        "layout",
+        "presets",
         "reading",
         "jsonl",
         "parquet",
         "arrow",
         "files",
+        "detection",
         "rollouts",
         "columns",
         "pieces",
@@ -98,7 +103,7 @@ ORDER = (
         "environment",
         "multiturn",
     ),
-    *("", "terminal", "cliapp", "clispecs", "clibench", "cli", "__main__"),
+    *("", "terminal", "cliapp", "clispecs", "clibench", "clipresets", "cli", "__main__"),
 )
 
 

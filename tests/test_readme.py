@@ -53,7 +53,15 @@ def test_commands_work_as_written(command, folder):
 
 def test_the_examples_are_there():
     assert len(PYTHON) >= 3
-    assert {line.split()[1] for line in COMMANDS} == {"score", "check", "explain", "checks", "schema", "bench"}
+    assert {line.split()[1] for line in COMMANDS} == {
+        "score",
+        "check",
+        "explain",
+        "checks",
+        "schema",
+        "presets",
+        "bench",
+    }
 
 
 def test_the_table_of_checks_comes_from_the_code():

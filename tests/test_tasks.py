@@ -97,7 +97,7 @@ def test_every_task_table_gives_the_same_rewards_in_the_order_of_the_rollouts(ma
         ("a", 0.0, False, "task_expectations: must mention one of: alpha", None),
     ]
     assert scored["score/v"].to_list() == [1.0, 1.0, None, None, 0.0]
-    assert load_tasks(tasks).collect().select("task_id", "level").rows() == [("a", 1), ("b", 2)]
+    assert load_tasks(tasks)[0].collect().select("task_id", "level").rows() == [("a", 1), ("b", 2)]
 
 
 def test_many_rollouts_keep_their_order_in_memory_and_file_to_file(tmp_path):
@@ -242,7 +242,7 @@ def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
 
 def test_yaml_ids_stay_what_they_look_like(tmp_path):
     (tmp_path / "tasks.yaml").write_text("- task_id: no\n- task_id: 1:30\n- task_id: 0x1F\n- task_id: 7\n")
-    assert load_tasks(tmp_path / "tasks.yaml").collect()["task_id"].to_list() == ["no", "1:30", "0x1F", "7"]
+    assert load_tasks(tmp_path / "tasks.yaml")[0].collect()["task_id"].to_list() == ["no", "1:30", "0x1F", "7"]
 
 
 def test_where_the_task_says_nothing_the_rollout_s_own_words_hold():

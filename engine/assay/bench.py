@@ -21,6 +21,7 @@ from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
 from assay.pieces import in_pieces
 from assay.plan import Plan
+from assay.presets import PresetSource
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
 from assay.scoring import engine_error, prepare, tell, warn
@@ -85,6 +86,7 @@ class Bench:
         base_ns_per_row: What a plan costs whose check does nothing.
         checks: The checks, the slowest first.
         difference: Where the loop and the plan disagree, or ``""``.
+        notes: How the rollouts were read.
     """
 
     rows: int
@@ -97,6 +99,7 @@ class Bench:
     base_ns_per_row: float
     checks: tuple[CheckCost, ...]
     difference: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def rows_per_second(self) -> float:
@@ -130,6 +133,7 @@ def bench(
     *,
     tasks: Any = None,
     mapping: Mapping[str, str] | None = None,
+    preset: PresetSource | None = None,
     rows: int | None = None,
 ) -> Bench:
     """Measure what a verifier costs.
@@ -138,7 +142,8 @@ def bench(
         rollouts: Anything ``assay.scan`` reads.
         verifier: A verifier.
         tasks: A task table joined on ``task_id``.
-        mapping: Columns to rename first.
+        mapping: As in ``assay.scan``.
+        preset: As in ``assay.scan``.
         rows: The first rows only.
 
     Raises:
@@ -147,14 +152,14 @@ def bench(
     """
     with interruptible() as stop:
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded))
+        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset)
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
         source, plan = prepare(opened, loaded, tasks=tasks)
         warn(loaded)
         try:
             tell(plan.refuse(source.frame))
             with judged_by(loaded):
-                return _measured(plan, opened, source.frame)
+                return replace(_measured(plan, opened, source.frame), notes=source.notes)
         except ENGINE_ERRORS as wrong:
             raise engine_error(wrong, source.files, plan) from wrong
 

@@ -1,4 +1,4 @@
-"""The command line: ``assay score | check | explain | checks | schema | bench``.
+"""The command line: ``assay score | check | explain | checks | schema | presets | bench``.
 
 Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
 the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
@@ -15,10 +15,12 @@ from typing import Annotated
 
 import typer
 
-from assay import clibench, clispecs
+from assay import clibench, clipresets, clispecs
 from assay._version import __version__
 from assay.cliapp import (
+    Mapped,
     Modules,
+    PresetName,
     RubricName,
     app,
     command,
@@ -33,7 +35,7 @@ from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.stdout import only_data
 
-__all__ = ["app", "clibench", "clispecs", "main"]
+__all__ = ["app", "clibench", "clipresets", "clispecs", "main"]
 
 
 def _version(*, value: bool) -> None:
@@ -103,9 +105,8 @@ def score(
         str | None,
         typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout."),
     ] = None,
-    mapping: Annotated[
-        list[str] | None, typer.Option("--map", help="NAME=COLUMN: read COLUMN as NAME; may be repeated.")
-    ] = None,
+    mapping: Mapped = None,
+    preset: PresetName = None,
     keep: Annotated[list[str] | None, typer.Option(help="Input columns to pass through, separated by commas.")] = None,
     details: Annotated[bool, typer.Option("--details/--no-details", help="Columns for verifiers and checks.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse unknown check types and broken checks.")] = False,
@@ -146,6 +147,7 @@ def score(
             verifier_name=verifier_name,
             pass_threshold=pass_threshold,
             mapping=read_mapping(mapping or []),
+            preset=preset,
             keep=None if keep is None else [name for group in keep for name in group.split(",") if name],
             details=details,
             strict=strict,

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from assay.rubric import Rubric
 
 __all__ = [
+    "Mapped",
     "Modules",
+    "PresetName",
     "RubricName",
     "app",
     "command",
@@ -46,6 +48,20 @@ Modules = Annotated[
     typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
 ]
 
+Mapped = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", help="NAME=COLUMN: read COLUMN as NAME; NAME=$.A.B[0] for what stands at a path. May be repeated."
+    ),
+]
+
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="How the files are read: a name of `assay presets`, a .json file, or none. [default: recognised]",
+    ),
+]
 
 RubricName = Annotated[
     str | None,
@@ -161,7 +177,7 @@ def _imported(name: str, option: str) -> Any:
 
 
 def read_mapping(given: list[str]) -> dict[str, str]:
-    """``NAME=COLUMN`` options as a mapping.
+    """``NAME=COLUMN`` and ``NAME=$.PATH`` options as a mapping.
 
     Raises:
         UsageError: One is not of that form.

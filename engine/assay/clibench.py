@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cliapp import Modules, app, command, import_modules, read_mapping, to_stderr
+from assay.cliapp import Mapped, Modules, PresetName, app, command, import_modules, read_mapping, to_stderr
 from assay.errors import AssayError
 from assay.stdout import only_data
 
@@ -21,7 +21,8 @@ def bench(
     rollouts: Annotated[list[str], typer.Argument(help="Rollouts, as in score.")],
     *,
     tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
-    mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
+    mapping: Mapped = None,
+    preset: PresetName = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Measure on the first rows only.")] = None,
     modules: Modules = None,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
@@ -32,7 +33,8 @@ def bench(
 
     with only_data(), to_stderr().status("measuring"):
         import_modules(modules or [])
-        found = measured(rollouts, spec, tasks=tasks, mapping=read_mapping(mapping or []), rows=rows)
+        renamed = read_mapping(mapping or [])
+        found = measured(rollouts, spec, tasks=tasks, mapping=renamed, preset=preset, rows=rows)
     if as_data:
         typer.echo(json.dumps(found.as_json()))
     else:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cliapp import Modules, RubricName, app, command, import_modules, import_rubric, read_mapping, show, to_stderr
+from assay.cliapp import (
+    Mapped,
+    Modules,
+    PresetName,
+    RubricName,
+    app,
+    command,
+    import_modules,
+    import_rubric,
+    read_mapping,
+    show,
+    to_stderr,
+)
 from assay.errors import SpecError, UsageError, printable
 from assay.stdout import only_data
 
@@ -29,7 +41,8 @@ def check(
         str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in texts.")
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Task table of those rollouts.")] = None,
-    mapping: Annotated[list[str] | None, typer.Option("--map", help="NAME=COLUMN, as in score.")] = None,
+    mapping: Mapped = None,
+    preset: PresetName = None,
     strict: Annotated[bool, typer.Option("--strict", help="Unknown check types are errors too.")] = False,
     modules: Modules = None,
 ) -> None:
@@ -49,7 +62,7 @@ def check(
         for one in verifier.checks:
             if one.note:
                 print_warning(console, f"{path}: {one.id}: {one.note}")
-        said = _dry_run(verifier, rollouts, tasks, read_mapping(mapping or []))
+        said = _dry_run(verifier, rollouts, tasks, read_mapping(mapping or []), preset)
         console.print(f"ok: {printable(path)}: {said}", markup=False, highlight=False, soft_wrap=True)
     if refused:
         raise typer.Exit(2)
@@ -66,7 +79,9 @@ def _checked(path: str, *, strict: bool) -> "VerifierSpec":
     return load_verifier(path, strict=True) if any(one.broken for one in verifier.checks) else verifier
 
 
-def _dry_run(verifier: "VerifierSpec", rollouts: str | None, tasks: str | None, mapping: dict[str, str]) -> str:
+def _dry_run(
+    verifier: "VerifierSpec", rollouts: str | None, tasks: str | None, mapping: dict[str, str], preset: str | None
+) -> str:
     """Score sample rows both ways."""
     from assay.rollouts import Rollouts, scan
     from assay.scoring import prepare
@@ -78,7 +93,8 @@ def _dry_run(verifier: "VerifierSpec", rollouts: str | None, tasks: str | None, 
     said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
     if rollouts is None:
         return said
-    source, plan = prepare(Rollouts(scan(rollouts, mapping=mapping).head(_SAMPLES), ()), (verifier,), tasks=tasks)
+    first = scan(rollouts, mapping=mapping, preset=preset).head(_SAMPLES)
+    source, plan = prepare(Rollouts(first, ()), (verifier,), tasks=tasks)
     rewards = plan.score(source.frame)["reward"]
     scored = len(rewards) - rewards.null_count()
     shown = f"{rewards.sum() / scored:.4f}" if scored else "–"

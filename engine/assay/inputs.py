@@ -10,6 +10,7 @@ from typing import Any
 from assay.errors import InputError, quoted
 from assay.files import expand, format_of
 from assay.lanes.rollout import messages
+from assay.presets import NONE
 from assay.rollouts import scan
 from assay.types import GenerateInputs, Info, Messages, State
 
@@ -86,7 +87,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
             if not isinstance(row, Mapping):
                 raise InputError(f"Row {number} is {type(row).__name__}; a row is a mapping of columns to values.")
         return [dict(row) for row in source]
-    rows = scan(source).collect().to_dicts()
+    rows = scan(source, preset=NONE).collect().to_dicts()
     for row in rows:
         row.update((name, messages(row[name])) for name in ("prompt", "completion") if name in row)
     return rows

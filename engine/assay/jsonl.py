@@ -66,7 +66,7 @@ class JsonlFile:
     path: Path
     schema: pl.Schema
     units: tuple[Unit, ...]
-    mapping: Mapping[str, str]
+    reading: Reading
     columns: Columns | None = None
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
@@ -76,8 +76,8 @@ class JsonlFile:
         if (first, last) not in ((0, None), (0, 1)):
             return pl.LazyFrame(schema=self.schema)
         if self.columns is not None:
-            return _exactly_read(self.path, self.mapping, self.columns, self.schema)
-        return _structured(_scanned(self.path), self.mapping)
+            return _exactly_read(self.path, self.reading, self.columns, self.schema)
+        return _structured(_scanned(self.path), self.reading.mapping)
 
 
 def open_jsonl(path: Path, reading: Reading) -> JsonlFile:
@@ -95,12 +95,12 @@ def open_jsonl(path: Path, reading: Reading) -> JsonlFile:
         raise InputError(f"{path}: the file is empty.")
     mapping = reading.mapping
     try:
-        frame = None if _is_hard(path, mapping) else _engine(path, mapping)
+        frame = None if reading.reshape or _is_hard(path, mapping) else _engine(path, mapping)
     except PolarsError:
         frame = None
-    columns = _learned(path, mapping) if frame is None else None
+    columns = _learned(path, reading) if frame is None else None
     schema = columns.settle() if columns else _structured(_scanned(path), mapping).collect_schema()
-    return JsonlFile(path, schema, (Unit(None, size),), mapping, columns)
+    return JsonlFile(path, schema, (Unit(None, size),), reading, columns)
 
 
 def _scanned(path: Path) -> pl.LazyFrame:
@@ -192,11 +192,11 @@ def _golds(mapping: Mapping[str, str]) -> list[str]:
     return [mapping.get(name, name) for name in (EXPECTED, VERIFIER)]
 
 
-def _learned(path: Path, mapping: Mapping[str, str]) -> Columns:
+def _learned(path: Path, reading: Reading) -> Columns:
     """The types that all lines make."""
-    columns = Columns(mapping)
+    columns = Columns(reading.mapping)
     try:
-        for batch in _batches(path, _golds(mapping)):
+        for batch in _batches(path, reading):
             columns.see(batch)
         columns.settle()
     except InputError as wrong:
@@ -204,11 +204,11 @@ def _learned(path: Path, mapping: Mapping[str, str]) -> Columns:
     return columns
 
 
-def _exactly_read(path: Path, mapping: Mapping[str, str], columns: Columns, schema: pl.Schema) -> pl.LazyFrame:
+def _exactly_read(path: Path, reading: Reading, columns: Columns, schema: pl.Schema) -> pl.LazyFrame:
     def read(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
-        for batch in _batches(path, _golds(mapping)):
+        for batch in _batches(path, reading):
             frame = columns.frame(batch if limit is None else batch[:limit])
             if limit is not None:
                 limit -= frame.height
@@ -220,14 +220,16 @@ def _exactly_read(path: Path, mapping: Mapping[str, str], columns: Columns, sche
     return register_io_source(read, schema=schema)
 
 
-def _batches(path: Path, golds: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+def _batches(path: Path, reading: Reading) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     size = 0
+    golds = _golds(reading.mapping)
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace")
             if line.strip():
-                batch.append(_read(line, f"{path}:{number}", golds))
+                record = _read(line, f"{path}:{number}", golds)
+                batch += [record] if reading.reshape is None else reading.reshape(record)
             size += len(raw)
             if size > _BATCH:
                 yield batch

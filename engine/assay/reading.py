@@ -1,9 +1,9 @@
 """What reading a file of rollouts takes and gives, whatever its format."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
@@ -16,9 +16,12 @@ class Reading:
 
     Attributes:
         mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        reshape: From an object of a JSONL file to the rows that it stands for; it pickles. Every line is then read by Python,
+            and ``mapping`` is that of the rows.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
+    reshape: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None
 
 
 @dataclass(frozen=True)

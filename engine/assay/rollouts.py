@@ -16,9 +16,12 @@ from pydantic import BaseModel
 
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
+from assay.detection import Chosen, choose, see, seen_of, seen_rows
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, expand, first_line, format_of, open_file, open_files
-from assay.lanes.base import HIDDEN, exactly
+from assay.files import Cut, Files, expand, first_line, format_of, open_files
+from assay.lanes.base import BAD, HIDDEN, exactly
+from assay.paths import merged
+from assay.presets import NONE, PresetSource
 from assay.reading import File, Reading
 from assay.rows import from_columns, from_rows
 
@@ -41,12 +44,14 @@ class InputFile:
         size: Bytes, where it is a file.
         rows: Rows, where the file tells before it is read.
         modified: When it was last written to, in nanoseconds since 1970, where it is a file.
+        read_as: The preset it was read by, and which of its values became which columns; None for a file that was read as it is.
     """
 
     name: str
     size: int | None = None
     rows: int | None = None
     modified: int | None = None
+    read_as: str | None = None
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -100,7 +105,7 @@ class Rollouts:
         return frame
 
 
-def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
+def scan(source: Any, *, mapping: Mapping[str, str] | None = None, preset: PresetSource | None = None) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed.
 
     Args:
@@ -109,44 +114,90 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
-        mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
+        mapping: Where columns come from, ``{"completion": "response"}``: the name Assay reads, and the name in the file, or a
+            path such as ``$.response.choices[0].text``.
+        preset: How the file's records become rollouts: the name of a preset (``assay presets``), a file or a mapping like those,
+            or ``none``. None: a file is recognised by its columns, what is no file is read as it is.
 
     Returns:
         One row for each rollout, in order.
 
     Raises:
-        InputError: The source cannot be read.
+        InputError: The source cannot be read, or fits several presets.
+        UsageError: There is no such preset, or a path cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, mapping).frame
+    return open_rollouts(source, mapping, preset=preset).frame
 
 
-def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
+def open_rollouts(
+    source: Any,
+    mapping: Mapping[str, str] | None = None,
+    known: Iterable[str] = (),
+    *,
+    preset: PresetSource | None = None,
+) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
+    _check_names(mapping, known)
     try:
-        found = _open(source, mapping)
-        found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
-        names = found.frame.collect_schema().names()
+        paths = [source] if isinstance(source, str | Path) else source
+        if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
+            return _open_paths([str(one) for one in paths], mapping, preset)
+        return _open_object(source, mapping, NONE if preset is None else preset)
     except OSError as wrong:
         shown = source if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
-    for name in names:
-        if name.startswith(HIDDEN):
+
+
+def _arranged(
+    found: Rollouts, chosen: Chosen, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
+) -> Rollouts:
+    """Records with the columns that Assay reads.
+
+    Args:
+        found: The records.
+        chosen: How they are read.
+        mapping: What the caller renames.
+        reshaped: Outlines of the records, where they are rollouts already.
+    """
+    for name in (*found.frame.collect_schema(), *mapping):
+        if name.startswith(HIDDEN) and not (name == BAD and reshaped is not None):
             raise InputError(
                 f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
             )
-    return found
+    layout = chosen.layout
+    if layout is None:
+        found = found.then(partial(rename, mapping=mapping)) if mapping else found
+    elif reshaped is not None:
+        layout.check(found.frame.collect_schema(), merged(reshaped))
+        found = found.then(layout.completed)
+    else:
+        found = found.then(layout.frame)
+    if not (said := chosen.told(found.frame.collect_schema().names())):
+        return found
+    counted = layout is None or layout.keeps_rows
+    inputs = [replace(one, read_as=said, rows=one.rows if counted else None) for one in found.inputs]
+    return replace(found, inputs=tuple(inputs), notes=(*found.notes, said))
 
 
-def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
-    paths = [source] if isinstance(source, str | Path) else source
-    if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], mapping)
+def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) -> Rollouts:
+    """What is in memory."""
+    name = _kind(source)
+    if isinstance(source, list | tuple):
+        seen = seen_rows(source, name)
+        chosen = choose([seen], preset, mapping)
+        reading = chosen.reading(Reading(mapping), "jsonl")
+        rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
+        frame = from_rows(rows, reading.mapping)
+        outlines = None if reading.reshape is None else seen.outlines
+        return _arranged(Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines)
     if isinstance(source, pl.LazyFrame):
-        return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
-    return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
+        found = Rollouts(source, (InputFile(name),))
+    else:
+        frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
+        found = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
+    return _arranged(found, choose([seen_of(found.frame, name, "ipc")], preset, mapping), mapping)
 
 
 def _columns_of(model: Any) -> Any:
@@ -176,7 +227,7 @@ def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, Mapping):
         return from_columns(source, mapping)
     if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return from_rows(source, mapping)
+        return from_rows(source, mapping)  # a sequence of rows that is no list
     raise InputError(
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
@@ -191,27 +242,40 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
-def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
+def _open_paths(paths: list[str], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _open_stdin(mapping)
+        return _set_down(sys.stdin.buffer.read(), "-", mapping, preset)
     remote = [path for path in paths if "://" in path]
     if remote:
         if len(remote) < len(paths):
             raise InputError("URLs and local files cannot be mixed in one run.")
-        return Rollouts(
-            pl.concat([_scan_url(path, mapping) for path in paths]), tuple(InputFile(path) for path in paths)
-        )
+        each = [_open_url(path, mapping, preset) for path in paths]
+        inputs = [one.inputs[0] for one in each]
+        if len({one.read_as for one in inputs}) > 1:
+            said = "\n".join(f"  {one.name}: {one.read_as or 'read as it is'}" for one in inputs)
+            raise InputError(f"The files are not of one format:\n{said}", "Score them apart, or say --preset NAME.")
+        notes = dict.fromkeys(note for one in each for note in one.notes)
+        return Rollouts(pl.concat([one.frame for one in each]), tuple(inputs), notes=tuple(notes))
     files = [file for path in paths for file in expand(path)]
     seen: set[Path] = set()
     for file in files:
         if (real := file.resolve()) in seen:
             raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    read = open_files(files, Reading(mapping))
+    return _open_files(files, mapping, preset)
+
+
+def _open_files(paths: list[Path], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
+    looked = [see(path) for path in paths]
+    chosen = choose(looked, preset, mapping)
+    reading = chosen.reading(Reading(mapping), looked[0].kind)
+    read = open_files(paths, reading)
     notes = tuple(note for file in read.files for note in file.notes)
-    return Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+    found = Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+    outlines = None if reading.reshape is None else [outlined for one in looked for outlined in one.outlines]
+    return _arranged(found, chosen, mapping, outlines)
 
 
 def _input(file: File) -> InputFile:
@@ -241,56 +305,56 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 _ANEW = "Score it again when nothing writes to it any more."
 
 
-def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
+def _open_url(url: str, mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
     try:
         kind = format_of(url)
         if kind == "jsonl":
             lines = pl.scan_lines(url).collect()["line"]
-            frame = _set_down("\n".join(lines).encode(), url, mapping).lazy()
-        elif kind == "parquet":
-            frame = pl.scan_parquet(url)
-        else:
+            found = _set_down("\n".join(lines).encode(), url, mapping, preset)
+            return replace(found, inputs=(replace(found.inputs[0], size=None, rows=None),))
+        if kind != "parquet":
             raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
-        frame.collect_schema()
+        frame = pl.scan_parquet(url)
+        chosen = choose([seen_of(frame, url, kind)], preset, mapping)
+        return _arranged(Rollouts(frame, (InputFile(url),)), chosen, mapping)
     except (PolarsError, OSError) as wrong:
         raise InputError(f"{url}: {first_line(wrong)}") from None
-    return frame
 
 
-def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
-    content = sys.stdin.buffer.read()
-    frame = _set_down(content, "standard input", mapping)
-    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
-
-
-def _set_down(content: bytes, name: str, mapping: Mapping[str, str]) -> pl.DataFrame:
+def _set_down(content: bytes, name: str, mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
     """JSON lines from elsewhere, set down in a file so that they are read as any other."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lines.jsonl")
         path.write_bytes(content)
         try:
-            return open_file(path, Reading(mapping)).scan().collect()
+            found = _open_files([path], mapping, preset)
+            frame = found.frame.collect()
         except InputError as wrong:
-            raise InputError(wrong.fact.replace(str(path), name), wrong.hint) from None
+            where = "standard input" if name == "-" else name
+            raise InputError(wrong.fact.replace(str(path), where), wrong.hint) from None
+    read_as = found.inputs[0].read_as
+    return Rollouts(frame.lazy(), (InputFile(name, len(content), frame.height, read_as=read_as),), notes=found.notes)
 
 
-def rename(frame: pl.LazyFrame, mapping: Mapping[str, str], known: Iterable[str] = ()) -> pl.LazyFrame:
+def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:
+    """Find a name that is nearly one that Assay reads."""
+    for name, column in mapping.items():
+        if name not in (*_READ, *known) and (near := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
+            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", near)
+
+
+def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
     """Give columns the names that Assay reads, or others; a column that had such a name gives way.
 
     Args:
         frame: The rollouts.
         mapping: The name to give, and the name in the frame.
-        known: Names that are read besides those of Assay's own.
 
     Raises:
-        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
+        ColumnsError: A column to rename is not there.
     """
-    if not mapping:
-        return frame
     there = frame.collect_schema().names()
     for name, column in mapping.items():
-        if name not in (*_READ, *known) and (near := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
-            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", near)
         if column not in there:
             hint = did_you_mean(column, there) or f"There are: {', '.join(there)}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)

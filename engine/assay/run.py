@@ -23,6 +23,7 @@ from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.manifest import Manifest
 from assay.newfile import check_target
 from assay.plan import Plan
+from assay.presets import PresetSource, as_data
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
 from assay.rollouts import Rollouts, open_rollouts, unchanged
@@ -44,6 +45,7 @@ def score_file(
     verifier_name: str | None = None,
     pass_threshold: float | None = None,
     mapping: Mapping[str, str] | None = None,
+    preset: PresetSource | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
     strict: bool = False,
@@ -99,7 +101,7 @@ def score_file(
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded))
+        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset)
         source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
         run.check_apart(source)
         warn(loaded)
@@ -108,6 +110,7 @@ def score_file(
                 "verifier_name": verifier_name,
                 "pass_threshold": pass_threshold,
                 "mapping": dict(mapping or {}),
+                "preset": None if preset is None else as_data(preset),
             }
             settings |= times
             return _to_folder(source, plan, run, settings, Parts(**parts))

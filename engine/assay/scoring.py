@@ -18,6 +18,7 @@ from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
+from assay.presets import PresetSource
 from assay.reading import File
 from assay.rollouts import Rollouts, open_rollouts
 from assay.spec import VerifierSource, VerifierSpec
@@ -34,6 +35,7 @@ def score(
     verifier_name: str | None = None,
     pass_threshold: float | None = None,
     mapping: Mapping[str, str] | None = None,
+    preset: PresetSource | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
     strict: bool = False,
@@ -49,12 +51,12 @@ def score(
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
         verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
             row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
-            ``assay.compile``, for loops that score many small batches of one schema; of the other options only ``mapping`` goes
-            with it.
+            ``assay.compile``, for loops that score many small batches of one schema; only ``mapping`` and ``preset`` go with it.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
         pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
-        mapping: Columns to rename first, ``{"completion": "response"}``.
+        mapping: Where columns come from, ``{"completion": "response"}`` or ``{"completion": "$.output.text"}``.
+        preset: How the records of a known format become rollouts, as in ``assay.scan``; by default files are recognised.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has ``score/…`` and ``check/…`` columns.
         strict: Refuse unknown check types and broken checks.
@@ -91,26 +93,31 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        return _by_plan(rollouts, verifiers, mapping, options)
+        return _by_plan(rollouts, verifiers, mapping, preset, options)
     with interruptible() as stop:
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        source, plan = prepare(
-            open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
-        )
+        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset)
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
         warn(loaded)
         return _scored(source, plan)
 
 
-def _by_plan(rollouts: Any, plan: Plan, mapping: Mapping[str, str] | None, options: Mapping[str, Any]) -> pl.DataFrame:
+def _by_plan(
+    rollouts: Any,
+    plan: Plan,
+    mapping: Mapping[str, str] | None,
+    preset: PresetSource | None,
+    options: Mapping[str, Any],
+) -> pl.DataFrame:
     if given := [name for name, value in options.items() if value is not None]:
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
     with interruptible():
-        source = open_rollouts(rollouts, mapping)
+        source = open_rollouts(rollouts, mapping, preset=preset)
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
             source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
         return _scored(source, plan)
@@ -139,13 +146,13 @@ def prepare(
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        table, wanted = load_tasks(tasks), (*read_columns(verifiers), *(keep or ()))
+        (table, told), wanted = load_tasks(tasks), (*read_columns(verifiers), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         said = outspoken(source.frame, table, wanted)
         there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
         # read once, for every part of a run joins it
         table = table.select(map(exactly, there)).collect().lazy()
-        source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *said)
+        source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *told, *said)
     try:
         schema = tuple(source.frame.collect_schema().items())
     except OSError as wrong:

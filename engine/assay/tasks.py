@@ -11,7 +11,7 @@ from assay.columns import COMPLETION
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.lanes.base import HIDDEN, TASK_FOUND, exactly
 from assay.plan import TASK_ID
-from assay.rollouts import scan
+from assay.rollouts import open_rollouts
 from assay.rows import from_rows
 from assay.specfile import parse_text
 
@@ -21,7 +21,7 @@ _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
 
 
-def load_tasks(source: Any) -> pl.LazyFrame:
+def load_tasks(source: Any) -> tuple[pl.LazyFrame, tuple[str, ...]]:
     """A task table.
 
     Args:
@@ -29,19 +29,22 @@ def load_tasks(source: Any) -> pl.LazyFrame:
             without ``task_id`` has its folder's name), or anything that ``scan`` reads.
 
     Returns:
-        One row for each task, ``task_id`` as String.
+        One row for each task, ``task_id`` as String; and how the table was read, where that is to be told.
 
     Raises:
         InputError: It cannot be read, or two tasks have one id.
         ColumnsError: There is no ``task_id``.
     """
     path = Path(source) if isinstance(source, str | Path) else None
+    notes: tuple[str, ...] = ()
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
         frame = _named(path, _yaml_tasks(path))
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
         frame = _named(path, _harbor_tasks(path))
     else:
-        frame = scan(source)
+        opened = open_rollouts(source)
+        frame = opened.frame
+        notes = tuple(f"the task table is {note}" for note in opened.notes)
     there = frame.collect_schema().names()
     if TASK_ID not in there:
         raise ColumnsError(
@@ -54,7 +57,7 @@ def load_tasks(source: Any) -> pl.LazyFrame:
         raise InputError(
             f'The task table has task_id "{twice.item()}" more than once.', "A rollout must know which one is its own."
         )
-    return frame
+    return frame, notes
 
 
 def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:

@@ -10,10 +10,19 @@ from rich.text import Text
 
 from assay.bench import Bench
 from assay.errors import AssayError, printable
+from assay.presets import Preset
 from assay.spec import VerifierSpec
 from assay.summary import CheckSummary, Summary, top
 
-__all__ = ["print_bench", "print_error", "print_explanation", "print_listing", "print_summary", "print_warning"]
+__all__ = [
+    "print_bench",
+    "print_error",
+    "print_explanation",
+    "print_listing",
+    "print_presets",
+    "print_summary",
+    "print_warning",
+]
 
 _REASON_WIDTH = 70
 _REASONS = 3
@@ -134,6 +143,19 @@ def print_listing(
         console.print(Text(f"  {', '.join(map(printable, listed))}"), soft_wrap=True)
 
 
+def print_presets(console: Console, presets: Sequence[Preset]) -> None:
+    """What is recognised, how, and what is read from where."""
+    for preset in presets:
+        console.print(Text.assemble((printable(preset.name), "bold"), f"  {printable(preset.title)}"), soft_wrap=True)
+        signature = ", ".join(preset.signature.required)
+        without = f"; without {', '.join(preset.signature.absent)}" if preset.signature.absent else ""
+        lines = [f"recognised by {signature}{without}", *(preset.described() or ["read as it is"])]
+        lines += [f"unscored where {one.path} tells of a failure" for one in preset.unscored]
+        lines += [f"only the first {preset.first_only} of a file"] if preset.first_only else []
+        for line in (*lines, *(f"note: {note}" for note in preset.notes)):
+            console.print(Text(f"  {printable(line)}"), soft_wrap=True)
+
+
 def print_bench(console: Console, found: Bench) -> None:
     """What a verifier costs, the slowest checks first."""
     loop = found.loop_seconds / found.loop_rows * 1e6
@@ -150,6 +172,8 @@ def print_bench(console: Console, found: Bench) -> None:
         cells = (one.id, one.type, f"{one.ns_per_row:,.0f}", one.runs_as)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     console.print(table)
+    for note in found.notes:
+        console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
     if found.rows < _FEW:
         console.print(
             f"note: with {found.rows:,} rows these are mostly what any run costs; measure on more", highlight=False

@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 __all__ = [
+    "BAD",
     "HIDDEN",
     "TASK_FOUND",
     "TEXT",
@@ -31,6 +32,9 @@ HIDDEN = "__assay/"
 """Prefix of every column the engine adds for itself; none of them leaves it."""
 
 TEXT = HIDDEN + "text"
+
+BAD = HIDDEN + "bad"
+"""Present where a row may be unreadable, or a request failed: String, why the row is unscored; null where it is fine."""
 
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""

@@ -1,0 +1,193 @@
+"""Which preset a file is read by: what the caller names, else the one whose signature the file's records have."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.errors import InputError
+from assay.files import format_of
+from assay.lanes.base import exactly
+from assay.layout import Layout
+from assay.paths import is_path, outline, outline_of
+from assay.presets import NONE, Preset, PresetSource, laid_out, load_preset, matching
+from assay.reading import Reading
+
+__all__ = ["Chosen", "Seen", "choose", "see", "seen_of", "seen_rows"]
+
+_LINES = 100
+_BYTES = 1 << 24
+"""What detection reads of a JSONL file, at most, but for its first line."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What detection has seen of some records.
+
+    Attributes:
+        name: The file's name, for messages.
+        kind: Its format.
+        outlines: Of each record, or one of all where the columns have types.
+        records: The first records, where they were read.
+        frame: All of them, where the columns have types.
+    """
+
+    name: str
+    kind: str
+    outlines: tuple[Any, ...]
+    records: tuple[Mapping[str, Any], ...] = ()
+    frame: pl.LazyFrame | None = None
+
+    def first_of(self, column: str) -> list[Any]:
+        """The first value of a column, if there is one."""
+        if self.frame is not None and column in self.frame.collect_schema():
+            return self.frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
+        return [record[column] for record in self.records if record.get(column) is not None][:1]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How files are read.
+
+    Attributes:
+        layout: Where the columns come from; None to read the records as they are.
+        name: Name of the preset; ``""`` for none.
+        how: ``detected``, or how the caller said it.
+    """
+
+    layout: Layout | None = None
+    name: str = ""
+    how: str = ""
+
+    def reading(self, reading: Reading, kind: str) -> Reading:
+        """How a file of a kind is read, before the layout is applied to its columns; with ``reshape``, its rows are rollouts."""
+        if self.layout is None:
+            return reading
+        if self.layout.is_flat:
+            return replace(reading, mapping=self.layout.renamed)
+        return replace(reading, mapping={}, reshape=self.layout.rows if kind == "jsonl" else None)
+
+    def told(self, columns: Sequence[str]) -> str:
+        """What was chosen, as the summary and the provenance say it; ``""`` for nothing.
+
+        Args:
+            columns: The columns that there are.
+        """
+        if not self.name and self.layout is None:
+            return ""
+        fields = () if self.layout is None else self.layout.fields
+        said = [str(one) for one in fields if one.name in columns and not one.stays]
+        if self.layout is not None and self.layout.each is not None:
+            said.append(f"a row for each element of `{self.layout.each}`")
+        if self.layout is not None and self.layout.only is not None:
+            column, values = self.layout.only
+            said.append(f"only where {column} is {' or '.join(map(str, values))}")
+        by = f"read as {self.name} ({self.how})" if self.name else "read by --map"
+        return f"{by}: {', '.join(said) or 'the columns have the names that Assay reads'}"
+
+
+def see(path: Path) -> Seen:
+    """Look at the first records of a file. What cannot be read is for whoever opens it to tell."""
+    kind = format_of(path)
+    try:
+        if kind == "jsonl":
+            records = _first_lines(path)
+            return Seen(str(path), kind, tuple(map(outline, records)), tuple(records))
+        if kind in ("parquet", "ipc"):
+            frame = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path, glob=False)
+            return seen_of(frame, str(path), kind)
+    except (pl.exceptions.PolarsError, OSError):
+        pass
+    return Seen(str(path), kind, ())
+
+
+def seen_of(frame: pl.LazyFrame, name: str, kind: str) -> Seen:
+    """What the types of columns tell; no row is read."""
+    return Seen(name, kind, (outline_of(pl.Struct(frame.collect_schema())),), frame=frame)
+
+
+def _first_lines(path: Path) -> list[dict[str, Any]]:
+    """The first lines that are JSON objects."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    with path.open("rb") as file:
+        for raw in file:
+            size += len(raw)
+            try:
+                value = json.loads(raw.decode("utf-8-sig", errors="replace"))
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+            if len(found) == _LINES or size > _BYTES:
+                break
+    return found
+
+
+def seen_rows(rows: Sequence[Mapping[str, Any]], name: str) -> Seen:
+    """What the first of some rows in memory tell."""
+    first = tuple(row for row in rows[:_LINES] if isinstance(row, Mapping))
+    return Seen(name, "jsonl", tuple(map(outline, first)), first)
+
+
+def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[str, str]) -> Chosen:
+    """How files are to be read.
+
+    Args:
+        seen: What was seen of each.
+        preset: What the caller names; ``none`` for nothing; None to go by the signatures.
+        mapping: What the caller maps: names, and the columns or paths that they come from.
+
+    Raises:
+        UsageError: There is no such preset, or a path cannot be read.
+        InputError: A file fits several presets, or the files do not all fit one.
+    """
+    named = None if preset is None or preset == NONE else load_preset(preset)
+    found = _detected(seen) if preset is None else named
+    if found is None:
+        return Chosen(laid_out(None, mapping)) if any(map(is_path, mapping.values())) else Chosen()
+    how = "detected" if named is None else "--preset"
+    if laid_out(found, {}).is_nothing and not any(map(is_path, mapping.values())):
+        return Chosen(None, found.name, how)
+    sure = all(found.signature.fits(one.outlines) for one in seen)
+    first = () if found.first_only is None else tuple(value for one in seen for value in one.first_of(found.first_only))
+    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)))
+    kinds = {one.kind for one in seen}
+    if len(kinds) > 1 and not layout.is_flat:
+        raise InputError(
+            f"The preset `{found.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
+            "Score them apart.",
+        )
+    return Chosen(layout, found.name, how)
+
+
+def _detected(seen: Sequence[Seen]) -> Preset | None:
+    """The one preset that all files fit; one that changes nothing is no reason to refuse any."""
+    each = [_fitting(one) for one in seen]
+    moving = [None if one is None or laid_out(one, {}).is_nothing else one for one in each]
+    if all(one is None for one in moving):
+        return each[0] if len({one.name for one in each if one}) == 1 and None not in each else None
+    other = next((at for at, one in enumerate(each) if one != each[0]), None)
+    if other is not None:
+        said = [
+            f"{seen[at].name} is {'of no known format' if (one := each[at]) is None else one.name}" for at in (0, other)
+        ]
+        raise InputError(
+            f"The files are not of one format: {', '.join(said)}.", "Score them apart, or say --preset NAME."
+        )
+    return each[0]
+
+
+def _fitting(seen: Seen) -> Preset | None:
+    found = matching(seen.outlines, seen.kind)
+    moving = [one for one in found if not laid_out(one, {}).is_nothing]
+    if len(found) > 1 and moving:
+        names = [one.name for one in found]
+        ways = [f"--preset {name}" for name in (*names, NONE)]
+        raise InputError(
+            f"{seen.name} fits several presets: {', '.join(names)}.", f"Say which: {' | '.join(ways)} (as it is)."
+        )
+    return found[0] if len(found) == 1 else None
