@@ -1,8 +1,9 @@
 """Which preset a file is read by: what the caller names, else the one whose signature the file's records have."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +17,51 @@ from assay.paths import is_path, outline, outline_of
 from assay.presets import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.reading import Reading
 
-__all__ = ["Chosen", "Seen", "choose", "see", "seen_of", "seen_rows"]
+__all__ = ["Chosen", "Seen", "choose", "see"]
 
 _LINES = 100
 _BYTES = 1 << 24
-"""What detection reads of a JSONL file, at most, but for its first line."""
+"""What detection reads of a JSONL file: so many objects, and no line past so many bytes."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What detection has seen of some records.
+    """What detection sees of some records; it looks when it is asked.
 
     Attributes:
         name: The file's name, for messages.
         kind: Its format.
-        outlines: Of each record, or one of all where the columns have types.
-        records: The first records, where they were read.
-        frame: All of them, where the columns have types.
+        first: Gives the first records, where columns have no types.
+        frame: Gives all of them, where columns have types; no row is read.
     """
 
     name: str
     kind: str
-    outlines: tuple[Any, ...]
-    records: tuple[Mapping[str, Any], ...] = ()
-    frame: pl.LazyFrame | None = None
+    first: Callable[[], Sequence[Mapping[str, Any]]] = tuple
+    frame: Callable[[], pl.LazyFrame] | None = None
+
+    @cached_property
+    def outlines(self) -> tuple[Any, ...]:
+        """The outline of each of the first records, or one of all. What cannot be read is for whoever opens it to tell."""
+        try:
+            if self.frame is not None:
+                return (outline_of(pl.Struct(self.frame().collect_schema())),)
+            return tuple(map(outline, self._records))
+        except (pl.exceptions.PolarsError, OSError):
+            return ()
+
+    @cached_property
+    def _records(self) -> Sequence[Mapping[str, Any]]:
+        return self.first()
 
     def first_of(self, column: str) -> list[Any]:
         """The first value of a column, if there is one."""
-        if self.frame is not None and column in self.frame.collect_schema():
-            return self.frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
-        return [record[column] for record in self.records if record.get(column) is not None][:1]
+        if self.frame is None:
+            return [record[column] for record in self._records if record.get(column) is not None][:1]
+        frame = self.frame()
+        if column not in frame.collect_schema():
+            return []
+        return frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
 
 
 @dataclass(frozen=True)
@@ -90,23 +106,15 @@ class Chosen:
 
 
 def see(path: Path) -> Seen:
-    """Look at the first records of a file. What cannot be read is for whoever opens it to tell."""
+    """Look at a file."""
     kind = format_of(path)
-    try:
-        if kind == "jsonl":
-            records = _first_lines(path)
-            return Seen(str(path), kind, tuple(map(outline, records)), tuple(records))
-        if kind in ("parquet", "ipc"):
-            frame = pl.scan_parquet(path, glob=False) if kind == "parquet" else pl.scan_ipc(path, glob=False)
-            return seen_of(frame, str(path), kind)
-    except (pl.exceptions.PolarsError, OSError):
-        pass
-    return Seen(str(path), kind, ())
-
-
-def seen_of(frame: pl.LazyFrame, name: str, kind: str) -> Seen:
-    """What the types of columns tell; no row is read."""
-    return Seen(name, kind, (outline_of(pl.Struct(frame.collect_schema())),), frame=frame)
+    if kind == "jsonl":
+        return Seen(str(path), kind, partial(_first_lines, path))
+    if kind in ("parquet", "ipc"):
+        return Seen(
+            str(path), kind, frame=partial(pl.scan_parquet if kind == "parquet" else pl.scan_ipc, path, glob=False)
+        )
+    return Seen(str(path), kind)
 
 
 def _first_lines(path: Path) -> list[dict[str, Any]]:
@@ -125,12 +133,6 @@ def _first_lines(path: Path) -> list[dict[str, Any]]:
             if len(found) == _LINES or size > _BYTES:
                 break
     return found
-
-
-def seen_rows(rows: Sequence[Mapping[str, Any]], name: str) -> Seen:
-    """What the first of some rows in memory tell."""
-    first = tuple(row for row in rows[:_LINES] if isinstance(row, Mapping))
-    return Seen(name, "jsonl", tuple(map(outline, first)), first)
 
 
 def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[str, str]) -> Chosen:

@@ -176,7 +176,7 @@ class Layout:
 
     def _read(self, record: Mapping[str, Any], item: Any) -> dict[str, Any]:
         found = {one.name: self._value(one, record, item) for one in self.fields if not one.stays}
-        if self.failures:
+        if self.each is not None or self.failures:
             found[BAD] = self._why(record, item)
         return {name: value for name, value in found.items() if value is not ABSENT}
 

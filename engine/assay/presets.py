@@ -15,6 +15,7 @@ from pydantic import Field as Described
 
 from assay.errors import InputError, UsageError, did_you_mean
 from assay.extractors import EXTRACTORS
+from assay.lanes.base import HIDDEN
 from assay.layout import Failure, Field, Layout, Source
 from assay.paths import is_path, kind_of, parse
 
@@ -44,6 +45,12 @@ def _checked_path(written: str) -> str:
     return written
 
 
+def _checked_name(name: str) -> str:
+    if name.startswith(HIDDEN):
+        raise ValueError(f"names that begin with `{HIDDEN}` are reserved")
+    return name
+
+
 def _checked_extractor(name: str) -> str:
     if name not in EXTRACTORS:
         near = did_you_mean(name, EXTRACTORS) or f"There are: {', '.join(EXTRACTORS)}."
@@ -55,6 +62,7 @@ _Path = Annotated[
     str, AfterValidator(_checked_path), Described(description='a.b, a[0], a[-1], a[] for each element, a["b.c"]')
 ]
 _By = Annotated[str, AfterValidator(_checked_extractor), Described(json_schema_extra={"enum": list(EXTRACTORS)})]
+_Name = Annotated[str, AfterValidator(_checked_name)]
 _Kind = Literal["any", "object", "list", "text", "number", "boolean"]
 
 
@@ -131,8 +139,8 @@ class Preset(_Strict):
     title: str
     formats: tuple[Literal["jsonl", "parquet", "ipc"], ...] = ("jsonl", "parquet", "ipc")
     signature: Signature
-    fields: dict[str, _Path | Extract | tuple[_Path | Extract, ...]]
-    constants: dict[str, str | int | float | bool] = {}
+    fields: dict[_Name, _Path | Extract | tuple[_Path | Extract, ...]]
+    constants: dict[_Name, str | int | float | bool] = {}
     drop: tuple[str, ...] = ()
     unscored: tuple[Unscored, ...] = ()
     first_only: str | None = None
@@ -200,10 +208,8 @@ def _read(text: str, where: str) -> Preset:
         found = Preset.model_validate_json(text)
         Layout(tuple(Field(name, _sources(given)) for name, given in found.fields.items()))
     except ValidationError as wrong:
-        said = [_problem(error) for error in wrong.errors(include_url=False)]
-        raise InputError(
-            f"{where} is no preset:\n" + "\n".join(f"  {one}" for one in dict.fromkeys(said)), _HOW
-        ) from None
+        said = "\n".join(f"  {one}" for one in _problems(wrong.errors(include_url=False)))
+        raise InputError(f"{where} is no preset:\n{said}", _HOW) from None
     except InputError as wrong:
         raise InputError(f"{where}: {wrong.fact}", wrong.hint) from None
     return found
@@ -213,17 +219,33 @@ _HOW = "assay presets --schema is the JSON Schema of such a file; assay presets 
 _ARMS = ("constrained-str", "function-after", "Extract", "tuple")
 """What pydantic adds to a place for the arms of a union."""
 
+_NOT_THAT_ARM = ("string_type", "model_type", "tuple_type")
 
-def _problem(error: Any) -> str:
-    """One of pydantic's errors as a place and a fact."""
-    steps = [step for step in error["loc"] if not str(step).startswith(_ARMS)]
-    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+
+def _problems(errors: Sequence[Any]) -> list[str]:
+    """Pydantic's errors as places and facts; of a value that may be of several kinds, what is wrong with the kind it is of."""
+    placed = [(_place(error["loc"]), error) for error in errors]
+    meant = [place for place, error in placed if error["type"] not in _NOT_THAT_ARM]
+    told = [
+        _problem(place, error)
+        for place, error in placed
+        if error["type"] not in _NOT_THAT_ARM or not any(one[: len(place)] == place for one in meant)
+    ]
+    return list(dict.fromkeys(told))
+
+
+def _place(loc: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(step for step in loc if not str(step).startswith(_ARMS) and step != "[key]")
+
+
+def _problem(place: tuple[Any, ...], error: Any) -> str:
+    written = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
     fact = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        owner: Any = {"signature": Signature, "unscored": Unscored, "fields": Extract}.get(str(steps[0]), Preset)
-        near = did_you_mean(str(steps[-1]), (Preset if len(steps) == 1 else owner).model_fields)
+        inner: Any = {"signature": Signature, "unscored": Unscored}.get(place[0], Extract)
+        near = did_you_mean(place[-1], (Preset if len(place) == 1 else inner).model_fields)
         fact = " ".join(filter(None, ("is no field of a preset.", near)))
-    return f"`{place}`: {fact}" if place else fact
+    return f"`{written}`: {fact}" if written else fact
 
 
 def as_markdown(shown: Sequence[Preset]) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
-from assay.detection import Chosen, choose, see, seen_of, seen_rows
+from assay.detection import Chosen, Seen, choose, see
 from assay.errors import ColumnsError, InputError, did_you_mean
 from assay.files import Cut, Files, expand, first_line, format_of, open_files
 from assay.lanes.base import BAD, HIDDEN, exactly
@@ -33,6 +33,9 @@ _READ = (
     *("fn_name", "expected", "params"),
 )
 """Columns that something in Assay reads."""
+
+_LOOKED_AT = 100
+"""Rows in memory that tell what there is, for messages."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) 
     """What is in memory."""
     name = _kind(source)
     if isinstance(source, list | tuple):
-        seen = seen_rows(source, name)
+        seen = Seen(name, "jsonl", lambda: [row for row in source[:_LOOKED_AT] if isinstance(row, Mapping)])
         chosen = choose([seen], preset, mapping)
         reading = chosen.reading(Reading(mapping), "jsonl")
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
@@ -197,7 +200,7 @@ def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) 
     else:
         frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
         found = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
-    return _arranged(found, choose([seen_of(found.frame, name, "ipc")], preset, mapping), mapping)
+    return _arranged(found, choose([Seen(name, "ipc", frame=lambda: found.frame)], preset, mapping), mapping)
 
 
 def _columns_of(model: Any) -> Any:
@@ -315,7 +318,7 @@ def _open_url(url: str, mapping: Mapping[str, str], preset: PresetSource | None)
         if kind != "parquet":
             raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
         frame = pl.scan_parquet(url)
-        chosen = choose([seen_of(frame, url, kind)], preset, mapping)
+        chosen = choose([Seen(url, kind, frame=lambda: frame)], preset, mapping)
         return _arranged(Rollouts(frame, (InputFile(url),)), chosen, mapping)
     except (PolarsError, OSError) as wrong:
         raise InputError(f"{url}: {first_line(wrong)}") from None
