@@ -1,15 +1,17 @@
 """What other tools write is recognised, read as by hand, the same from JSONL and from parquet; mistakes are named."""
 
+import io
 import json
 import pickle
-import subprocess
 import sys
 
 import jsonschema
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import assay
+from assay.cli import app
 from assay.detection import choose, see
 from assay.errors import InputError, UsageError
 from assay.files import Cut
@@ -277,12 +279,15 @@ def test_a_tie_is_refused(tmp_path):
     assert assay.scan(path, preset="verl-dump").collect()["prior_reward"].item() == 0.0
 
 
-def test_the_most_specific_signature_counts(tmp_path):
-    seen = see(parquet(tmp_path / "a.parquet", RECORDS["verl-eval"]))
-    prompts = load_preset("verl-prompts").model_copy(update={"name": "prompts"})
-    assert not prompts.signature.fits(seen.outlines)  # it has responses
-    assert len(load_preset("verl-eval").signature.required) > len(prompts.signature.required)
-    assert [one.name for one in matching(seen.outlines, "parquet")] == ["verl-eval"]
+def test_the_most_specific_signature_counts(tmp_path, monkeypatch):
+    general = load_preset({"name": "general", "title": "", "signature": {"required": {"input": "text"}}, "fields": {}})
+    path = jsonl(tmp_path / "a.jsonl", RECORDS["verl-dump"])
+    dump_preset = load_preset("verl-dump")
+    twin = dump_preset.model_copy(update={"name": "twin"})
+    monkeypatch.setattr("assay.presets.presets", lambda: (general, dump_preset))
+    assert [one.name for one in matching(see(path).outlines, "jsonl")] == ["verl-dump"]
+    monkeypatch.setattr("assay.presets.presets", lambda: (general, dump_preset, twin))
+    assert len(matching(see(path).outlines, "jsonl")) == 2
 
 
 def test_every_one_of_the_first_lines_must_fit(tmp_path):
@@ -324,11 +329,10 @@ def test_lines_that_are_no_objects_are_not_looked_at(tmp_path):
     assert [one.name for one in matching(see(path).outlines, "jsonl")] == ["verl-dump"]
 
 
-def test_standard_input_is_recognised(tmp_path):
+def test_standard_input_is_recognised(tmp_path, monkeypatch):
     lines = jsonl(tmp_path / "a.jsonl", RECORDS["openai-batch"]).read_bytes()
-    code = f"import assay; print(assay.score('-', {SPEC!r})['reward'].to_list())"
-    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == str(FOURS["openai-batch"])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert assay.score("-", SPEC)["reward"].to_list() == FOURS["openai-batch"]
 
 
 def test_a_part_of_a_file_is_read_alike(tmp_path):
@@ -447,37 +451,43 @@ def test_a_path_is_null_where_a_row_lacks_it(tmp_path):
 # ── the command line ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run(*arguments, cwd):
-    command = [sys.executable, "-W", "error", "-m", "assay", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
 
 
 def test_the_command_reads_a_file_without_flags(tmp_path):
-    spec = tmp_path / "v.json"
+    spec, out = tmp_path / "v.json", tmp_path / "r.parquet"
     spec.write_text(json.dumps(SPEC))
     path = jsonl(tmp_path / "7.jsonl", RECORDS["verl-dump"])
-    done = run("score", path, "-s", spec, "--out", "r.parquet", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run("score", path, "-s", spec, "--out", out, "--json")
+    assert done.exit_code == 0, done.stderr
     [note] = json.loads(done.stdout)["notes"]
     assert note == (
         "read as verl-dump (detected): completion=output, prompt=input, answer=gts, prior_reward=score, "
         "example_id=uid (sample_of_uid) or example_id"
     )
-    assert pl.read_parquet(tmp_path / "r.parquet")["reward"].to_list() == FOURS["verl-dump"]
-    done = run("score", path, "-s", spec, "--preset", "verl-dmp", cwd=tmp_path)
-    assert done.returncode == 2
+    assert pl.read_parquet(out)["reward"].to_list() == FOURS["verl-dump"]
+    assert f"note: {note}" in run("score", path, "-s", spec).stderr
+    assert f"note: {note}" in run("bench", spec, path).stderr
+    done = run("score", path, "-s", spec, "--preset", "verl-dmp")
+    assert done.exit_code == 2
     assert "Did you mean `verl-dump`?" in done.stderr
-    done = run("check", spec, "--rollouts", path, "--map", "completion=$.output", cwd=tmp_path)
+    done = run("check", spec, "--rollouts", path, "--map", "completion=$.output")
     assert "have a mean reward of 0.6667" in done.stderr
 
 
 def test_the_listing(tmp_path):
-    listed = run("presets", cwd=tmp_path)
-    assert listed.returncode == 0, listed.stderr
-    assert all(name in listed.stdout for name in names())
-    shown = run("presets", "trl", "--json", cwd=tmp_path)
+    listed = run("presets")
+    assert listed.exit_code == 0, listed.stderr
+    assert all(f"{name}  " in listed.stdout for name in names())
+    shown = run("presets", "trl", "--json")
     assert load_preset(json.loads(shown.stdout)) == load_preset("trl")
-    assert run("presets", "trk", cwd=tmp_path).returncode == 2
+    (tmp_path / "mine.json").write_text(json.dumps(MINE))
+    assert "completion=samples[].text" in run("presets", tmp_path / "mine.json").stdout
+    assert run("presets", "trk").exit_code == 2
+    assert run("presets", "--json", "--schema").exit_code == 2
+    assert json.loads(run("presets", "--schema").stdout) == schema()
+    assert "| `verl-eval` |" in run("presets", "--markdown").stdout
 
 
 def test_presets_fit_their_schema():
