@@ -69,6 +69,7 @@ ORDER = (
         "arrow",
         "files",
         "detection",
+        "tables",
         "rollouts",
         "columns",
         "pieces",

@@ -256,6 +256,12 @@ def test_a_completion_of_its_own_is_never_replaced(tmp_path):
     assert found["output"].item() == "no"
 
 
+def test_what_was_chosen_is_logged(tmp_path, caplog):
+    caplog.set_level("INFO", "assay")
+    assay.scan(jsonl(tmp_path / "a.jsonl", RECORDS["skyrl"]))
+    assert "a.jsonl: read as skyrl (detected): completion=output_response" in caplog.text
+
+
 def test_none_reads_a_file_as_it_is(tmp_path):
     found = rollouts(tmp_path, RECORDS["verl-dump"], preset="none")
     assert found.columns == list(RECORDS["verl-dump"][0])
@@ -495,3 +501,17 @@ def test_presets_fit_their_schema():
         jsonschema.validate(json.loads(one.model_dump_json(exclude_defaults=True)), schema())
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"name": "x"}, schema())
+
+
+def test_a_run_in_parts_reads_alike_and_refuses_another_preset(tmp_path):
+    path = tmp_path / "gen.parquet"
+    records = [verl(at, responses=["4", str(at)] if at % 3 else []) for at in range(40)]
+    pl.from_dicts(records).write_parquet(path, row_group_size=10)
+    options = {"part_bytes": 1, "isolate": False}
+    (tmp_path / "parts").mkdir()
+    assay.score_file(path, SPEC, tmp_path / "parts", **options)
+    parts = pl.concat([pl.read_parquet(one) for one in sorted((tmp_path / "parts").glob("*.parquet"))])
+    assert parts.equals(assay.score(path, SPEC))
+    mine = load_preset("verl-eval").model_dump() | {"constants": {"model": "m"}}
+    with pytest.raises(UsageError, match="option preset"):
+        assay.score_file(path, SPEC, tmp_path / "parts", preset=mine, **options)

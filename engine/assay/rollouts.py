@@ -1,5 +1,6 @@
 """Rollouts from wherever they are to one lazy frame with canonical column names."""
 
+import logging
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,11 +11,8 @@ from typing import Any
 
 import polars as pl
 import polars.selectors as cs
-import pyarrow as pa
 from polars.exceptions import PolarsError
-from pydantic import BaseModel
 
-from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see
 from assay.errors import ColumnsError, InputError, did_you_mean
@@ -23,10 +21,13 @@ from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.paths import merged
 from assay.presets import NONE, PresetSource
 from assay.reading import File, Reading
-from assay.rows import from_columns, from_rows
+from assay.rows import from_rows
+from assay.tables import library_of, table_of
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
 
+
+_logger = logging.getLogger(__name__)
 
 _READ = (
     *("completion", "prompt", "task_id", "answer", "target", *STRUCTURED),
@@ -179,6 +180,7 @@ def _arranged(
         found = found.then(layout.frame)
     if not (said := chosen.told(found.frame.collect_schema().names())):
         return found
+    _logger.info("%s: %s", ", ".join(one.name for one in found.inputs[:3]), said)
     counted = layout is None or layout.keeps_rows
     inputs = [replace(one, read_as=said, rows=one.rows if counted else None) for one in found.inputs]
     return replace(found, inputs=tuple(inputs), notes=(*found.notes, said))
@@ -186,7 +188,7 @@ def _arranged(
 
 def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) -> Rollouts:
     """What is in memory."""
-    name = _kind(source)
+    name = library_of(source)
     if isinstance(source, list | tuple):
         seen = Seen(name, "jsonl", lambda: [row for row in source[:_LOOKED_AT] if isinstance(row, Mapping)])
         chosen = choose([seen], preset, mapping)
@@ -198,51 +200,9 @@ def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) 
     if isinstance(source, pl.LazyFrame):
         found = Rollouts(source, (InputFile(name),))
     else:
-        frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
+        frame = table_of(source, mapping)
         found = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
     return _arranged(found, choose([Seen(name, "ipc", frame=lambda: found.frame)], preset, mapping), mapping)
-
-
-def _columns_of(model: Any) -> Any:
-    """``GenerateOutputs`` as their table, ``GenerateInputs`` as columns."""
-    if hasattr(model, "to_arrow"):
-        return model.to_arrow()
-    return {name: values for name, values in model if values is not None}
-
-
-def _kind(source: Any) -> str:
-    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
-
-
-def _frame(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
-    if isinstance(source, pl.DataFrame):
-        return source
-    if _kind(source).startswith("datasets."):
-        if isinstance(source, Mapping):
-            raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
-        if not hasattr(source, "num_rows"):
-            raise InputError(f"{_kind(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
-        return from_arrow(source.with_format("arrow")[:])
-    if _kind(source) == "pandas.DataFrame":
-        return _of_pandas(source)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
-        return from_arrow(source)
-    if isinstance(source, Mapping):
-        return from_columns(source, mapping)
-    if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return from_rows(source, mapping)  # a sequence of rows that is no list
-    raise InputError(
-        f"Rollouts of type {type(source).__name__} cannot be read.",
-        "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
-    )
-
-
-def _of_pandas(frame: Any) -> pl.DataFrame:
-    """A pandas frame by way of Arrow, or, where a column of it has values of several types, value by value."""
-    try:
-        return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
 def _open_paths(paths: list[str], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
