@@ -11,16 +11,17 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
-from polars.exceptions import PolarsError
 from pydantic import BaseModel
 
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, expand, first_line, format_of, open_file, open_files
+from assay.files import Cut, Files, as_one, expand, first_line, open_file
 from assay.lanes.base import HIDDEN, exactly
 from assay.reading import File, Reading
+from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_columns, from_rows
+from assay.secrets import redacted
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
 
@@ -100,16 +101,20 @@ class Rollouts:
         return frame
 
 
-def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
+def scan(
+    source: Any, *, mapping: Mapping[str, str] | None = None, storage_options: Mapping[str, str] | None = None
+) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed.
 
     Args:
-        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
-            standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
+        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, a URL of one (``s3://``, ``gs://``, ``az://``,
+            ``hf://``, ``https://``), or a list of these; ``-`` for JSONL on standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
+        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
+            there comes from the environment. Values are never shown.
 
     Returns:
         One row for each rollout, in order.
@@ -118,18 +123,24 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
         InputError: The source cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, mapping).frame
+    return open_rollouts(source, mapping, storage_options=storage_options).frame
 
 
-def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
+def open_rollouts(
+    source: Any,
+    mapping: Mapping[str, str] | None = None,
+    known: Iterable[str] = (),
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
     try:
-        found = _open(source, mapping)
+        found = _open(source, mapping, storage_options)
         found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
         names = found.frame.collect_schema().names()
     except OSError as wrong:
-        shown = source if isinstance(source, str | Path) else "The rollouts"
+        shown = redacted(str(source)) if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
     for name in names:
         if name.startswith(HIDDEN):
@@ -139,10 +150,10 @@ def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: 
     return found
 
 
-def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
+def _open(source: Any, mapping: Mapping[str, str], storage_options: Mapping[str, str] | None) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], mapping)
+        return _open_paths([str(one) for one in paths], mapping, storage_options)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
     frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
@@ -191,25 +202,23 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
-def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
+def _open_paths(paths: list[str], mapping: Mapping[str, str], options: Mapping[str, str] | None) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
         return _open_stdin(mapping)
-    remote = [path for path in paths if "://" in path]
-    if remote:
-        if len(remote) < len(paths):
-            raise InputError("URLs and local files cannot be mixed in one run.")
-        return Rollouts(
-            pl.concat([_scan_url(path, mapping) for path in paths]), tuple(InputFile(path) for path in paths)
-        )
-    files = [file for path in paths for file in expand(path)]
-    seen: set[Path] = set()
-    for file in files:
-        if (real := file.resolve()) in seen:
-            raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
+    found: list[Path | Remote] = []
+    for path in paths:
+        found += Remote(path, options).expand() if is_url(path) else expand(path)
+    seen: set[Path | str] = set()
+    for one in found:
+        real = one.url if isinstance(one, Remote) else one.resolve()
+        if real in seen:
+            shown = one.shown if isinstance(one, Remote) else one
+            raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    read = open_files(files, Reading(mapping))
+    reading = Reading(mapping)
+    read = as_one([one.open(reading) if isinstance(one, Remote) else open_file(one, reading) for one in found])
     notes = tuple(note for file in read.files for note in file.notes)
     return Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
 
@@ -217,6 +226,8 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
 def _input(file: File) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
+    if isinstance(file, RemoteFile):
+        return InputFile(file.name, rows=known)
     there = file.path.stat()
     return InputFile(str(file.path), there.st_size, known, there.st_mtime_ns)
 
@@ -239,22 +250,6 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 
 
 _ANEW = "Score it again when nothing writes to it any more."
-
-
-def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
-    try:
-        kind = format_of(url)
-        if kind == "jsonl":
-            lines = pl.scan_lines(url).collect()["line"]
-            frame = _set_down("\n".join(lines).encode(), url, mapping).lazy()
-        elif kind == "parquet":
-            frame = pl.scan_parquet(url)
-        else:
-            raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
-        frame.collect_schema()
-    except (PolarsError, OSError) as wrong:
-        raise InputError(f"{url}: {first_line(wrong)}") from None
-    return frame
 
 
 def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
