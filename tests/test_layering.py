@@ -74,6 +74,7 @@ ORDER = (
         "testing",
         "scoring",
         "export",
+        "batch",
         "summary",
         "provenance",
         "allowed",

@@ -397,6 +397,20 @@ def test_no_secret_of_a_run_is_shown_or_kept(store, tmp_path):
     assert provenance["inputs"][-1]["name"] == f"http://***@{web.host}/a.jsonl?***"
 
 
+def test_no_secret_is_kept_in_a_folder_of_parts(store, tmp_path):
+    (tmp_path / "v.json").write_text(json.dumps(SPEC))
+    sources = ["s3://bucket/runs/*.parquet", "s3://bucket/lines/a.jsonl"]
+    with Web({"/a.parquet": OBJECTS["runs/a.parquet"]}) as web:
+        sources.append(f"{web.url}/a.parquet?sig={SIGNATURE}")
+        done = command("score", *sources, "-s", tmp_path / "v.json", "-o", f"{tmp_path}/out/", *options_of(store))
+    assert done.returncode == 0, done.stderr
+    parts = pl.concat([pl.read_parquet(one) for one in sorted(tmp_path.glob("out/part-*"))], how="diagonal")
+    assert parts["reward"].to_list() == [1.0, 0.0, None, 1.0, 1.0, None, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, None, 1.0]
+    kept = b"".join(one.read_bytes() for one in tmp_path.rglob("out/**/*") if one.is_file())
+    for secret in (SECRET, SIGNATURE, "planted-key-id"):
+        assert secret.encode() not in kept + done.stdout + done.stderr
+
+
 def test_credentials_of_the_environment_are_used_and_not_shown(store, tmp_path):
     (tmp_path / "v.json").write_text(json.dumps(SPEC))
     env = {name.upper(): value for name, value in store.items()}
