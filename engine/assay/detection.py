@@ -16,8 +16,9 @@ from assay.layout import Layout
 from assay.paths import is_path, outline, outline_of
 from assay.presets import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.reading import Reading
+from assay.remote import RemoteFile
 
-__all__ = ["Chosen", "Seen", "choose", "see"]
+__all__ = ["Chosen", "Seen", "choose", "see", "see_remote"]
 
 _LINES = 100
 _BYTES = 1 << 24
@@ -115,6 +116,13 @@ def see(path: Path) -> Seen:
             str(path), kind, frame=partial(pl.scan_parquet if kind == "parquet" else pl.scan_ipc, path, glob=False)
         )
     return Seen(str(path), kind)
+
+
+def see_remote(file: RemoteFile) -> Seen:
+    """Look at a file of a URL that was opened."""
+    if file.copy is not None:
+        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path))
+    return Seen(file.name, file.remote.kind, frame=file.scan)
 
 
 def _first_lines(path: Path) -> list[dict[str, Any]]:

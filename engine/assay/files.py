@@ -14,13 +14,14 @@ from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
 from assay.jsonl import open_jsonl
 from assay.parquet import open_parquet
-from assay.reading import BadRow, File, Reading, Unit
+from assay.reading import BadRow, File, Reading, Unit, name_of
 
 __all__ = [
     "ENGINE_ERRORS",
     "FORMATS",
     "Cut",
     "Files",
+    "as_one",
     "broken_file",
     "expand",
     "first_line",
@@ -146,18 +147,26 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    files = [open_file(path, reading) for path in paths]
+    return as_one([open_file(path, reading) for path in paths])
+
+
+def as_one(files: Sequence[File]) -> Files:
+    """Files that were looked through, one after another.
+
+    Raises:
+        InputError: A column has types that cannot be reconciled; both files are named.
+    """
     schemas = [file.schema for file in files]
-    _refuse_drift(list(paths), schemas)
+    _refuse_drift(list(map(name_of, files)), schemas)
     empty = [pl.LazyFrame(schema=schema) for schema in schemas]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema())
 
 
-def _refuse_drift(paths: list[Path], schemas: list[pl.Schema]) -> None:
+def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
     """Columns may widen from one number to another, or from null; structs may differ in their fields."""
-    first: dict[str, tuple[Path, pl.DataType]] = {}
-    for path, schema in zip(paths, schemas, strict=True):
+    first: dict[str, tuple[str, pl.DataType]] = {}
+    for path, schema in zip(names, schemas, strict=True):
         for name, dtype in schema.items():
             where, before = first.setdefault(name, (path, dtype))
             if before == pl.Null:
@@ -185,7 +194,7 @@ def broken_file(files: Sequence[File]) -> str:
             for _ in file.scan().collect_batches(engine="streaming"):
                 pass
         except ENGINE_ERRORS as wrong:
-            return f"{file.path}: {first_line(wrong)}"
+            return f"{name_of(file)}: {first_line(wrong)}"
         except InputError as wrong:
             return wrong.fact
     return ""

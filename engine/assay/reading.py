@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-__all__ = ["BadRow", "File", "Reading", "Unit"]
+__all__ = ["BadRow", "File", "Reading", "Unit", "name_of"]
 
 
 @dataclass(frozen=True)
@@ -85,3 +85,8 @@ class File(Protocol):
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of units ``first`` up to, not including, ``last``; by default all."""
+
+
+def name_of(file: File) -> str:
+    """What a file is called in messages: a URL where it came from one, else its path."""
+    return str(getattr(file, "name", file.path))

@@ -11,17 +11,18 @@ from typing import Any
 
 import polars as pl
 import polars.selectors as cs
-from polars.exceptions import PolarsError
 
 from assay.cells import STRUCTURED
-from assay.detection import Chosen, Seen, choose, see
+from assay.detection import Chosen, Seen, choose, see, see_remote
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, expand, first_line, format_of, open_files
+from assay.files import Cut, Files, as_one, expand, first_line, open_file
 from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.paths import merged
 from assay.presets import NONE, PresetSource
 from assay.reading import File, Reading
+from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_rows
+from assay.secrets import redacted
 from assay.tables import library_of, table_of
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
@@ -109,12 +110,18 @@ class Rollouts:
         return frame
 
 
-def scan(source: Any, *, mapping: Mapping[str, str] | None = None, preset: PresetSource | None = None) -> pl.LazyFrame:
+def scan(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    preset: PresetSource | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed.
 
     Args:
-        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
-            standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
+        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, a URL of one (``s3://``, ``gs://``, ``az://``,
+            ``hf://``, ``https://``), or a list of these; ``-`` for JSONL on standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
@@ -122,6 +129,8 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None, preset: Prese
             path such as ``$.response.choices[0].text``.
         preset: How the file's records become rollouts: the name of a preset (``assay presets``), a file or a mapping like those,
             or ``none``. None: a file is recognised by its columns, what is no file is read as it is.
+        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
+            there comes from the environment. Values are never shown.
 
     Returns:
         One row for each rollout, in order.
@@ -131,7 +140,7 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None, preset: Prese
         UsageError: There is no such preset, or a path cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, mapping, preset=preset).frame
+    return open_rollouts(source, mapping, preset=preset, storage_options=storage_options).frame
 
 
 def open_rollouts(
@@ -140,6 +149,7 @@ def open_rollouts(
     known: Iterable[str] = (),
     *,
     preset: PresetSource | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
     mapping = mapping or {}
@@ -147,10 +157,10 @@ def open_rollouts(
     try:
         paths = [source] if isinstance(source, str | Path) else source
         if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-            return _open_paths([str(one) for one in paths], mapping, preset)
+            return _open_paths([str(one) for one in paths], mapping, preset, storage_options)
         return _open_object(source, mapping, NONE if preset is None else preset)
     except OSError as wrong:
-        shown = source if isinstance(source, str | Path) else "The rollouts"
+        shown = redacted(str(source)) if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
 
 
@@ -205,45 +215,51 @@ def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) 
     return _arranged(found, choose([Seen(name, "ipc", frame=lambda: found.frame)], preset, mapping), mapping)
 
 
-def _open_paths(paths: list[str], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
+def _open_paths(
+    paths: list[str], mapping: Mapping[str, str], preset: PresetSource | None, options: Mapping[str, str] | None
+) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _set_down(sys.stdin.buffer.read(), "-", mapping, preset)
-    remote = [path for path in paths if "://" in path]
-    if remote:
-        if len(remote) < len(paths):
-            raise InputError("URLs and local files cannot be mixed in one run.")
-        each = [_open_url(path, mapping, preset) for path in paths]
-        inputs = [one.inputs[0] for one in each]
-        if len({one.read_as for one in inputs}) > 1:
-            said = "\n".join(f"  {one.name}: {one.read_as or 'read as it is'}" for one in inputs)
-            raise InputError(f"The files are not of one format:\n{said}", "Score them apart, or say --preset NAME.")
-        notes = dict.fromkeys(note for one in each for note in one.notes)
-        return Rollouts(pl.concat([one.frame for one in each]), tuple(inputs), notes=tuple(notes))
-    files = [file for path in paths for file in expand(path)]
-    seen: set[Path] = set()
-    for file in files:
-        if (real := file.resolve()) in seen:
-            raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
+        return _open_stdin(mapping, preset)
+    found: list[Path | Remote] = []
+    for path in paths:
+        found += Remote(path, options).expand() if is_url(path) else expand(path)
+    seen: set[Path | str] = set()
+    for one in found:
+        real = one.url if isinstance(one, Remote) else one.resolve()
+        if real in seen:
+            shown = one.shown if isinstance(one, Remote) else one
+            raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    return _open_files(files, mapping, preset)
+    return _open_files(found, mapping, preset)
 
 
-def _open_files(paths: list[Path], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
-    looked = [see(path) for path in paths]
+def _open_files(sources: Sequence[Path | Remote], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
+    # what is far away is opened, and lines copied, before it is known how it is read
+    plain = Reading(mapping)
+    near = [one.open(plain) if isinstance(one, Remote) else one for one in sources]
+    looked = [see_remote(one) if isinstance(one, RemoteFile) else see(one) for one in near]
     chosen = choose(looked, preset, mapping)
-    reading = chosen.reading(Reading(mapping), looked[0].kind)
-    read = open_files(paths, reading)
+    reading = chosen.reading(plain, looked[0].kind)
+    read = as_one([_opened(one, reading, plain) for one in near])
     notes = tuple(note for file in read.files for note in file.notes)
     found = Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
     outlines = None if reading.reshape is None else [outlined for one in looked for outlined in one.outlines]
     return _arranged(found, chosen, mapping, outlines)
 
 
+def _opened(one: Path | RemoteFile, reading: Reading, plain: Reading) -> File:
+    if isinstance(one, RemoteFile):
+        return one if reading == plain else one.again(reading)
+    return open_file(one, reading)
+
+
 def _input(file: File) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
+    if isinstance(file, RemoteFile):
+        return InputFile(file.name, rows=known)
     there = file.path.stat()
     return InputFile(str(file.path), there.st_size, known, there.st_mtime_ns)
 
@@ -268,24 +284,9 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 _ANEW = "Score it again when nothing writes to it any more."
 
 
-def _open_url(url: str, mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
-    try:
-        kind = format_of(url)
-        if kind == "jsonl":
-            lines = pl.scan_lines(url).collect()["line"]
-            found = _set_down("\n".join(lines).encode(), url, mapping, preset)
-            return replace(found, inputs=(replace(found.inputs[0], size=None, rows=None),))
-        if kind != "parquet":
-            raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
-        frame = pl.scan_parquet(url)
-        chosen = choose([Seen(url, kind, frame=lambda: frame)], preset, mapping)
-        return _arranged(Rollouts(frame, (InputFile(url),)), chosen, mapping)
-    except (PolarsError, OSError) as wrong:
-        raise InputError(f"{url}: {first_line(wrong)}") from None
-
-
-def _set_down(content: bytes, name: str, mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
-    """JSON lines from elsewhere, set down in a file so that they are read as any other."""
+def _open_stdin(mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
+    """JSON lines, set down in a file so that they are read as any other."""
+    content = sys.stdin.buffer.read()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lines.jsonl")
         path.write_bytes(content)
@@ -293,10 +294,9 @@ def _set_down(content: bytes, name: str, mapping: Mapping[str, str], preset: Pre
             found = _open_files([path], mapping, preset)
             frame = found.frame.collect()
         except InputError as wrong:
-            where = "standard input" if name == "-" else name
-            raise InputError(wrong.fact.replace(str(path), where), wrong.hint) from None
+            raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
     read_as = found.inputs[0].read_as
-    return Rollouts(frame.lazy(), (InputFile(name, len(content), frame.height, read_as=read_as),), notes=found.notes)
+    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height, read_as=read_as),), notes=found.notes)
 
 
 def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:

@@ -26,8 +26,10 @@ from assay.plan import Plan
 from assay.presets import PresetSource, as_data
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
+from assay.remote import is_url, spooling
 from assay.rollouts import Rollouts, open_rollouts, unchanged
-from assay.scoring import engine_error, prepare, tell, warn
+from assay.scoring import cause, engine_error, prepare, tell, warn
+from assay.secrets import redacted
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
 from assay.streaming import output_schema, stream
@@ -58,6 +60,7 @@ def score_file(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
+    storage_options: Mapping[str, str] | None = None,
     command: str = "assay.score_file",
     progress: Progress | None = None,
     **parts: Unpack[PartsOptions],
@@ -97,22 +100,18 @@ def score_file(
     )
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
-    with interruptible() as stop:
+    with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset)
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
+        options: dict[str, Any] = {"storage_options": storage_options}
+        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset, **options)
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, **options)
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {
-                "verifier_name": verifier_name,
-                "pass_threshold": pass_threshold,
-                "mapping": dict(mapping or {}),
-                "preset": None if preset is None else as_data(preset),
-            }
-            settings |= times
+            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, **times}
+            settings |= {"mapping": dict(mapping or {}), "preset": None if preset is None else as_data(preset)}
             return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
             return _to_file(source, plan, run)
@@ -135,6 +134,9 @@ class _Run:
         """Find out whether the result can be written where it is to go, before anything is read."""
         if self.limit is not None and self.limit < 0:
             raise UsageError(f"--limit {self.limit}: a number of rows is at least 0.")
+        if is_url(self.out):
+            said = f"{redacted(str(self.out))}: rewards are written to a local path."
+            raise UsageError(said, "Copy them to the store after.")
         if self.out is None or str(self.out) == STDOUT or is_folder(self.out):
             return
         path = Path(self.out)
@@ -148,7 +150,7 @@ class _Run:
         if self.out is None or str(self.out) == STDOUT:
             return
         target = os.path.realpath(self.out)
-        for file in (*(file.path for file in source.files), *task_files_of(self.tasks)):
+        for file in (*(str(file.path) for file in source.files), *task_files_of(self.tasks)):
             real = os.path.realpath(file)
             if real == target:
                 raise UsageError(f"{self.out}: is one of the inputs.", "Name another file for the rewards.")
@@ -185,7 +187,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     except BrokenPipeError:
         raise
     except ENGINE_ERRORS as wrong:
-        raise engine_error(wrong, source.files, plan) from wrong
+        raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started
     return summary
 
