@@ -21,6 +21,7 @@ from assay.reference import score_rows
 from assay.rollouts import open_rollouts
 from assay.spec import load_verifier
 from samples import FOURS, NAN, RECORDS, assistant, batch, choice, dump, jsonl, lm_eval, parquet, user, verl
+from web import Web
 
 SPEC = {"id": "v", "checks": [{"id": "four", "type": "contains", "value": "4"}]}
 WRITERS = {"jsonl": jsonl, "parquet": parquet}
@@ -515,3 +516,14 @@ def test_a_run_in_parts_reads_alike_and_refuses_another_preset(tmp_path):
     mine = load_preset("verl-eval").model_dump() | {"constants": {"model": "m"}}
     with pytest.raises(UsageError, match="option preset"):
         assay.score_file(path, SPEC, tmp_path / "parts", preset=mine, **options)
+
+
+def test_a_url_is_recognised(tmp_path):
+    names = {"7.jsonl": "verl-dump", "batch.jsonl": "openai-batch", "gen.parquet": "verl-eval"}
+    files = {f"/{path}": written(tmp_path, name, path.split(".")[1]).read_bytes() for path, name in names.items()}
+    with Web(files) as web:
+        for path, name in names.items():
+            out = tmp_path / f"{path}.out.parquet"
+            summary = assay.score_file(f"{web.url}/{path}", SPEC, out)
+            assert pl.read_parquet(out)["reward"].to_list() == FOURS[name]
+            assert any(note.startswith(f"read as {name} (detected): ") for note in summary.notes)
