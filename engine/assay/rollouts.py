@@ -42,12 +42,14 @@ class InputFile:
         size: Bytes, where it is a file.
         rows: Rows, where the file tells before it is read.
         modified: When it was last written to, in nanoseconds since 1970, where it is a file.
+        skipped: Why it was left out, if it was.
     """
 
     name: str
     size: int | None = None
     rows: int | None = None
     modified: int | None = None
+    skipped: str | None = None
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -132,11 +134,12 @@ def open_rollouts(
     known: Iterable[str] = (),
     *,
     storage_options: Mapping[str, str] | None = None,
+    reading: Reading | None = None,
 ) -> Rollouts:
-    """``scan``, with what the frame was made of; ``known`` are names that checks read."""
+    """``scan``, with what the frame was made of; ``known`` are names that checks read, ``reading`` is how files are read."""
     mapping = mapping or {}
     try:
-        found = _open(source, mapping, storage_options)
+        found = _open(source, replace(reading or Reading(), mapping=mapping), storage_options)
         found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
         names = found.frame.collect_schema().names()
     except OSError as wrong:
@@ -150,13 +153,13 @@ def open_rollouts(
     return found
 
 
-def _open(source: Any, mapping: Mapping[str, str], storage_options: Mapping[str, str] | None) -> Rollouts:
+def _open(source: Any, reading: Reading, storage_options: Mapping[str, str] | None) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], mapping, storage_options)
+        return _open_paths([str(one) for one in paths], reading, storage_options)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
+    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, reading.mapping)
     return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
 
 
@@ -202,7 +205,8 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
-def _open_paths(paths: list[str], mapping: Mapping[str, str], options: Mapping[str, str] | None) -> Rollouts:
+def _open_paths(paths: list[str], reading: Reading, options: Mapping[str, str] | None) -> Rollouts:
+    mapping = reading.mapping
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
@@ -217,10 +221,20 @@ def _open_paths(paths: list[str], mapping: Mapping[str, str], options: Mapping[s
             shown = one.shown if isinstance(one, Remote) else one
             raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    reading = Reading(mapping)
-    read = as_one([one.open(reading) if isinstance(one, Remote) else open_file(one, reading) for one in found])
-    notes = tuple(note for file in read.files for note in file.notes)
-    return Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+    files: list[File] = []
+    skipped: list[tuple[str, str]] = []
+    for one in found:
+        try:
+            files.append(one.open(reading) if isinstance(one, Remote) else open_file(one, reading))
+        except InputError as wrong:
+            skipped.append((one.shown if isinstance(one, Remote) else str(one), wrong.fact))
+            if not reading.skip_bad or len(skipped) == len(found):
+                raise
+    read = as_one(files, skipped, reading.memory_limit)
+    notes = [note for file in read.files for note in file.notes]
+    notes += [f"left out: {why}" for _, why in read.skipped]
+    left = [InputFile(name, rows=0, skipped=why) for name, why in read.skipped]
+    return Rollouts(read.scan(), (*map(_input, read.files), *left), read, notes=tuple(notes))
 
 
 def _input(file: File) -> InputFile:

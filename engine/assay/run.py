@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import UsageError
+from assay.errors import OutputError, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
@@ -25,6 +25,7 @@ from assay.newfile import check_target
 from assay.plan import Plan
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
+from assay.reading import Reading, Reads, reading_of
 from assay.remote import is_url, spooling
 from assay.rollouts import Rollouts, open_rollouts, unchanged
 from assay.scoring import cause, engine_error, prepare, tell, warn
@@ -35,6 +36,15 @@ from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
 __all__ = ["score_file"]
+
+
+class _Options(Reads, PartsOptions, total=False):
+    """Options that are passed on."""
+
+
+def _split(options: Mapping[str, Any]) -> tuple[Reading, Parts]:
+    reads = {name: value for name, value in options.items() if name in Reads.__annotations__}
+    return reading_of(**reads), Parts(**{name: value for name, value in options.items() if name not in reads})
 
 
 def score_file(
@@ -61,7 +71,7 @@ def score_file(
     storage_options: Mapping[str, str] | None = None,
     command: str = "assay.score_file",
     progress: Progress | None = None,
-    **parts: Unpack[PartsOptions],
+    **options: Unpack[_Options],
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
@@ -77,7 +87,7 @@ def score_file(
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
         command: What the provenance says made the file.
         progress: Called after each batch, and as the functions of a rubric go on.
-        parts: How a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
+        options: How files are read: ``memory_limit`` and the others of ``assay.reading.Reads``. How a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
             in a process of their own, so that what ends it costs one part and not the run; ``modules`` for it to import.
 
     Returns:
@@ -96,13 +106,15 @@ def score_file(
     run = _Run(
         out, tasks, limit, overwrite, Allowed(max_errors, in_parts=is_folder(out)), raw_csv, command, Ticks(progress)
     )
+    reading, parts = _split(options)
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded), storage_options=storage_options)
+        known = read_columns(loaded)
+        opened = open_rollouts(rollouts, mapping, known, storage_options=storage_options, reading=reading)
         source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=storage_options)
         run.check_apart(source)
         warn(loaded)
@@ -113,7 +125,7 @@ def score_file(
                 "mapping": dict(mapping or {}),
             }
             settings |= times
-            return _to_folder(source, plan, run, settings, Parts(**parts))
+            return _to_folder(source, plan, run, settings, parts)
         with judged_by(loaded):
             return _to_file(source, plan, run)
 
@@ -180,13 +192,16 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     try:
         tell(plan.refuse(frame))
         with open_writer(run.out, output_schema(plan, frame), raw_csv=run.raw_csv) as writer:
-            stream(plan, frame, writer, summary, counted)
+            stream(plan, frame, writer, summary, counted, source.read)
             run.allowed.check(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
                 writer.close(_provenance(source, plan, run, summary))
     except BrokenPipeError:
         raise
+    except MemoryError as wrong:
+        said = "There was not enough memory to go on; nothing was written."
+        raise OutputError(said, "Make do with less: --memory-limit 600MB.") from wrong
     except ENGINE_ERRORS as wrong:
         raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started
