@@ -119,12 +119,8 @@ def score_file(
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {
-                "verifier_name": verifier_name,
-                "pass_threshold": pass_threshold,
-                "mapping": dict(mapping or {}),
-            }
-            settings |= times
+            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, **times}
+            settings["mapping"] = dict(mapping or {})
             return _to_folder(source, plan, run, settings, parts)
         with judged_by(loaded):
             return _to_file(source, plan, run)
