@@ -9,7 +9,8 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "secrets", "newfile"),
+    *("_version", "errors", "sizes", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "secrets"),
+    "newfile",
     *(
         "lanes.base",
         "lanes.words",
@@ -63,8 +64,10 @@ ORDER = (
         "extractors",
         "layout",
         "presets",
+        "memory",
         "reading",
         "jsonl",
+        "pages",
         "parquet",
         "arrow",
         "files",

@@ -5,10 +5,10 @@ nothing; what several checks share, such as the lower-cased text, is part of eac
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
 from assay.pieces import in_pieces
 from assay.plan import Plan
-from assay.presets import PresetSource
+from assay.reading import ReadingOptions, reading_of
 from assay.reference import score_rows
 from assay.remote import spooling
 from assay.rollouts import Rollouts, open_rollouts
@@ -133,9 +133,8 @@ def bench(
     verifier: VerifierSource,
     *,
     tasks: Any = None,
-    mapping: Mapping[str, str] | None = None,
-    preset: PresetSource | None = None,
     rows: int | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> Bench:
     """Measure what a verifier costs.
 
@@ -143,9 +142,8 @@ def bench(
         rollouts: Anything ``assay.scan`` reads.
         verifier: A verifier.
         tasks: A task table joined on ``task_id``.
-        mapping: As in ``assay.scan``.
-        preset: As in ``assay.scan``.
         rows: The first rows only.
+        reading: As in ``assay.scan``.
 
     Raises:
         SpecError: The verifier cannot be used.
@@ -153,7 +151,7 @@ def bench(
     """
     with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset)
+        opened = open_rollouts(rollouts, reading_of(**reading), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
         source, plan = prepare(opened, loaded, tasks=tasks)
         warn(loaded)

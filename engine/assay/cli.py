@@ -27,7 +27,6 @@ from assay.cliapp import (
     import_modules,
     import_rubric,
     read_mapping,
-    read_size,
     read_storage_options,
     to_stderr,
 )
@@ -35,6 +34,7 @@ from assay.errors import UsageError, printable
 from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.secrets import redacted_command
+from assay.sizes import read_size
 from assay.stdout import only_data
 
 __all__ = ["app", "clibench", "clipresets", "clispecs", "main"]
@@ -78,14 +78,34 @@ _Workers = Annotated[
 _Match = Annotated[
     float, typer.Option(help="Seconds for one match of a pattern that needs backtracking; 0 for no limit.")
 ]
-_AtOnce = Annotated[
-    int, typer.Option(help="Rows that asynchronous functions of the rubric work on at once; 0 for all.")
+_Specs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated. None: the rows carry their own."
+    ),
+]
+_FnName = Annotated[str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")]
+_Out = Annotated[
+    str | None,
+    typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout."),
 ]
 
+_RawCsv = Annotated[bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")]
+_AsData = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")]
 _Isolate = Annotated[
     bool, typer.Option("--isolate/--no-isolate", help="Score the parts of FOLDER/ in a process of their own.")
 ]
-_Raw = Annotated[bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")]
+_Memory = Annotated[
+    str | None, typer.Option(help="Memory to work in, such as 2GB. [default: 640 MB and 128 MB a core]")
+]
+_Utf8 = Annotated[str, typer.Option(help="Bytes that are no UTF-8: replace or strict.", metavar="replace|strict")]
+_Ratio = Annotated[float, typer.Option(help="Refuse a file that becomes so many times larger when read.")]
+_Most = Annotated[str | None, typer.Option(help="Refuse a file of more bytes when read, such as 100GB.")]
+_Verify = Annotated[bool, typer.Option("--verify-checksums", help="Compare pages of parquet with their checksums.")]
+_Skip = Annotated[bool, typer.Option("--skip-bad-files", help="Leave out files that cannot be opened.")]
+_AtOnce = Annotated[
+    int, typer.Option(help="Rows that asynchronous functions of the rubric work on at once; 0 for all.")
+]
 _Storage = Annotated[
     list[str] | None,
     typer.Option(
@@ -103,23 +123,13 @@ def score(
         typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder, URLs; - for JSONL on stdin."),
     ],
     *,
-    spec: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--spec", "-s", help="A verifier (JSON, YAML, TOML); may be repeated. None: the rows carry their own."
-        ),
-    ] = None,
+    spec: _Specs = None,
     rubric: RubricName = None,
-    verifier_name: Annotated[
-        str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")
-    ] = None,
+    verifier_name: _FnName = None,
     pass_threshold: _Threshold = None,
     modules: Modules = None,
     tasks: Annotated[str | None, typer.Option(help="Task table joined on task_id: a file or a Harbor folder.")] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout."),
-    ] = None,
+    out: _Out = None,
     mapping: Mapped = None,
     preset: PresetName = None,
     keep: Annotated[list[str] | None, typer.Option(help="Input columns to pass through, separated by commas.")] = None,
@@ -130,15 +140,19 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
     isolate: _Isolate = True,
-    raw_csv: _Raw = False,
+    raw_csv: _RawCsv = False,
     function_timeout: _Timeout = None,
     workers: _Workers = None,
     max_concurrent: _AtOnce = MAX_CONCURRENT,
     regex_timeout: _Match = REGEX_TIMEOUT,
     storage_option: _Storage = None,
-    as_data: Annotated[
-        bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
-    ] = False,
+    memory_limit: _Memory = None,
+    utf8: _Utf8 = "",
+    max_ratio: _Ratio = 200,
+    max_uncompressed: _Most = None,
+    verify_checksums: _Verify = False,
+    skip_bad_files: _Skip = False,
+    as_data: _AsData = False,
 ) -> None:
     """Score rollouts with one or more verifiers, with a rubric, or with the functions that their rows name."""
     from assay.progress import progress
@@ -172,6 +186,12 @@ def score(
             # a process can be killed, whatever a function hangs in
             workers=int(function_timeout is not None and rubric is not None) if workers is None else workers,
             regex_timeout=regex_timeout,
+            memory_limit=memory_limit,
+            utf8=utf8,
+            max_ratio=max_ratio,
+            max_uncompressed=max_uncompressed,
+            verify_checksums=verify_checksums,
+            skip_bad_files=skip_bad_files,
             part_bytes=read_size("--part-size", part_size),
             isolate=isolate,
             modules=modules or (),

@@ -4,7 +4,6 @@ import functools
 import importlib
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -30,7 +29,6 @@ __all__ = [
     "import_modules",
     "import_rubric",
     "read_mapping",
-    "read_size",
     "read_storage_options",
     "show",
     "to_stderr",
@@ -190,23 +188,6 @@ def read_mapping(given: list[str]) -> dict[str, str]:
             raise UsageError(f"--map {one}: expected NAME=COLUMN.", "For example --map completion=response")
         found[name] = column
     return found
-
-
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
-_POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
-
-
-def read_size(option: str, given: str) -> int:
-    """Bytes, as people write them: ``256MB``, ``1.5 GiB``, ``4096``; thousands are 1,024s.
-
-    Raises:
-        UsageError: It is no size, or none at all.
-    """
-    match = _SIZE.fullmatch(given)
-    size = int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]) if match else 0
-    if size < 1:
-        raise UsageError(f"{option} {given}: expected a size.", f"For example {option} 256MB")
-    return size
 
 
 def read_storage_options(given: list[str]) -> dict[str, str]:

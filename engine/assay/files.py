@@ -13,7 +13,8 @@ from polars.exceptions import PolarsError
 from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
 from assay.jsonl import open_jsonl
-from assay.parquet import open_parquet
+from assay.memory import at_once
+from assay.parquet import ParquetFile, open_parquet
 from assay.reading import BadRow, File, Reading, Unit, name_of
 
 __all__ = [
@@ -120,10 +121,21 @@ class Files:
     Attributes:
         files: The files.
         schema: The columns of all of them; those that a file lacks are null there.
+        skipped: Files that were left out, and why.
+        memory_limit: Bytes that a process may take that reads them; None for the default.
     """
 
     files: tuple[File, ...]
     schema: pl.Schema
+    skipped: tuple[tuple[str, str], ...] = ()
+    memory_limit: int | None = None
+
+    def at_once(self, rows: int) -> int:
+        """So many rows, or fewer where they are long."""
+        units = [unit for file in self.files for unit in file.units]
+        known = [unit.rows for unit in units if unit.rows is not None]
+        size = sum(unit.size for unit in units) // max(1, sum(known)) if len(known) == len(units) else 0
+        return at_once(rows, size, self.memory_limit)
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
         """All rows, or those of a cut."""
@@ -147,10 +159,10 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    return as_one([open_file(path, reading) for path in paths])
+    return as_one([open_file(path, reading) for path in paths], memory_limit=reading.memory_limit)
 
 
-def as_one(files: Sequence[File]) -> Files:
+def as_one(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
     """Files that were looked through, one after another.
 
     Raises:
@@ -160,7 +172,7 @@ def as_one(files: Sequence[File]) -> Files:
     _refuse_drift(list(map(name_of, files)), schemas)
     empty = [pl.LazyFrame(schema=schema) for schema in schemas]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
-    return Files(tuple(files), union.collect_schema())
+    return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
@@ -190,6 +202,8 @@ def _reconcilable(one: Any, other: Any) -> bool:
 def broken_file(files: Sequence[File]) -> str:
     """Which of the files cannot be read to its end, for a message; ``""`` when all can."""
     for file in files:
+        if isinstance(file, ParquetFile) and (said := file.fault()):
+            return said
         try:
             for _ in file.scan().collect_batches(engine="streaming"):
                 pass
@@ -256,7 +270,7 @@ def _scan_csv(path: Path) -> pl.LazyFrame:
 
 
 _OPENERS: dict[str, Callable[[Path, Reading], File]] = {
-    "parquet": lambda path, _: open_parquet(path),
+    "parquet": open_parquet,
     "jsonl": open_jsonl,
     "ipc": lambda path, _: _whole(path, _scan_ipc),
     "csv": lambda path, _: _whole(path, _scan_csv),

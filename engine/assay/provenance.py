@@ -32,10 +32,14 @@ def made_by(
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
-        "inputs": [asdict(one) for one in inputs],
+        "inputs": [_input(one) for one in inputs],
         "tasks": [{"name": redacted(name), **_stat(Path(name))} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
+
+
+def _input(one: InputFile) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name != "skipped" or value is not None}
 
 
 def _stat(path: Path) -> dict[str, int | None]:

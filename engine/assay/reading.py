@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import polars as pl
 
-__all__ = ["BadRow", "File", "Reading", "Unit", "name_of"]
+from assay.errors import UsageError
+from assay.sizes import read_size
+
+__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Unit", "name_of", "reading_of"]
 
 
 @dataclass(frozen=True)
@@ -16,12 +19,78 @@ class Reading:
 
     Attributes:
         mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        preset: How records become rollouts: a preset's name, file or mapping; None to recognise the file, ``none`` for as it is.
         reshape: From an object of a JSONL file to the rows that it stands for; it pickles. Every line is then read by Python,
             and ``mapping`` is that of the rows.
+        storage_options: Of the stores that URLs name.
+        utf8: What to do with bytes that are no UTF-8: ``replace`` them by U+FFFD, or ``strict``; ``""`` for the format's own way.
+        max_ratio: How many times its size a file may have when it is read.
+        max_uncompressed: Bytes that a file may have when it is read; None for any number.
+        verify_checksums: Compare the pages of parquet files with their checksums.
+        skip_bad_files: Leave files out that cannot be opened.
+        memory_limit: Bytes that the process may take; None for the default.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
+    preset: Any = None
     reshape: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None
+    storage_options: Mapping[str, str] | None = None
+    utf8: str = ""
+    max_ratio: float = 200
+    max_uncompressed: int | None = None
+    verify_checksums: bool = False
+    skip_bad_files: bool = False
+    memory_limit: int | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """What of this decides what comes out, as plain data."""
+        return {"mapping": dict(self.mapping), "utf8": self.utf8, "skip_bad_files": self.skip_bad_files}
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How files are to be read, as a caller says it.
+
+    Attributes:
+        mapping: Where columns come from, ``{"completion": "response"}``: the name Assay reads, and the name in the file, or a
+            path such as ``$.response.choices[0].text``.
+        preset: How the file's records become rollouts: the name of a preset (``assay presets``), a file or a mapping like those,
+            or ``none``. None: a file is recognised by its columns, what is no file is read as it is.
+        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
+            there comes from the environment. Values are never shown.
+        memory_limit: Bytes that the process may take, such as ``"2GB"``; by default 640 MiB and 128 MiB a core. It is kept as
+            far as single rows and pages of a file allow.
+        utf8: ``"replace"`` reads U+FFFD for bytes that are no UTF-8, ``"strict"`` refuses them; parquet is strict by default.
+        max_ratio: Refuse a file that becomes so many times larger when read, and more than 64 MiB; by default 200.
+        max_uncompressed: Refuse a file that has more bytes when read, such as ``"100GB"``.
+        verify_checksums: Compare the pages of parquet files with their checksums.
+        skip_bad_files: Leave files out that cannot be opened; a note and the provenance name them.
+    """
+
+    mapping: Mapping[str, str] | None
+    preset: Any
+    storage_options: Mapping[str, str] | None
+    memory_limit: int | str | None
+    utf8: str
+    max_ratio: float
+    max_uncompressed: int | str | None
+    verify_checksums: bool
+    skip_bad_files: bool
+
+
+def reading_of(**options: Unpack[ReadingOptions]) -> Reading:
+    """What a caller says, checked.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if given.get("utf8", "") not in ("", "replace", "strict"):
+        raise UsageError(f"--utf8 {given['utf8']}: expected replace or strict.")
+    if not given.get("max_ratio", 1) >= 1:
+        raise UsageError(f"--max-ratio {given['max_ratio']:g}: a ratio is at least 1.")
+    for name in {"memory_limit", "max_uncompressed"} & given.keys():
+        given[name] = read_size(f"--{name.replace('_', '-')}", given[name])
+    return Reading(**given)
 
 
 @dataclass(frozen=True)

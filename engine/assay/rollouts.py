@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 import polars.selectors as cs
@@ -18,8 +18,8 @@ from assay.errors import ColumnsError, InputError, did_you_mean
 from assay.files import Cut, Files, as_one, expand, first_line, open_file
 from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.paths import merged
-from assay.presets import NONE, PresetSource
-from assay.reading import File, Reading
+from assay.presets import NONE
+from assay.reading import File, Reading, ReadingOptions, reading_of
 from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_rows
 from assay.secrets import redacted
@@ -50,6 +50,7 @@ class InputFile:
         rows: Rows, where the file tells before it is read.
         modified: When it was last written to, in nanoseconds since 1970, where it is a file.
         read_as: The preset it was read by, and which of its values became which columns; None for a file that was read as it is.
+        skipped: Why it was left out, if it was.
     """
 
     name: str
@@ -57,6 +58,7 @@ class InputFile:
     rows: int | None = None
     modified: int | None = None
     read_as: str | None = None
+    skipped: str | None = None
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -110,13 +112,7 @@ class Rollouts:
         return frame
 
 
-def scan(
-    source: Any,
-    *,
-    mapping: Mapping[str, str] | None = None,
-    preset: PresetSource | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> pl.LazyFrame:
+def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed.
 
     Args:
@@ -125,12 +121,8 @@ def scan(
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
-        mapping: Where columns come from, ``{"completion": "response"}``: the name Assay reads, and the name in the file, or a
-            path such as ``$.response.choices[0].text``.
-        preset: How the file's records become rollouts: the name of a preset (``assay presets``), a file or a mapping like those,
-            or ``none``. None: a file is recognised by its columns, what is no file is read as it is.
-        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
-            there comes from the environment. Values are never shown.
+        reading: ``mapping``, columns to rename, ``{"completion": "response"}``; ``preset``, ``storage_options``, ``memory_limit``,
+            ``utf8`` and the others of ``assay.reading.ReadingOptions``.
 
     Returns:
         One row for each rollout, in order.
@@ -140,25 +132,17 @@ def scan(
         UsageError: There is no such preset, or a path cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, mapping, preset=preset, storage_options=storage_options).frame
+    return open_rollouts(source, reading_of(**reading)).frame
 
 
-def open_rollouts(
-    source: Any,
-    mapping: Mapping[str, str] | None = None,
-    known: Iterable[str] = (),
-    *,
-    preset: PresetSource | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> Rollouts:
+def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read."""
-    mapping = mapping or {}
-    _check_names(mapping, known)
+    _check_names(reading.mapping, known)
     try:
         paths = [source] if isinstance(source, str | Path) else source
         if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-            return _open_paths([str(one) for one in paths], mapping, preset, storage_options)
-        return _open_object(source, mapping, NONE if preset is None else preset)
+            return _open_paths([str(one) for one in paths], reading)
+        return _open_object(source, reading)
     except OSError as wrong:
         shown = redacted(str(source)) if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
@@ -196,13 +180,14 @@ def _arranged(
     return replace(found, inputs=tuple(inputs), notes=(*found.notes, said))
 
 
-def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) -> Rollouts:
+def _open_object(source: Any, reading: Reading) -> Rollouts:
     """What is in memory."""
-    name = library_of(source)
+    name, mapping = library_of(source), reading.mapping
+    preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
         seen = Seen(name, "jsonl", lambda: [row for row in source[:_LOOKED_AT] if isinstance(row, Mapping)])
         chosen = choose([seen], preset, mapping)
-        reading = chosen.reading(Reading(mapping), "jsonl")
+        reading = chosen.reading(reading, "jsonl")
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
         frame = from_rows(rows, reading.mapping)
         outlines = None if reading.reshape is None else seen.outlines
@@ -215,16 +200,14 @@ def _open_object(source: Any, mapping: Mapping[str, str], preset: PresetSource) 
     return _arranged(found, choose([Seen(name, "ipc", frame=lambda: found.frame)], preset, mapping), mapping)
 
 
-def _open_paths(
-    paths: list[str], mapping: Mapping[str, str], preset: PresetSource | None, options: Mapping[str, str] | None
-) -> Rollouts:
+def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _open_stdin(mapping, preset)
+        return _open_stdin(reading)
     found: list[Path | Remote] = []
     for path in paths:
-        found += Remote(path, options).expand() if is_url(path) else expand(path)
+        found += Remote(path, reading.storage_options).expand() if is_url(path) else expand(path)
     seen: set[Path | str] = set()
     for one in found:
         real = one.url if isinstance(one, Remote) else one.resolve()
@@ -232,26 +215,55 @@ def _open_paths(
             shown = one.shown if isinstance(one, Remote) else one
             raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    return _open_files(found, mapping, preset)
+    return _open_files(found, reading)
 
 
-def _open_files(sources: Sequence[Path | Remote], mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
-    # what is far away is opened, and lines copied, before it is known how it is read
-    plain = Reading(mapping)
-    near = [one.open(plain) if isinstance(one, Remote) else one for one in sources]
+def _open_files(sources: Sequence[Path | Remote], given: Reading) -> Rollouts:
+    near, skipped = _each(sources, partial(_near, reading=given), given)
     looked = [see_remote(one) if isinstance(one, RemoteFile) else see(one) for one in near]
-    chosen = choose(looked, preset, mapping)
-    reading = chosen.reading(plain, looked[0].kind)
-    read = as_one([_opened(one, reading, plain) for one in near])
-    notes = tuple(note for file in read.files for note in file.notes)
-    found = Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+    chosen = choose(looked, given.preset, given.mapping)
+    reading = chosen.reading(given, looked[0].kind)
+    files, broken = _each(near, lambda one: _opened(one, reading, given), given)
+    read = as_one(files, [*skipped, *broken], given.memory_limit)
+    notes = [note for file in read.files for note in file.notes]
+    notes += [f"left out: {why}" for _, why in read.skipped]
+    left = [InputFile(name, rows=0, skipped=why) for name, why in read.skipped]
+    found = Rollouts(read.scan(), (*map(_input, read.files), *left), read, notes=tuple(notes))
     outlines = None if reading.reshape is None else [outlined for one in looked for outlined in one.outlines]
-    return _arranged(found, chosen, mapping, outlines)
+    return _arranged(found, chosen, given.mapping, outlines)
 
 
-def _opened(one: Path | RemoteFile, reading: Reading, plain: Reading) -> File:
+def _each(
+    sources: Sequence[Any], work: Callable[[Any], Any], reading: Reading
+) -> tuple[list[Any], list[tuple[str, str]]]:
+    """What comes of each of several files; and the names of those that are left out for what is wrong with them."""
+    done: list[Any] = []
+    skipped: list[tuple[str, str]] = []
+    for one in sources:
+        try:
+            done.append(work(one))
+        except InputError as wrong:
+            if not reading.skip_bad_files:
+                raise
+            skipped.append((one.shown if isinstance(one, Remote) else str(one), wrong.fact))
+            last = wrong
+    if not done:
+        raise last
+    return done, skipped
+
+
+def _near(one: Path | Remote, reading: Reading) -> Path | RemoteFile:
+    """What is far away is opened, and lines copied, before it is known how it is read."""
+    if isinstance(one, Remote):
+        return one.open(reading)
+    if reading.skip_bad_files:
+        open_file(one, reading)
+    return one
+
+
+def _opened(one: Path | RemoteFile, reading: Reading, given: Reading) -> File:
     if isinstance(one, RemoteFile):
-        return one if reading == plain else one.again(reading)
+        return one if reading == given else one.again(reading)
     return open_file(one, reading)
 
 
@@ -284,14 +296,14 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 _ANEW = "Score it again when nothing writes to it any more."
 
 
-def _open_stdin(mapping: Mapping[str, str], preset: PresetSource | None) -> Rollouts:
+def _open_stdin(reading: Reading) -> Rollouts:
     """JSON lines, set down in a file so that they are read as any other."""
     content = sys.stdin.buffer.read()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lines.jsonl")
         path.write_bytes(content)
         try:
-            found = _open_files([path], mapping, preset)
+            found = _open_files([path], reading)
             frame = found.frame.collect()
         except InputError as wrong:
             raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None

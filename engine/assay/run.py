@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import UsageError
+from assay.errors import OutputError, UsageError
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
@@ -23,9 +23,10 @@ from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.manifest import Manifest
 from assay.newfile import check_target
 from assay.plan import Plan
-from assay.presets import PresetSource, as_data
+from assay.presets import as_data
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
+from assay.reading import Reading, ReadingOptions, reading_of
 from assay.remote import is_url, spooling
 from assay.rollouts import Rollouts, open_rollouts, unchanged
 from assay.scoring import cause, engine_error, prepare, tell, warn
@@ -38,6 +39,15 @@ from assay.summary import Summary
 __all__ = ["score_file"]
 
 
+class _Options(ReadingOptions, PartsOptions, total=False):
+    """Options that are passed on."""
+
+
+def _split(options: Mapping[str, Any]) -> tuple[Reading, Parts]:
+    parts = {name: value for name, value in options.items() if name in PartsOptions.__annotations__}
+    return reading_of(**{name: value for name, value in options.items() if name not in parts}), Parts(**parts)
+
+
 def score_file(
     rollouts: Any,
     verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
@@ -46,8 +56,6 @@ def score_file(
     tasks: Any = None,
     verifier_name: str | None = None,
     pass_threshold: float | None = None,
-    mapping: Mapping[str, str] | None = None,
-    preset: PresetSource | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
     strict: bool = False,
@@ -60,10 +68,9 @@ def score_file(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
-    storage_options: Mapping[str, str] | None = None,
     command: str = "assay.score_file",
     progress: Progress | None = None,
-    **parts: Unpack[PartsOptions],
+    **options: Unpack[_Options],
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
@@ -79,8 +86,9 @@ def score_file(
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
         command: What the provenance says made the file.
         progress: Called after each batch, and as the functions of a rubric go on.
-        parts: How a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
-            in a process of their own, so that what ends it costs one part and not the run; ``modules`` for it to import.
+        options: How files are read, as in ``assay.score``. How a folder is written: ``part_bytes`` of input, uncompressed, for one
+            part (256 MiB); ``isolate``, to score parts in a process of their own, so that what ends it costs one part and not
+            the run; ``modules`` for it to import.
 
     Returns:
         The run in numbers.
@@ -98,21 +106,22 @@ def score_file(
     run = _Run(
         out, tasks, limit, overwrite, Allowed(max_errors, in_parts=is_folder(out)), raw_csv, command, Ticks(progress)
     )
+    reading, parts = _split(options)
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        options: dict[str, Any] = {"storage_options": storage_options}
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset, **options)
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, **options)
+        opened = open_rollouts(rollouts, reading, read_columns(loaded))
+        store = reading.storage_options
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=store)
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
             settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, **times}
-            settings |= {"mapping": dict(mapping or {}), "preset": None if preset is None else as_data(preset)}
-            return _to_folder(source, plan, run, settings, Parts(**parts))
+            settings |= reading.settings() | {"preset": None if reading.preset is None else as_data(reading.preset)}
+            return _to_folder(source, plan, run, settings, parts)
         with judged_by(loaded):
             return _to_file(source, plan, run)
 
@@ -179,13 +188,16 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     try:
         tell(plan.refuse(frame))
         with open_writer(run.out, output_schema(plan, frame), raw_csv=run.raw_csv) as writer:
-            stream(plan, frame, writer, summary, counted)
+            stream(plan, frame, writer, summary, counted, source.read)
             run.allowed.check(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
                 writer.close(_provenance(source, plan, run, summary))
     except BrokenPipeError:
         raise
+    except MemoryError as wrong:
+        said = "There was not enough memory to go on; nothing was written."
+        raise OutputError(said, "Make do with less: --memory-limit 600MB.") from wrong
     except ENGINE_ERRORS as wrong:
         raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -18,8 +18,7 @@ from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
-from assay.presets import PresetSource
-from assay.reading import File, name_of
+from assay.reading import File, ReadingOptions, name_of, reading_of
 from assay.remote import RemoteFile, hidden_of, spooling
 from assay.rollouts import Rollouts, open_rollouts
 from assay.secrets import redacted
@@ -36,8 +35,6 @@ def score(
     tasks: Any = None,
     verifier_name: str | None = None,
     pass_threshold: float | None = None,
-    mapping: Mapping[str, str] | None = None,
-    preset: PresetSource | None = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
     strict: bool = False,
@@ -46,7 +43,7 @@ def score(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
-    storage_options: Mapping[str, str] | None = None,
+    **reading: Unpack[ReadingOptions],
 ) -> pl.DataFrame:
     """Score rollouts.
 
@@ -58,8 +55,6 @@ def score(
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
         pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
-        mapping: Where columns come from, ``{"completion": "response"}`` or ``{"completion": "$.output.text"}``.
-        preset: How the records of a known format become rollouts, as in ``scan``; by default files are recognised.
         keep: Input columns to pass through; by default all that no check reads.
         details: Whether the output has ``score/…`` and ``check/…`` columns.
         strict: Refuse unknown check types and broken checks.
@@ -70,7 +65,8 @@ def score(
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
         regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
             0 for no limit. ``assay explain`` says which patterns those are.
-        storage_options: Of the stores that URLs name; see ``assay.scan``.
+        reading: ``mapping``, where columns come from, ``{"completion": "response"}`` or ``{"completion": "$.output.text"}``;
+            ``preset``, how records of a known format become rollouts; and the others of ``assay.reading.ReadingOptions``.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -91,7 +87,7 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
-    store: dict[str, Any] = {"storage_options": storage_options}
+    read = reading_of(**reading)
     if isinstance(verifiers, Plan):
         options = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
         options |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
@@ -99,14 +95,15 @@ def score(
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
         with interruptible(), spooling():
-            return _by_plan(partial(open_rollouts, rollouts, mapping, preset=preset, **store), verifiers, options)
+            return _by_plan(partial(open_rollouts, rollouts, read), verifiers, options)
     with interruptible() as stop, spooling():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        source = open_rollouts(rollouts, mapping, read_columns(loaded), preset=preset, **store)
-        source, plan = prepare(source, loaded, tasks=tasks, keep=keep, details=details, **store)
+        source = open_rollouts(rollouts, read, read_columns(loaded))
+        store = read.storage_options
+        source, plan = prepare(source, loaded, tasks=tasks, keep=keep, details=details, storage_options=store)
         warn(loaded)
         return _scored(source, plan)
 

@@ -137,7 +137,8 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
     try:
         schema = output_schema(job.plan, frame)
         with open_writer(job.folder / shard.name, schema, alone=False) as writer, judged_by(job.plan.verifiers):
-            stream(job.plan, frame, writer, summary, None if tell is None else lambda: tell(summary.rows))
+            counted = None if tell is None else lambda: tell(summary.rows)
+            stream(job.plan, frame, writer, summary, counted, job.files)
             unchanged([job.inputs[shard.cut.file]])
             counts = job.folder / COUNTS
             counts.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@ import polars as pl
 import polars.selectors as cs
 
 from assay.export import Writer
+from assay.files import Files
 from assay.lanes.base import HIDDEN
 from assay.pieces import in_pieces
 from assay.plan import Plan
@@ -25,7 +26,12 @@ def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
 
 
 def stream(
-    plan: Plan, frame: pl.LazyFrame, writer: Writer | None, summary: Summary, done: Callable[[], None] | None = None
+    plan: Plan,
+    frame: pl.LazyFrame,
+    writer: Writer | None,
+    summary: Summary,
+    done: Callable[[], None] | None = None,
+    read: Files | None = None,
 ) -> None:
     """Score a frame.
 
@@ -35,9 +41,11 @@ def stream(
         writer: Takes the rows; None for a summary only.
         summary: Counts them.
         done: Called after each batch is counted, and before it is written.
+        read: The files that the rows come from, which know how many of them may be in memory at once.
     """
-    with in_pieces(plan.piece):
-        for batch in batches(plan.lazy(frame, watched=True)):
+    piece, together = (read.at_once(rows) if read else rows for rows in (plan.piece, _BATCH))
+    with in_pieces(piece):
+        for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
             if done is not None:
                 done()
@@ -45,7 +53,7 @@ def stream(
                 writer.write(batch.select(cs.by_name(plan.columns)))
 
 
-def batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFrame]:
     """What the engine gives, in order, gathered into batches that are worth the Python around each.
 
     Raises:
@@ -56,7 +64,7 @@ def batches(scored: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
     stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
     ended = False
-    for batch in stream.collect_batches(engine="streaming", chunk_size=_BATCH):
+    for batch in stream.collect_batches(engine="streaming", chunk_size=together):
         ended = bool(batch[_END].any())
         rows = batch.drop(_END)
         yield rows.head(-1) if ended else rows

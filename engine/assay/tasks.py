@@ -11,6 +11,7 @@ from assay.columns import COMPLETION
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.lanes.base import HIDDEN, TASK_FOUND, exactly
 from assay.plan import TASK_ID
+from assay.reading import Reading
 from assay.rollouts import open_rollouts
 from assay.rows import from_rows
 from assay.specfile import parse_text
@@ -43,7 +44,7 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
         frame = _named(path, _harbor_tasks(path))
     else:
-        opened = open_rollouts(source, storage_options=storage_options)
+        opened = open_rollouts(source, Reading(storage_options=storage_options))
         frame = opened.frame
         notes = tuple(f"the task table is {note}" for note in opened.notes)
     there = frame.collect_schema().names()
