@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.errors import (
         AssayError,
         AssayWarning,
+        BadRowsError,
         ColumnsError,
         InputError,
         OutputError,
@@ -71,6 +72,7 @@ __all__ = [
     "CHECKS",
     "AssayError",
     "AssayWarning",
+    "BadRowsError",
     "ChatMessage",
     "Check",
     "CheckSpec",
@@ -133,6 +135,7 @@ _HOMES = {
     "errors": (
         "AssayError",
         "AssayWarning",
+        "BadRowsError",
         "ColumnsError",
         "InputError",
         "OutputError",

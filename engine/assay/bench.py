@@ -21,6 +21,7 @@ from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
 from assay.pieces import in_pieces
 from assay.plan import Plan
+from assay.reading import Reading
 from assay.reference import score_rows
 from assay.rollouts import Rollouts, open_rollouts
 from assay.scoring import engine_error, prepare, tell, warn
@@ -147,7 +148,7 @@ def bench(
     """
     with interruptible() as stop:
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded))
+        opened = open_rollouts(rollouts, Reading(mapping or {}), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
         source, plan = prepare(opened, loaded, tasks=tasks)
         warn(loaded)

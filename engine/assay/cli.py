@@ -1,7 +1,7 @@
 """The command line: ``assay score | check | explain | checks | schema | bench``.
 
 Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
-the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
+the disk, 2 bad usage, spec or input, 3 too many errors or bad rows, 130 interrupted.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import shlex
 import signal
 import sys
 import threading
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -30,7 +30,7 @@ from assay.cliapp import (
 )
 from assay.errors import UsageError, printable
 from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
-from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
+from assay.limits import MAX_CONCURRENT, MAX_RATIO, REGEX_TIMEOUT
 from assay.stdout import only_data
 
 __all__ = ["app", "clibench", "clispecs", "main"]
@@ -78,6 +78,18 @@ _AtOnce = Annotated[
     int, typer.Option(help="Rows that asynchronous functions of the rubric work on at once; 0 for all.")
 ]
 
+_BadRows = Annotated[
+    str | None,
+    typer.Option(help="Leave so many lines unscored that are no JSON objects: N or P%. [default: 0]"),
+]
+_Utf8 = Annotated[
+    str, typer.Option("--utf8", help="Bytes of JSONL that are not UTF-8: replace (by U+FFFD) or strict (a bad row).")
+]
+_Ratio = Annotated[float, typer.Option(help="Bytes that one byte of a compressed file may become.")]
+_Uncompressed = Annotated[
+    int | None, typer.Option(help="Bytes that a compressed file may become. [default: any number]")
+]
+
 
 @app.command()
 @command
@@ -111,6 +123,10 @@ def score(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse unknown check types and broken checks.")] = False,
     limit: Annotated[int | None, typer.Option(min=0, help="Score the first rows only.")] = None,
     max_errors: Annotated[str | None, typer.Option(help="Stop above so many rows with errors: N or P%.")] = None,
+    max_bad_rows: _BadRows = None,
+    utf8: _Utf8 = "replace",
+    max_ratio: _Ratio = MAX_RATIO,
+    max_uncompressed: _Uncompressed = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
     isolate: Annotated[
@@ -151,6 +167,10 @@ def score(
             strict=strict,
             limit=limit,
             max_errors=max_errors,
+            max_bad_rows=max_bad_rows,
+            utf8=cast('Literal["replace", "strict"]', utf8),
+            max_ratio=max_ratio,
+            max_uncompressed=max_uncompressed,
             overwrite=overwrite,
             raw_csv=raw_csv,
             function_timeout=function_timeout,

@@ -12,7 +12,9 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
-from assay.jsonl import open_jsonl
+from assay.jsonl import JsonlFile
+from assay.jsonlook import open_jsonl
+from assay.lines import compression
 from assay.parquet import open_parquet
 from assay.reading import BadRow, File, Reading, Unit
 
@@ -25,8 +27,8 @@ __all__ = [
     "expand",
     "first_line",
     "format_of",
-    "open_file",
     "open_files",
+    "open_lines",
 ]
 
 FORMATS = {
@@ -34,6 +36,10 @@ FORMATS = {
     ".pq": "parquet",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".jsonl.zst": "jsonl",
+    ".ndjson.gz": "jsonl",
+    ".ndjson.zst": "jsonl",
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
@@ -57,8 +63,8 @@ def expand(source: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [one for one in sorted(path.iterdir()) if one.is_file() and one.suffix.lower() in FORMATS]
-        kinds = {FORMATS[one.suffix.lower()] for one in found if _visible(one)}
+        found = [one for one in sorted(path.iterdir()) if one.is_file() and _ending(one) in FORMATS]
+        kinds = {FORMATS[_ending(one)] for one in found if _visible(one)}
         if len(kinds) > 1:
             raise InputError(
                 f"{path}: the folder holds {' and '.join(sorted(kinds))} files.", "Name one kind: FOLDER/*.jsonl"
@@ -74,6 +80,12 @@ def expand(source: str | Path) -> list[Path]:
     return found
 
 
+def _ending(path: Path) -> str:
+    """A file's ending; of a compressed one, the one before, too."""
+    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
+
+
 def _visible(path: Path) -> bool:
     return not path.name.startswith(_SKIPPED) and path.suffix != ".tmp"
 
@@ -84,7 +96,7 @@ def format_of(path: str | Path) -> str:
     Raises:
         InputError: Neither tells.
     """
-    known = FORMATS.get(Path(path).suffix.lower())
+    known = FORMATS.get(_ending(Path(path)))
     if known:
         return known
     if Path(path).is_file():
@@ -94,6 +106,8 @@ def format_of(path: str | Path) -> str:
             return "parquet"
         if magic == b"ARROW1":
             return "ipc"
+        if compression(Path(path)):
+            return "jsonl"
     raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
@@ -146,12 +160,33 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    files = [open_file(path, reading) for path in paths]
+    files = _opened(paths, reading)
     schemas = [file.schema for file in files]
     _refuse_drift(list(paths), schemas)
     empty = [pl.LazyFrame(schema=schema) for schema in schemas]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema())
+
+
+def _opened(paths: Sequence[Path], reading: Reading) -> list[File]:
+    """The files in order; those of JSON lines settle the types of their columns together."""
+    lines = [path for path in paths if format_of(path) == "jsonl"]
+    found: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
+    return [found[path] if path in found else _open_file(path) for path in paths]
+
+
+def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = ()) -> list[JsonlFile]:
+    """Look through files of JSON lines that are to be read one after another.
+
+    Args:
+        paths: The files.
+        reading: How.
+        names: What to call them, if not by their paths.
+
+    Raises:
+        InputError: A file cannot be read, or its values fit no column.
+    """
+    return open_jsonl(list(zip(paths, names or map(str, paths), strict=True)), reading)
 
 
 def _refuse_drift(paths: list[Path], schemas: list[pl.Schema]) -> None:
@@ -191,19 +226,10 @@ def broken_file(files: Sequence[File]) -> str:
     return ""
 
 
-def open_file(path: Path, reading: Reading) -> File:
-    """Look through one file.
-
-    Args:
-        path: The file.
-        reading: How.
-
-    Raises:
-        InputError: The file cannot be read; the message names it, and the line where there is one.
-    """
+def _open_file(path: Path) -> File:
     kind = format_of(path)
     try:
-        return _OPENERS[kind](path, reading)
+        return _OPENERS[kind](path)
     except (PolarsError, pa.ArrowException) as wrong:
         raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
     except OSError as wrong:
@@ -246,9 +272,8 @@ def _scan_csv(path: Path) -> pl.LazyFrame:
     return pl.scan_csv(path, infer_schema=False, glob=False)  # every cell is text: an id 007 is not the number 7
 
 
-_OPENERS: dict[str, Callable[[Path, Reading], File]] = {
-    "parquet": lambda path, _: open_parquet(path),
-    "jsonl": open_jsonl,
-    "ipc": lambda path, _: _whole(path, _scan_ipc),
-    "csv": lambda path, _: _whole(path, _scan_csv),
+_OPENERS: dict[str, Callable[[Path], File]] = {
+    "parquet": open_parquet,
+    "ipc": lambda path: _whole(path, _scan_ipc),
+    "csv": lambda path: _whole(path, _scan_csv),
 }

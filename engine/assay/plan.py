@@ -38,7 +38,7 @@ from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_r
 from assay.errors import RAISED, ColumnsError, SpecError, said_by
 from assay.fns import function, list_fns
 from assay.judges import verifiers_of_run
-from assay.lanes.base import HIDDEN, TASK_FOUND, TEXT, exactly, layers
+from assay.lanes.base import BAD, HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.rollout import shown_expr
 from assay.pieces import in_pieces
@@ -175,6 +175,7 @@ class Plan:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
+            frame = frame.filter(pl.col(BAD).is_null()) if BAD in schema else frame
             for layer in layers(check.refusal_lanes(), schema):
                 frame = frame.with_columns(layer)
             told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
@@ -265,7 +266,8 @@ class Plan:
             said = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             why = pl.when(pl.col(TASK_FOUND).is_null()).then(said).otherwise(why)
         own = (check.unscored_expr() for _, _, check in self.checks)
-        return pl.coalesce(why, *(one_line_expr(said) for said in own if said is not None))
+        bad = [one_line_expr(pl.col(BAD))] if BAD in schema else []
+        return pl.coalesce(*bad, why, *(one_line_expr(said) for said in own if said is not None))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 

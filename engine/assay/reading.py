@@ -1,13 +1,19 @@
 """What reading a file of rollouts takes and gives, whatever its format."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 import polars as pl
 
-__all__ = ["BadRow", "File", "Reading", "Unit"]
+from assay.errors import UsageError
+from assay.limits import MAX_RATIO
+
+__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit"]
+
+Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
+"""From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
 
 
 @dataclass(frozen=True)
@@ -16,9 +22,41 @@ class Reading:
 
     Attributes:
         mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        utf8: What becomes of bytes in JSON lines that are not UTF-8: U+FFFD, or a bad row.
+        reshape: Makes the rows of each JSON line; None where the line is the row.
+        max_line: Bytes of the longest JSON line that is read.
+        max_ratio: Bytes that one byte of a compressed file may become.
+        max_uncompressed: Bytes that a compressed file may become; None for any number.
+        max_bad_rows: How many lines may be no rollouts: a number, or a share such as ``"1%"``.
+
+    Raises:
+        UsageError: A value that cannot be.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
+    utf8: Literal["replace", "strict"] = "replace"
+    reshape: Reshape | None = None
+    max_line: int = 1 << 28
+    max_ratio: float = MAX_RATIO
+    max_uncompressed: int | None = None
+    max_bad_rows: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.utf8 not in ("replace", "strict"):
+            raise UsageError(f"--utf8 {self.utf8}: neither replace nor strict.")
+        if not self.max_ratio >= 1:
+            raise UsageError(f"--max-ratio {self.max_ratio}: a byte becomes at least one.")
+        if self.max_uncompressed is not None and self.max_uncompressed < 1:
+            raise UsageError(f"--max-uncompressed {self.max_uncompressed}: a number of bytes is at least 1.")
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Options of a run that say how files are read, by their names in ``Reading``."""
+
+    utf8: Literal["replace", "strict"]
+    max_ratio: float
+    max_uncompressed: int | None
+    max_bad_rows: int | str | None
 
 
 @dataclass(frozen=True)

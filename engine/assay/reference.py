@@ -23,7 +23,7 @@ from assay.aggregate import (
 )
 from assay.checks.base import Check, Outcome, Row
 from assay.columns import COMPLETION
-from assay.lanes.base import TASK_FOUND
+from assay.lanes.base import BAD, TASK_FOUND
 from assay.lanes.messages import completion_text
 from assay.lanes.onrow import untyped
 from assay.lanes.rollout import MEMO, RAW
@@ -62,6 +62,7 @@ def _seen(row: Row) -> tuple[Row, str | None]:
     why = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         why = no_task(row[TASK_ID])
+    why = row.get(BAD) or why
     seen = {name: untyped(value) for name, value in row.items()}
     seen |= {COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}
     return seen, why

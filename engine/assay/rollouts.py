@@ -1,12 +1,12 @@
 """Rollouts from wherever they are to one lazy frame with canonical column names."""
 
+import io
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Unpack
 
 import polars as pl
 import polars.selectors as cs
@@ -17,10 +17,12 @@ from pydantic import BaseModel
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, expand, first_line, format_of, open_file, open_files
-from assay.lanes.base import HIDDEN, exactly
-from assay.reading import File, Reading
+from assay.files import Cut, Files, expand, first_line, format_of, open_files, open_lines
+from assay.lanes.base import BAD, HIDDEN, exactly
+from assay.quarantine import check_bad_rows
+from assay.reading import BadRow, File, Reading, ReadingOptions
 from assay.rows import from_columns, from_rows
+from assay.setdown import set_down
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
 
@@ -77,6 +79,11 @@ class Rollouts:
         return self.read.files if self.read else ()
 
     @property
+    def bad(self) -> tuple[BadRow, ...]:
+        """The rows that are no rollouts."""
+        return tuple(row for file in self.files for row in file.bad)
+
+    @property
     def rows(self) -> int | None:
         """Rows in all, where the inputs tell."""
         rows = [one.rows for one in self.inputs]
@@ -100,8 +107,8 @@ class Rollouts:
         return frame
 
 
-def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFrame:
-    """Rollouts as a lazy frame; nothing is read before it is needed.
+def scan(source: Any, *, mapping: Mapping[str, str] | None = None, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
+    """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL is looked through once.
 
     Args:
         source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
@@ -110,42 +117,45 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None) -> pl.LazyFra
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
+        reading: ``max_bad_rows``, ``utf8``, ``max_ratio`` and ``max_uncompressed``, as of ``assay.score``. A bad row is one of nulls.
 
     Returns:
         One row for each rollout, in order.
 
     Raises:
         InputError: The source cannot be read.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, mapping).frame
+    found = open_rollouts(source, Reading(mapping or {}, **reading))
+    return found.frame.drop(BAD) if found.bad else found.frame
 
 
-def open_rollouts(source: Any, mapping: Mapping[str, str] | None = None, known: Iterable[str] = ()) -> Rollouts:
-    """``scan``, with what the frame was made of; ``known`` are names that checks read."""
-    mapping = mapping or {}
+def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
+    """``scan``, with what the frame was made of; ``known`` are names that checks read. Bad rows have a column that says why."""
+    mapping = reading.mapping
     try:
-        found = _open(source, mapping)
+        found = _open(source, reading)
         found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
         names = found.frame.collect_schema().names()
     except OSError as wrong:
         shown = source if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
     for name in names:
-        if name.startswith(HIDDEN):
+        if name.startswith(HIDDEN) and not (name == BAD and found.bad):
             raise InputError(
                 f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
             )
     return found
 
 
-def _open(source: Any, mapping: Mapping[str, str]) -> Rollouts:
+def _open(source: Any, reading: Reading) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], mapping)
+        return _open_paths([str(one) for one in paths], reading)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
-    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, mapping)
+    frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, reading.mapping)
     return Rollouts(frame.lazy(), (InputFile(_kind(source), rows=frame.height),))
 
 
@@ -191,34 +201,38 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
-def _open_paths(paths: list[str], mapping: Mapping[str, str]) -> Rollouts:
+def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
-        return _open_stdin(mapping)
+        return _open_stdin(reading)
     remote = [path for path in paths if "://" in path]
     if remote:
         if len(remote) < len(paths):
             raise InputError("URLs and local files cannot be mixed in one run.")
-        return Rollouts(
-            pl.concat([_scan_url(path, mapping) for path in paths]), tuple(InputFile(path) for path in paths)
-        )
+        frames = [_scan_url(path, reading) for path in paths]
+        return Rollouts(pl.concat(frames), tuple(InputFile(path) for path in paths))
     files = [file for path in paths for file in expand(path)]
     seen: set[Path] = set()
     for file in files:
         if (real := file.resolve()) in seen:
             raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    read = open_files(files, Reading(mapping))
+    return _opened(open_files(files, reading), reading, map(str, files))
+
+
+def _opened(read: Files, reading: Reading, names: Iterable[str]) -> Rollouts:
+    check_bad_rows(read.files, reading)
     notes = tuple(note for file in read.files for note in file.notes)
-    return Rollouts(read.scan(), tuple(map(_input, read.files)), read, notes=notes)
+    inputs = tuple(_input(file, name) for file, name in zip(read.files, names, strict=True))
+    return Rollouts(read.scan(), inputs, read, notes=notes)
 
 
-def _input(file: File) -> InputFile:
+def _input(file: File, name: str) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
     there = file.path.stat()
-    return InputFile(str(file.path), there.st_size, known, there.st_mtime_ns)
+    return InputFile(name, there.st_size, known, there.st_mtime_ns if str(file.path) == name else None)
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
@@ -241,12 +255,14 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 _ANEW = "Score it again when nothing writes to it any more."
 
 
-def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
+def _scan_url(url: str, reading: Reading) -> pl.LazyFrame:
     try:
         kind = format_of(url)
         if kind == "jsonl":
             lines = pl.scan_lines(url).collect()["line"]
-            frame = _set_down("\n".join(lines).encode(), url, mapping).lazy()
+            read = _set_down(io.BytesIO("\n".join(lines).encode()), url, reading)
+            check_bad_rows(read.files, replace(reading, max_bad_rows=None))
+            frame = read.scan()
         elif kind == "parquet":
             frame = pl.scan_parquet(url)
         else:
@@ -257,21 +273,14 @@ def _scan_url(url: str, mapping: Mapping[str, str]) -> pl.LazyFrame:
     return frame
 
 
-def _open_stdin(mapping: Mapping[str, str]) -> Rollouts:
-    content = sys.stdin.buffer.read()
-    frame = _set_down(content, "standard input", mapping)
-    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height),))
+def _open_stdin(reading: Reading) -> Rollouts:
+    return _opened(_set_down(sys.stdin.buffer, "standard input", reading), reading, ["-"])
 
 
-def _set_down(content: bytes, name: str, mapping: Mapping[str, str]) -> pl.DataFrame:
+def _set_down(stream: IO[bytes], name: str, reading: Reading) -> Files:
     """JSON lines from elsewhere, set down in a file so that they are read as any other."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "lines.jsonl")
-        path.write_bytes(content)
-        try:
-            return open_file(path, Reading(mapping)).scan().collect()
-        except InputError as wrong:
-            raise InputError(wrong.fact.replace(str(path), name), wrong.hint) from None
+    (file,) = open_lines([set_down(stream, name)], reading, [name])
+    return Files((file,), file.schema)
 
 
 def rename(frame: pl.LazyFrame, mapping: Mapping[str, str], known: Iterable[str] = ()) -> pl.LazyFrame:

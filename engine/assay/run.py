@@ -25,14 +25,21 @@ from assay.newfile import check_target
 from assay.plan import Plan
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
+from assay.quarantine import check_bad_rows_file, write_bad_rows
+from assay.reading import Reading, ReadingOptions
 from assay.rollouts import Rollouts, open_rollouts, unchanged
 from assay.scoring import engine_error, prepare, tell, warn
+from assay.setdown import while_set_down
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
 __all__ = ["score_file"]
+
+
+class _Options(PartsOptions, ReadingOptions, total=False):
+    """Options of a run file to file that go further down by their names."""
 
 
 def score_file(
@@ -58,7 +65,7 @@ def score_file(
     regex_timeout: float = REGEX_TIMEOUT,
     command: str = "assay.score_file",
     progress: Progress | None = None,
-    **parts: Unpack[PartsOptions],
+    **options: Unpack[_Options],
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
@@ -74,7 +81,7 @@ def score_file(
         raw_csv: Leave CSV cells that a spreadsheet would run as they are.
         command: What the provenance says made the file.
         progress: Called after each batch, and as the functions of a rubric go on.
-        parts: How a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
+        options: Those of ``assay.score`` that say how files are read; bad rows are listed in ``<out>.bad_rows.parquet``. And how a folder is written: ``part_bytes`` of input, uncompressed, for one part (256 MiB); ``isolate``, to score parts
             in a process of their own, so that what ends it costs one part and not the run; ``modules`` for it to import.
 
     Returns:
@@ -85,6 +92,7 @@ def score_file(
         InputError: Rollouts or tasks cannot be read.
         UsageError: An option or the output path cannot be used.
         OutputError: The result could not be written.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts; nothing is written.
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written, or no more parts are.
         PartsError: Parts of a folder could not be scored; the others are there.
     """
@@ -95,11 +103,13 @@ def score_file(
     )
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
-    with interruptible() as stop:
+    parts: dict[str, Any] = {name: value for name, value in options.items() if name in PartsOptions.__annotations__}
+    reading: dict[str, Any] = {name: value for name, value in options.items() if name not in parts}
+    with interruptible() as stop, while_set_down():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, mapping, read_columns(loaded))
+        opened = open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded))
         source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
         run.check_apart(source)
         warn(loaded)
@@ -109,7 +119,7 @@ def score_file(
                 "pass_threshold": pass_threshold,
                 "mapping": dict(mapping or {}),
             }
-            settings |= times
+            settings |= times | reading
             return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
             return _to_file(source, plan, run)
@@ -152,6 +162,9 @@ class _Run:
             if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of what a link means)
                 raise UsageError(f"{self.out}: holds {file}, one of the inputs.", "Name another folder.")
 
+        if source.bad and not is_folder(self.out):
+            check_bad_rows_file(self.out, overwrite=self.overwrite)
+
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """An empty summary; the progress knows its total."""
         known = source.rows
@@ -159,6 +172,15 @@ class _Run:
         summary = Summary.of(plan)
         summary.told += source.notes
         summary.out = None if self.out is None else str(self.out)
+        summary.bad_rows = len(source.bad)
+        return summary
+
+    def end(self, source: Rollouts, summary: Summary) -> Summary:
+        """List the bad rows, and say so."""
+        listed = write_bad_rows(source.bad, self.out)
+        if source.bad:
+            said = "1 bad row is" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows are"
+            summary.told.append(f"{said} unscored" + ("" if listed is None else f", and listed in {listed}"))
         return summary
 
 
@@ -184,7 +206,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     except ENGINE_ERRORS as wrong:
         raise engine_error(wrong, source.files, plan) from wrong
     summary.seconds = time.perf_counter() - started
-    return summary
+    return run.end(source, summary)
 
 
 def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
@@ -216,7 +238,7 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
     summary, allowed = run.begin(source, plan), run.allowed.check
     score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
     allowed(summary, final=True)
-    return summary
+    return run.end(source, summary)
 
 
 _ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -18,8 +18,9 @@ from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
-from assay.reading import File
+from assay.reading import File, Reading, ReadingOptions
 from assay.rollouts import Rollouts, open_rollouts
+from assay.setdown import while_set_down
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
 
@@ -42,6 +43,7 @@ def score(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
+    **reading: Unpack[ReadingOptions],
 ) -> pl.DataFrame:
     """Score rollouts.
 
@@ -65,6 +67,10 @@ def score(
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
         regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
             0 for no limit. ``assay explain`` says which patterns those are.
+        reading: How files are read. ``max_bad_rows``: how many lines of JSONL may be no rollouts, a number or a share such as
+            ``"1%"``, by default none; such a row is unscored, and ``error`` says why. ``utf8``: what becomes of bytes in JSONL that
+            are not UTF-8, U+FFFD (``replace``) or a bad row (``strict``). ``max_ratio``: bytes that one byte of a compressed file
+            may become, by default 200. ``max_uncompressed``: bytes that such a file may become, by default any number.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -74,6 +80,7 @@ def score(
     Raises:
         SpecError: A verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: Columns that the checks read are missing or of the wrong type.
 
     Warns:
@@ -91,14 +98,19 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
+        options |= reading
         return _by_plan(rollouts, verifiers, mapping, options)
-    with interruptible() as stop:
+    with interruptible() as stop, while_set_down():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         source, plan = prepare(
-            open_rollouts(rollouts, mapping, read_columns(loaded)), loaded, tasks=tasks, keep=keep, details=details
+            open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded)),
+            loaded,
+            tasks=tasks,
+            keep=keep,
+            details=details,
         )
         warn(loaded)
         return _scored(source, plan)
@@ -109,8 +121,8 @@ def _by_plan(rollouts: Any, plan: Plan, mapping: Mapping[str, str] | None, optio
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
-    with interruptible():
-        source = open_rollouts(rollouts, mapping)
+    with interruptible(), while_set_down():
+        source = open_rollouts(rollouts, Reading(mapping or {}))
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
             source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
         return _scored(source, plan)

@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 __all__ = [
+    "BAD",
     "HIDDEN",
     "TASK_FOUND",
     "TEXT",
@@ -34,6 +35,9 @@ TEXT = HIDDEN + "text"
 
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
+
+BAD = HIDDEN + "bad"
+"""Present when a file had bad rows: why a row is none, null for all others."""
 
 
 _SMALL = 256
