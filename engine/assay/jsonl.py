@@ -125,14 +125,14 @@ class JsonlFile:
         return data
 
     def _frame(self, chunk: Chunk, data: bytes, wanted: Sequence[str]) -> pl.DataFrame:
+        """The wanted columns of a chunk, and ``BAD``."""
         own = [name for name in wanted if name != BAD]
         if chunk.columns is None:
             return self._exactly_read(chunk, data, own)
         asked = {name: self.schema[name] for name in chunk.columns if name in own}
-        absent = self.columns.frame([{}] * chunk.rows, [name for name in own if name not in asked])
-        if BAD in wanted:
-            absent = absent.with_columns(pl.Series(BAD, [None] * chunk.rows, dtype=pl.String))
-        return pl.concat([parse(data, asked), absent], how="horizontal") if asked else absent
+        absent = [name for name in own if name not in asked]
+        frame = self._of_rows([{}] * chunk.rows, [None] * chunk.rows, absent)
+        return frame.hstack(parse(data, asked).get_columns()) if asked else frame
 
     def _exactly_read(self, chunk: Chunk, data: bytes, own: Sequence[str]) -> pl.DataFrame:
         rows: list[dict[str, Any]] = []
@@ -142,7 +142,11 @@ class JsonlFile:
         for _, _, _, given in found:
             rows += [{}] if isinstance(given, Bad) else given
             why += [given.reason] if isinstance(given, Bad) else [None] * len(given)
-        return self.columns.frame(rows, own).with_columns(pl.Series(BAD, why, dtype=pl.String))
+        return self._of_rows(rows, why, own)
+
+    def _of_rows(self, rows: list[dict[str, Any]], why: list[str | None], own: Sequence[str]) -> pl.DataFrame:
+        bad = pl.DataFrame({BAD: why}, schema={BAD: pl.String})
+        return bad.hstack(self.columns.frame(rows, own).get_columns())
 
 
 def golds(reading: Reading) -> list[str]:

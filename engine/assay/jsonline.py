@@ -115,7 +115,8 @@ class LineReader:
             value = self._decoded(line)
         except json.JSONDecodeError as wrong:
             code = "malformed" if raw.endswith(b"\n") else "truncated_tail"
-            return Bad(code, f"not valid JSON: {wrong.msg} (column {wrong.pos + 1}).")
+            column = min(wrong.pos, len(line.rstrip())) + 1  # what is missing, is missing at the end
+            return Bad(code, f"not valid JSON: {wrong.msg} (column {column}).")
         except ValueError as wrong:
             return Bad("integer_too_long", f"not readable: {wrong}.")
         if not isinstance(value, dict):

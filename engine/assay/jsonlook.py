@@ -16,6 +16,7 @@ from assay.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.jsonline import Bad, LineReader, too_long
 from assay.lanes.base import BAD
 from assay.lanes.onrow import EXPECTED
+from assay.lanes.onrow_columns import TYPED
 from assay.lines import Piece, Source, cut
 from assay.reading import BadRow, Reading
 from assay.rows import Columns
@@ -170,7 +171,9 @@ def _settled(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
 
 
 def _plainly(dtype: pl.DataType) -> pl.DataType:
-    """The type of messages that say no more than role and text."""
+    """The type of what the engine may read of a column: messages that say no more than role and text, no golds of all types."""
+    if dtype == TYPED:
+        return pl.Null()
     if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):
         fields = dtype.inner.to_schema()
         return pl.List(pl.Struct({name: inner for name, inner in fields.items() if name != EXACT}))
