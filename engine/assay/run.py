@@ -114,12 +114,8 @@ def score_file(
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {
-                "verifier_name": verifier_name,
-                "pass_threshold": pass_threshold,
-                "mapping": dict(mapping or {}),
-            }
-            settings |= times | reading
+            named = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, "mapping": dict(mapping or {})}
+            settings = named | times | {"utf8": reading.get("utf8", "replace")}
             return _to_folder(source, plan, run, settings, Parts(**parts))
         with judged_by(loaded):
             return _to_file(source, plan, run)
@@ -211,7 +207,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
 
 def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
     inputs = list(source.inputs)
-    if len(inputs) == 1 and run.limit is None:  # of several, only parquet tells before it is read
+    if len(inputs) == 1 and run.limit is None:  # of several, not every format tells before it is read
         inputs = [replace(inputs[0], rows=summary.rows)]
     made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.tasks))
     return {**made, "command": run.command, "rows": summary.rows}

@@ -67,10 +67,9 @@ def score(
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
         regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
             0 for no limit. ``assay explain`` says which patterns those are.
-        reading: How files are read. ``max_bad_rows``: how many lines of JSONL may be no rollouts, a number or a share such as
-            ``"1%"``, by default none; such a row is unscored, and ``error`` says why. ``utf8``: what becomes of bytes in JSONL that
-            are not UTF-8, U+FFFD (``replace``) or a bad row (``strict``). ``max_ratio``: bytes that one byte of a compressed file
-            may become, by default 200. ``max_uncompressed``: bytes that such a file may become, by default any number.
+        reading: ``max_bad_rows``, how many lines of JSONL may be no rollouts, a number or a share such as ``"1%"`` (0); such a row
+            is unscored, with an ``error``. ``utf8``: ``replace`` bytes that are not UTF-8 by U+FFFD, or ``strict`` for a bad row.
+            ``max_ratio`` (200) and ``max_uncompressed``: bytes that one byte of a compressed file may become, and all.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -95,23 +94,17 @@ def score(
     if isinstance(verifiers, Plan):
         options = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
         options |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
-        options |= {"function_timeout": function_timeout, "workers": workers or None}
+        options |= {"function_timeout": function_timeout, "workers": workers or None, **reading}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        options |= reading
         return _by_plan(rollouts, verifiers, mapping, options)
     with interruptible() as stop, while_set_down():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        source, plan = prepare(
-            open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded)),
-            loaded,
-            tasks=tasks,
-            keep=keep,
-            details=details,
-        )
+        opened = open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded))
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
         warn(loaded)
         return _scored(source, plan)
 
