@@ -164,6 +164,18 @@ def test_a_spec_names_a_verifier_class():
     assert said in run("check shape.yaml", code=2).stderr
 
 
+def test_bad_rows_end_a_run_with_3_unless_they_are_allowed():
+    Path("bad.jsonl").write_bytes(Path("in.jsonl").read_bytes() + b'{"completion": "\xff"}\n{"compl')
+    said = run("score bad.jsonl --spec v.json --out out.parquet", code=3).stderr
+    assert "1 line is no rollout; --max-bad-rows allows 0." in said
+    assert not Path("out.parquet").exists()
+    run("score bad.jsonl --spec v.json --max-bad-rows 1 --utf8 strict", code=3)
+    said = run("score bad.jsonl --spec v.json --out out.parquet --max-bad-rows 2 --utf8 strict").stderr
+    assert "note: 2 bad rows are unscored, and listed in out.parquet.bad_rows.parquet" in said
+    for wrong in ("--max-bad-rows x", "--utf8 x", "--max-ratio 0", "--max-uncompressed 0"):
+        assert wrong in run(f"score bad.jsonl --spec v.json {wrong}", code=2).stderr
+
+
 def test_too_many_errors_exit_with_3_and_name_the_check():
     done = run("score in.jsonl --spec broken.json --out out.parquet --max-errors 50%", code=3)
     assert "3 of 3 rows have a scoring error; --max-errors allows 50%." in done.stderr

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypedDict
 import polars as pl
 
 from assay.errors import UsageError
-from assay.limits import MAX_RATIO
+from assay.limits import MAX_RATIO, Most
 
 __all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit"]
 
@@ -42,6 +42,7 @@ class Reading:
     max_bad_rows: int | str | None = None
 
     def __post_init__(self) -> None:
+        Most("--max-bad-rows", self.max_bad_rows)  # refuses what is no number
         if self.utf8 not in ("replace", "strict"):
             raise UsageError(f"--utf8 {self.utf8}: neither replace nor strict.")
         if not self.max_ratio >= 1:
