@@ -206,9 +206,11 @@ def test_rollouts_come_and_go_through_pipes(as_json):
     assert json.loads(done.stderr)["rows"] == 3 if as_json else "3 rows · mean reward 0.5000" in done.stderr
 
 
-@pytest.mark.parametrize(("content", "place"), [(b"", "standard input"), (b'{"completion": "x"}\n{"co', "input:2")])
-def test_a_broken_pipe_line_is_named(content, place):
-    assert place in run("score - --spec v.json", code=2, input=content).stderr
+@pytest.mark.parametrize(
+    ("content", "place", "code"), [(b"", "standard input", 2), (b'{"completion": "x"}\n{"co', "input:2", 3)]
+)
+def test_a_broken_pipe_line_is_named(content, place, code):
+    assert place in run("score - --spec v.json", code=code, input=content).stderr
 
 
 def test_columns_are_mapped_and_kept():
