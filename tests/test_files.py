@@ -402,13 +402,6 @@ def test_an_integer_that_no_float_holds_is_kept_beside_floats(tmp_path, monkeypa
     assert assay.scan(path).collect()["n"].to_list() == [big, small]
 
 
-def test_jsonl_from_a_url_is_read_as_from_a_file(tmp_path):
-    path = written(tmp_path, '{"completion": "b", "metadata": {"k": 1}, "n": NaN}\n{"completion": "a", "n": 1}\n')
-    assert assay.scan(f"file://{path}").collect().equals(assay.scan(path).collect())
-    path.write_text('{"completion": "b"}\n{')
-    assert f"\n  file://{path}:2: not valid JSON: " in said(f"file://{path}")
-
-
 # ── JSONL: depth ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

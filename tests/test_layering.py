@@ -9,7 +9,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "newfile"),
+    *("_version", "errors", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "secrets", "newfile"),
     *(
         "lanes.base",
         "lanes.words",
@@ -70,6 +70,7 @@ ORDER = (
         "files",
         "quarantine",
         "setdown",
+        "remote",
         "rollouts",
         "columns",
         "pieces",
@@ -79,6 +80,7 @@ ORDER = (
         "testing",
         "scoring",
         "export",
+        "batch",
         "summary",
         "provenance",
         "allowed",

@@ -34,6 +34,7 @@ PUBLIC = (
         "UsageError",
         "VerifierSpec",
         "__version__",
+        "batch_schema",
         "compile",
         "json_schema",
         "load_verifier",
@@ -44,7 +45,7 @@ PUBLIC = (
     *("ChatMessage", "GenerateInputs", "GenerateMetadata", "GenerateOutputs", "Info", "Messages", "ProcessedOutputs"),
     *("RewardFunc", "RolloutScore", "RolloutScores", "SamplingArgs", "State"),
     *("extract_boxed_answer", "extract_hash_answer"),
-    *("read_provenance", "scan", "score", "score_file", "testing", "text"),
+    *("read_provenance", "scan", "score", "score_batch", "score_file", "testing", "text"),
 )
 
 

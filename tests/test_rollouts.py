@@ -146,7 +146,7 @@ def test_standard_input_is_read_as_jsonl():
         (b"[]", "Rollouts of type bytes cannot be read."),
         (iter(ROWS), "Rollouts of type list_iterator cannot be read."),
         (["-", "a.jsonl"], "Standard input (-) cannot be mixed with files."),
-        (["s3://bucket/a.parquet", "b.parquet"], "URLs and local files cannot be mixed in one run."),
+        (["-", "s3://bucket/a.parquet"], "Standard input (-) cannot be mixed with files."),
         ({"completion": ["a", "b"], "id": [1]}, "`id`"),
         ({"completion": "not a column"}, "`completion`"),
         ({"completion": "a", "id": 1}, "`completion`"),

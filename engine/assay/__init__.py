@@ -8,6 +8,7 @@
     rewards = assay.score(rows)                                # every row names its function and brings its gold
     plan = assay.compile(verifier, rows.schema)                # compile once, score many batches
     rewards = plan.score(rows)
+    table = assay.score_batch(table, verifier)                 # Arrow to Arrow, in a task of Ray, Daft or Spark
     assay.score_file("in.parquet", verifier, "out.parquet")    # file to file, whatever its size
     assay.read_provenance("out.parquet")                       # what made these rewards
 
@@ -24,6 +25,7 @@ from assay._version import __version__
 
 if TYPE_CHECKING:
     from assay import fns, testing
+    from assay.batch import batch_schema, score_batch
     from assay.checks import CHECKS, Check, Example, Params, Row
     from assay.environment import Environment
     from assay.errors import (
@@ -111,6 +113,7 @@ __all__ = [
     "VerifierSpec",
     "XMLParser",
     "__version__",
+    "batch_schema",
     "compile",
     "extract_boxed_answer",
     "extract_hash_answer",
@@ -124,12 +127,14 @@ __all__ = [
     "register_verifier",
     "scan",
     "score",
+    "score_batch",
     "score_file",
     "testing",
     "text",
 ]
 
 _HOMES = {
+    "batch": ("batch_schema", "score_batch"),
     "checks": ("CHECKS", "Check", "Example", "Params", "Row"),
     "environment": ("Environment",),
     "errors": (

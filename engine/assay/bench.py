@@ -23,8 +23,9 @@ from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.reading import Reading
 from assay.reference import score_rows
+from assay.remote import spooling
 from assay.rollouts import Rollouts, open_rollouts
-from assay.scoring import engine_error, prepare, tell, warn
+from assay.scoring import cause, engine_error, prepare, tell, warn
 from assay.spec import VerifierSource, load_verifier
 from assay.streaming import batches
 from assay.summary import Summary
@@ -146,7 +147,7 @@ def bench(
         SpecError: The verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
-    with interruptible() as stop:
+    with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
         opened = open_rollouts(rollouts, Reading(mapping or {}), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
@@ -157,7 +158,7 @@ def bench(
             with judged_by(loaded):
                 return _measured(plan, opened, source.frame)
         except ENGINE_ERRORS as wrong:
-            raise engine_error(wrong, source.files, plan) from wrong
+            raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
 
 
 def _measured(plan: Plan, opened: Rollouts, frame: pl.LazyFrame) -> Bench:

@@ -26,11 +26,13 @@ from assay.cliapp import (
     import_rubric,
     read_mapping,
     read_size,
+    read_storage_options,
     to_stderr,
 )
 from assay.errors import UsageError, printable
 from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, MAX_RATIO, REGEX_TIMEOUT
+from assay.secrets import redacted_command
 from assay.stdout import only_data
 
 __all__ = ["app", "clibench", "clispecs", "main"]
@@ -89,13 +91,25 @@ _Ratio = Annotated[float, typer.Option(help="Bytes that one byte of a compressed
 _Uncompressed = Annotated[
     int | None, typer.Option(help="Bytes that a compressed file may become. [default: any number]")
 ]
+_Isolate = Annotated[
+    bool, typer.Option("--isolate/--no-isolate", help="Score the parts of FOLDER/ in a process of their own.")
+]
+_Raw = Annotated[bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")]
+_Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Of the store that URLs name; may be repeated. Other users see it: a secret is better kept in the environment.",
+    ),
+]
 
 
 @app.command()
 @command
 def score(
     rollouts: Annotated[
-        list[str], typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder; - for JSONL on stdin.")
+        list[str],
+        typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder, URLs; - for JSONL on stdin."),
     ],
     *,
     spec: Annotated[
@@ -129,16 +143,13 @@ def score(
     max_uncompressed: _Uncompressed = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
-    isolate: Annotated[
-        bool, typer.Option("--isolate/--no-isolate", help="Score the parts of FOLDER/ in a process of their own.")
-    ] = True,
-    raw_csv: Annotated[
-        bool, typer.Option("--raw-csv", help="Do not defuse CSV cells that look like formulas.")
-    ] = False,
+    isolate: _Isolate = True,
+    raw_csv: _Raw = False,
     function_timeout: _Timeout = None,
     workers: _Workers = None,
     max_concurrent: _AtOnce = MAX_CONCURRENT,
     regex_timeout: _Match = REGEX_TIMEOUT,
+    storage_option: _Storage = None,
     as_data: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON on stdout (stderr with --out -).")
     ] = False,
@@ -181,7 +192,8 @@ def score(
             part_bytes=read_size("--part-size", part_size),
             isolate=isolate,
             modules=modules or (),
-            command=shlex.join(["assay", *sys.argv[1:]]),
+            storage_options=read_storage_options(storage_option or []),
+            command=shlex.join(["assay", *redacted_command(sys.argv[1:])]),
             progress=tell,
         )
     if as_data:

@@ -29,6 +29,7 @@ __all__ = [
     "import_rubric",
     "read_mapping",
     "read_size",
+    "read_storage_options",
     "show",
     "to_stderr",
 ]
@@ -190,3 +191,15 @@ def read_size(option: str, given: str) -> int:
     if size < 1:
         raise UsageError(f"{option} {given}: expected a size.", f"For example {option} 256MB")
     return size
+
+
+def read_storage_options(given: list[str]) -> dict[str, str]:
+    """``KEY=VALUE`` options as a mapping.
+
+    Raises:
+        UsageError: One is not of that form; its value is not shown, for it may be secret.
+    """
+    pairs = [one.partition("=") for one in given]
+    if not all(name and equals and value for name, equals, value in pairs):
+        raise UsageError("--storage-option: expected KEY=VALUE.", "For example --storage-option aws_region=eu-west-1")
+    return {name: value for name, _, value in pairs}

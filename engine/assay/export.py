@@ -23,6 +23,7 @@ __all__ = [
     "SUMMARY",
     "Writer",
     "open_writer",
+    "plain_arrow",
     "read_provenance",
 ]
 
@@ -55,19 +56,13 @@ class Writer(Protocol):
 
 class _Parquet:
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
-        self._schema = self._arrow(pl.DataFrame(schema=schema)).schema
+        self._schema = plain_arrow(pl.DataFrame(schema=schema)).schema
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
-
-    @staticmethod
-    def _arrow(frame: pl.DataFrame) -> Any:
-        # the oldest layout: string views would lock older readers out
-        plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
-        return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
             # in one piece, for how the engine cut it shows in the bytes
-            self._writer.write_table(self._arrow(batch.rechunk()).cast(self._schema))
+            self._writer.write_table(plain_arrow(batch.rechunk()).cast(self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
@@ -116,6 +111,12 @@ class _Csv:
 
     def abandon(self) -> None:
         """Nothing is held back."""
+
+
+def plain_arrow(frame: pl.DataFrame) -> Any:
+    """A frame as an Arrow table in the oldest layout, for string views would lock older readers out."""
+    plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
+    return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def _defused(text: pl.Expr) -> pl.Expr:

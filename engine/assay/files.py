@@ -16,19 +16,21 @@ from assay.jsonl import JsonlFile
 from assay.jsonlook import open_jsonl
 from assay.lines import compression
 from assay.parquet import open_parquet
-from assay.reading import BadRow, File, Reading, Unit
+from assay.reading import BadRow, File, Reading, Unit, name_of
 
 __all__ = [
     "ENGINE_ERRORS",
     "FORMATS",
     "Cut",
     "Files",
+    "as_one",
     "broken_file",
     "expand",
     "first_line",
     "format_of",
     "open_files",
     "open_lines",
+    "opened",
 ]
 
 FORMATS = {
@@ -160,15 +162,23 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    files = _opened(paths, reading)
+    return as_one(opened(paths, reading))
+
+
+def as_one(files: Sequence[File]) -> Files:
+    """Files that were looked through, one after another.
+
+    Raises:
+        InputError: A column has types that cannot be reconciled; both files are named.
+    """
     schemas = [file.schema for file in files]
-    _refuse_drift(list(paths), schemas)
+    _refuse_drift(list(map(name_of, files)), schemas)
     empty = [pl.LazyFrame(schema=schema) for schema in schemas]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema())
 
 
-def _opened(paths: Sequence[Path], reading: Reading) -> list[File]:
+def opened(paths: Sequence[Path], reading: Reading) -> list[File]:
     """The files in order; those of JSON lines settle the types of their columns together."""
     lines = [path for path in paths if format_of(path) == "jsonl"]
     found: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
@@ -189,10 +199,10 @@ def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = (
     return open_jsonl(list(zip(paths, names or map(str, paths), strict=True)), reading)
 
 
-def _refuse_drift(paths: list[Path], schemas: list[pl.Schema]) -> None:
+def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
     """Columns may widen from one number to another, or from null; structs may differ in their fields."""
-    first: dict[str, tuple[Path, pl.DataType]] = {}
-    for path, schema in zip(paths, schemas, strict=True):
+    first: dict[str, tuple[str, pl.DataType]] = {}
+    for path, schema in zip(names, schemas, strict=True):
         for name, dtype in schema.items():
             where, before = first.setdefault(name, (path, dtype))
             if before == pl.Null:
@@ -220,7 +230,7 @@ def broken_file(files: Sequence[File]) -> str:
             for _ in file.scan().collect_batches(engine="streaming"):
                 pass
         except ENGINE_ERRORS as wrong:
-            return f"{file.path}: {first_line(wrong)}"
+            return f"{name_of(file)}: {first_line(wrong)}"
         except InputError as wrong:
             return wrong.fact
     return ""

@@ -11,6 +11,7 @@ from assay._version import __version__
 from assay.fns import Function, function
 from assay.lanes.onrow import IN_PROCESS
 from assay.rollouts import InputFile
+from assay.secrets import redacted
 from assay.sources import described
 from assay.spec import VerifierSpec
 
@@ -18,7 +19,7 @@ __all__ = ["made_by", "task_files_of"]
 
 
 def made_by(
-    verifiers: Sequence[VerifierSpec], used: Iterable[str], inputs: Iterable[InputFile], tasks: Iterable[Path]
+    verifiers: Sequence[VerifierSpec], used: Iterable[str], inputs: Iterable[InputFile], tasks: Iterable[str]
 ) -> dict[str, Any]:
     """What made a result, but for the command and what is counted.
 
@@ -32,7 +33,7 @@ def made_by(
         "assay_version": __version__,
         "polars_version": pl.__version__,
         "inputs": [asdict(one) for one in inputs],
-        "tasks": [{"name": str(path), **_stat(path)} for path in tasks],
+        "tasks": [{"name": redacted(name), **_stat(Path(name))} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
 
@@ -68,9 +69,9 @@ def _hashes(one: Function) -> dict[str, Any]:
     return described(one.fn) | ({} if one.expr is None else {"twin": described(one.expr)})
 
 
-def task_files_of(tasks: Any) -> tuple[Path, ...]:
-    """The files of a task table that was given as paths."""
+def task_files_of(tasks: Any) -> tuple[str, ...]:
+    """The files of a task table that was given as paths or URLs."""
     given = [tasks] if isinstance(tasks, str | Path) else tasks
     if not isinstance(given, list | tuple) or not all(isinstance(one, str | Path) for one in given):
         return ()
-    return tuple(Path(one) for one in given)
+    return tuple(map(str, given))

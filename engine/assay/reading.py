@@ -10,7 +10,7 @@ import polars as pl
 from assay.errors import UsageError
 from assay.limits import MAX_RATIO, Most
 
-__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit"]
+__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "name_of"]
 
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
@@ -121,3 +121,8 @@ class File(Protocol):
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of units ``first`` up to, not including, ``last``; by default all."""
+
+
+def name_of(file: File) -> str:
+    """What a file is called in messages: a URL where it came from one, else its path."""
+    return str(getattr(file, "name", file.path))

@@ -1,6 +1,5 @@
 """Rollouts from wherever they are to one lazy frame with canonical column names."""
 
-import io
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +10,18 @@ from typing import IO, Any, Unpack
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
-from polars.exceptions import PolarsError
 from pydantic import BaseModel
 
 from assay.arrow import from_arrow
 from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, expand, first_line, format_of, open_files, open_lines
+from assay.files import Cut, Files, as_one, expand, first_line, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.quarantine import check_bad_rows
 from assay.reading import BadRow, File, Reading, ReadingOptions
+from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_columns, from_rows
+from assay.secrets import redacted
 from assay.setdown import set_down
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
@@ -107,16 +107,24 @@ class Rollouts:
         return frame
 
 
-def scan(source: Any, *, mapping: Mapping[str, str] | None = None, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
+def scan(
+    source: Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **reading: Unpack[ReadingOptions],
+) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL is looked through once.
 
     Args:
-        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, or a list of paths; ``-`` for JSONL on
-            standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
+        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, a URL of one (``s3://``, ``gs://``, ``az://``,
+            ``hf://``, ``https://``), or a list of these; ``-`` for JSONL on standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         mapping: Columns to rename, ``{"completion": "response"}``: the name Assay reads, and the name in the file.
+        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
+            there comes from the environment. Values are never shown.
         reading: ``max_bad_rows``, ``utf8``, ``max_ratio`` and ``max_uncompressed``, as of ``assay.score``. A bad row is one of nulls.
 
     Returns:
@@ -127,19 +135,25 @@ def scan(source: Any, *, mapping: Mapping[str, str] | None = None, **reading: Un
         BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    found = open_rollouts(source, Reading(mapping or {}, **reading))
+    found = open_rollouts(source, Reading(mapping or {}, **reading), storage_options=storage_options)
     return found.frame.drop(BAD) if found.bad else found.frame
 
 
-def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
+def open_rollouts(
+    source: Any,
+    reading: Reading,
+    known: Iterable[str] = (),
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read. Bad rows have a column that says why."""
     mapping = reading.mapping
     try:
-        found = _open(source, reading)
+        found = _open(source, reading, storage_options)
         found = found.then(partial(rename, mapping=mapping, known=tuple(known))) if mapping else found
         names = found.frame.collect_schema().names()
     except OSError as wrong:
-        shown = source if isinstance(source, str | Path) else "The rollouts"
+        shown = redacted(str(source)) if isinstance(source, str | Path) else "The rollouts"
         raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
     for name in names:
         if name.startswith(HIDDEN) and not (name == BAD and found.bad):
@@ -149,10 +163,10 @@ def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> R
     return found
 
 
-def _open(source: Any, reading: Reading) -> Rollouts:
+def _open(source: Any, reading: Reading, storage_options: Mapping[str, str] | None) -> Rollouts:
     paths = [source] if isinstance(source, str | Path) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-        return _open_paths([str(one) for one in paths], reading)
+        return _open_paths([str(one) for one in paths], reading, storage_options)
     if isinstance(source, pl.LazyFrame):
         return Rollouts(source, (InputFile("polars.LazyFrame"),))
     frame = _frame(_columns_of(source) if isinstance(source, BaseModel) else source, reading.mapping)
@@ -201,24 +215,24 @@ def _of_pandas(frame: Any) -> pl.DataFrame:
         return from_columns({str(name): frame[name].tolist() for name in frame.columns})
 
 
-def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
+def _open_paths(paths: list[str], reading: Reading, options: Mapping[str, str] | None) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
         return _open_stdin(reading)
-    remote = [path for path in paths if "://" in path]
-    if remote:
-        if len(remote) < len(paths):
-            raise InputError("URLs and local files cannot be mixed in one run.")
-        frames = [_scan_url(path, reading) for path in paths]
-        return Rollouts(pl.concat(frames), tuple(InputFile(path) for path in paths))
-    files = [file for path in paths for file in expand(path)]
-    seen: set[Path] = set()
-    for file in files:
-        if (real := file.resolve()) in seen:
-            raise InputError(f"{file} is named twice.", "Its rollouts would be scored twice.")
+    found: list[Path | Remote] = []
+    for path in paths:
+        found += Remote(path, options).expand() if is_url(path) else expand(path)
+    seen: set[Path | str] = set()
+    for one in found:
+        real = one.url if isinstance(one, Remote) else one.resolve()
+        if real in seen:
+            shown = one.shown if isinstance(one, Remote) else one
+            raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
-    return _opened(open_files(files, reading), reading, map(str, files))
+    there = iter(opened([one for one in found if isinstance(one, Path)], reading))
+    read = as_one([one.open(reading) if isinstance(one, Remote) else next(there) for one in found])
+    return _opened(read, reading, [str(file.path) for file in read.files])
 
 
 def _opened(read: Files, reading: Reading, names: Iterable[str]) -> Rollouts:
@@ -231,6 +245,8 @@ def _opened(read: Files, reading: Reading, names: Iterable[str]) -> Rollouts:
 def _input(file: File, name: str) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
+    if isinstance(file, RemoteFile):
+        return InputFile(file.name, rows=known)
     there = file.path.stat()
     return InputFile(name, there.st_size, known, there.st_mtime_ns if str(file.path) == name else None)
 
@@ -253,24 +269,6 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
 
 
 _ANEW = "Score it again when nothing writes to it any more."
-
-
-def _scan_url(url: str, reading: Reading) -> pl.LazyFrame:
-    try:
-        kind = format_of(url)
-        if kind == "jsonl":
-            lines = pl.scan_lines(url).collect()["line"]
-            read = _set_down(io.BytesIO("\n".join(lines).encode()), url, reading)
-            check_bad_rows(read.files, replace(reading, max_bad_rows=None))
-            frame = read.scan()
-        elif kind == "parquet":
-            frame = pl.scan_parquet(url)
-        else:
-            raise InputError(f"{url}: from a URL only parquet and JSONL are read.")
-        frame.collect_schema()
-    except (PolarsError, OSError) as wrong:
-        raise InputError(f"{url}: {first_line(wrong)}") from None
-    return frame
 
 
 def _open_stdin(reading: Reading) -> Rollouts:

@@ -27,8 +27,10 @@ from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
 from assay.quarantine import check_bad_rows_file, write_bad_rows
 from assay.reading import Reading, ReadingOptions
+from assay.remote import is_url, spooling
 from assay.rollouts import Rollouts, open_rollouts, unchanged
-from assay.scoring import engine_error, prepare, tell, warn
+from assay.scoring import cause, engine_error, prepare, tell, warn
+from assay.secrets import redacted
 from assay.setdown import while_set_down
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
@@ -63,6 +65,7 @@ def score_file(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
+    storage_options: Mapping[str, str] | None = None,
     command: str = "assay.score_file",
     progress: Progress | None = None,
     **options: Unpack[_Options],
@@ -105,12 +108,14 @@ def score_file(
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
     parts: dict[str, Any] = {name: value for name, value in options.items() if name in PartsOptions.__annotations__}
     reading: dict[str, Any] = {name: value for name, value in options.items() if name not in parts}
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, while_set_down(), spooling():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded))
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
+        opened = open_rollouts(
+            rollouts, Reading(mapping or {}, **reading), read_columns(loaded), storage_options=storage_options
+        )
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=storage_options)
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
@@ -138,6 +143,9 @@ class _Run:
         """Find out whether the result can be written where it is to go, before anything is read."""
         if self.limit is not None and self.limit < 0:
             raise UsageError(f"--limit {self.limit}: a number of rows is at least 0.")
+        if is_url(self.out):
+            said = f"{redacted(str(self.out))}: rewards are written to a local path."
+            raise UsageError(said, "Copy them to the store after.")
         if self.out is None or str(self.out) == STDOUT or is_folder(self.out):
             return
         path = Path(self.out)
@@ -151,7 +159,7 @@ class _Run:
         if self.out is None or str(self.out) == STDOUT:
             return
         target = os.path.realpath(self.out)
-        for file in (*(file.path for file in source.files), *task_files_of(self.tasks)):
+        for file in (*(str(file.path) for file in source.files), *task_files_of(self.tasks)):
             real = os.path.realpath(file)
             if real == target:
                 raise UsageError(f"{self.out}: is one of the inputs.", "Name another file for the rewards.")
@@ -200,7 +208,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     except BrokenPipeError:
         raise
     except ENGINE_ERRORS as wrong:
-        raise engine_error(wrong, source.files, plan) from wrong
+        raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
 

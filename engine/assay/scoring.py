@@ -1,7 +1,7 @@
 """Score rollouts in memory. The same plan scores files (``run``)."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -18,13 +18,15 @@ from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
-from assay.reading import File, Reading, ReadingOptions
+from assay.reading import File, Reading, ReadingOptions, name_of
+from assay.remote import RemoteFile, hidden_of, spooling
 from assay.rollouts import Rollouts, open_rollouts
+from assay.secrets import redacted
 from assay.setdown import while_set_down
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
 
-__all__ = ["engine_error", "prepare", "score", "tell", "warn"]
+__all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
 
 
 def score(
@@ -43,6 +45,7 @@ def score(
     max_concurrent: int = MAX_CONCURRENT,
     workers: int = 0,
     regex_timeout: float = REGEX_TIMEOUT,
+    storage_options: Mapping[str, str] | None = None,
     **reading: Unpack[ReadingOptions],
 ) -> pl.DataFrame:
     """Score rollouts.
@@ -51,8 +54,8 @@ def score(
         rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
         verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
             row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
-            ``assay.compile``, for loops that score many small batches of one schema; of the other options only ``mapping`` goes
-            with it.
+            ``assay.compile``, for loops that score many small batches of one schema; of the other options only ``mapping``
+            and ``storage_options`` go with it.
         tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
         verifier_name: The function of rows that name none.
         pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
@@ -70,6 +73,7 @@ def score(
         reading: ``max_bad_rows``, how many lines of JSONL may be no rollouts, a number or a share such as ``"1%"`` (0); such a row
             is unscored, with an ``error``. ``utf8``: ``replace`` bytes that are not UTF-8 by U+FFFD, or ``strict`` for a bad row.
             ``max_ratio`` (200) and ``max_uncompressed``: bytes that one byte of a compressed file may become, and all.
+        storage_options: Of the stores that URLs name; see ``assay.scan``.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -97,28 +101,34 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None, **reading}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        return _by_plan(rollouts, verifiers, mapping, options)
-    with interruptible() as stop, while_set_down():
+        with interruptible(), spooling(), while_set_down():
+            return _by_plan(
+                lambda: open_rollouts(rollouts, Reading(mapping or {}), storage_options=storage_options),
+                verifiers,
+                options,
+            )
+    with interruptible() as stop, spooling(), while_set_down():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        opened = open_rollouts(rollouts, Reading(mapping or {}, **reading), read_columns(loaded))
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details)
+        opened = open_rollouts(
+            rollouts, Reading(mapping or {}, **reading), read_columns(loaded), storage_options=storage_options
+        )
+        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=storage_options)
         warn(loaded)
         return _scored(source, plan)
 
 
-def _by_plan(rollouts: Any, plan: Plan, mapping: Mapping[str, str] | None, options: Mapping[str, Any]) -> pl.DataFrame:
+def _by_plan(opened: Callable[[], Rollouts], plan: Plan, options: Mapping[str, Any]) -> pl.DataFrame:
     if given := [name for name, value in options.items() if value is not None]:
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
-    with interruptible(), while_set_down():
-        source = open_rollouts(rollouts, Reading(mapping or {}))
-        if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
-            source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
-        return _scored(source, plan)
+    source = opened()
+    if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+        source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
+    return _scored(source, plan)
 
 
 def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
@@ -128,7 +138,7 @@ def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
         with judged_by(plan.verifiers):
             return plan.score(source.frame, rows=source.rows)
     except ENGINE_ERRORS as wrong:
-        raise engine_error(wrong, source.files, plan) from wrong
+        raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
 
 
 def prepare(
@@ -138,13 +148,14 @@ def prepare(
     tasks: Any = None,
     keep: Sequence[str] | None = None,
     details: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
     keep = [keep] if isinstance(keep, str) else keep
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        table, wanted = load_tasks(tasks), (*read_columns(verifiers), *(keep or ()))
+        table, wanted = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         said = outspoken(source.frame, table, wanted)
         there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
@@ -154,7 +165,7 @@ def prepare(
     try:
         schema = tuple(source.frame.collect_schema().items())
     except OSError as wrong:
-        raise engine_error(wrong, source.files) from wrong
+        raise engine_error(wrong, source.files) from cause(wrong, source.files)
     return source, Plan(verifiers, schema, None if keep is None else tuple(keep), details)
 
 
@@ -183,8 +194,17 @@ def engine_error(wrong: Exception, files: Sequence[File], plan: Plan | None = No
         if own
         else ""
     )
+    remote = [file for file in files if isinstance(file, RemoteFile)]
+    if len(remote) == len(files) == 1:
+        return remote[0].remote.told(wrong)
     fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
     if isinstance(wrong, OSError):  # it may not happen again when we look for it
-        fact = f"{', '.join(str(file.path) for file in files[:3])}: {wrong.strerror or first_line(wrong)}."
+        fact = f"{', '.join(map(name_of, files[:3]))}: {wrong.strerror or first_line(wrong)}."
         hint = ""
-    return InputError(broken_file(files) or fact, hint)
+    fact = broken_file([file for file in files if file not in remote]) or fact
+    return InputError(redacted(fact, hidden_of(files)) if remote else fact, hint)
+
+
+def cause(wrong: Exception, files: Sequence[File]) -> Exception | None:
+    """What to raise an engine's error from: a traceback shows it, and what a store said may hold secrets."""
+    return None if any(isinstance(file, RemoteFile) for file in files) else wrong

@@ -19,7 +19,7 @@ from assay.judges import judged_by
 from assay.newfile import new_file
 from assay.plan import Plan
 from assay.rollouts import InputFile, Step, unchanged
-from assay.scoring import engine_error
+from assay.scoring import cause, engine_error
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
@@ -132,7 +132,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
         InputError: The input cannot be read, or is not what it was.
         OutputError: The part could not be written.
     """
-    frame = job.frame(shard.cut)
+    frame, files = job.frame(shard.cut), [job.files.files[shard.cut.file]]
     summary = Summary.of(job.plan)
     try:
         schema = output_schema(job.plan, frame)
@@ -145,7 +145,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
     except ENGINE_ERRORS as wrong:
-        raise engine_error(wrong, [job.files.files[shard.cut.file]], job.plan) from wrong
+        raise engine_error(wrong, files, job.plan) from cause(wrong, files)
     return summary
 
 

@@ -1,7 +1,7 @@
 """Task tables, joined to rollouts on ``task_id``: what a task expects stands once, however many rollouts it has."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,13 @@ _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
 
 
-def load_tasks(source: Any) -> pl.LazyFrame:
+def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) -> pl.LazyFrame:
     """A task table.
 
     Args:
         source: A YAML file (a list of tasks, or ``tasks: […]``), a Harbor folder (``dataset.toml`` and ``*/task.json``; a task
             without ``task_id`` has its folder's name), or anything that ``scan`` reads.
+        storage_options: Of the store that URLs name.
 
     Returns:
         One row for each task, ``task_id`` as String.
@@ -41,7 +42,7 @@ def load_tasks(source: Any) -> pl.LazyFrame:
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
         frame = _named(path, _harbor_tasks(path))
     else:
-        frame = scan(source)
+        frame = scan(source, storage_options=storage_options)
     there = frame.collect_schema().names()
     if TASK_ID not in there:
         raise ColumnsError(
