@@ -70,9 +70,8 @@ def score(
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
         regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
             0 for no limit. ``assay explain`` says which patterns those are.
-        reading: ``max_bad_rows``, how many lines of JSONL may be no rollouts, a number or a share such as ``"1%"`` (0); such a row
-            is unscored, with an ``error``. ``utf8``: ``replace`` bytes that are not UTF-8 by U+FFFD, or ``strict`` for a bad row.
-            ``max_ratio`` (200) and ``max_uncompressed``: bytes that one byte of a compressed file may become, and all.
+        reading: ``max_bad_rows``, lines of JSONL that may be no rollouts: a number or ``"1%"``, by default none; they are unscored.
+            ``utf8``, ``max_ratio``, ``max_uncompressed``: as of ``assay score``.
         storage_options: Of the stores that URLs name; see ``assay.scan``.
 
     Returns:
@@ -85,9 +84,7 @@ def score(
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
         BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: Columns that the checks read are missing or of the wrong type.
-
-    Warns:
-        AssayWarning: A check is broken or skipped.
+        AssayWarning: A warning: a check is broken or skipped.
 
     Example:
         >>> import assay
@@ -101,21 +98,19 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None, **reading}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        with interruptible(), spooling(), while_set_down():
-            return _by_plan(
-                lambda: open_rollouts(rollouts, Reading(mapping or {}), storage_options=storage_options),
-                verifiers,
-                options,
-            )
+        return _by_plan(
+            partial(open_rollouts, rollouts, Reading(mapping or {}), storage_options=storage_options),
+            verifiers,
+            options,
+        )
     with interruptible() as stop, spooling(), while_set_down():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        opened = open_rollouts(
-            rollouts, Reading(mapping or {}, **reading), read_columns(loaded), storage_options=storage_options
-        )
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=storage_options)
+        read = Reading(mapping or {}, **reading)
+        source = open_rollouts(rollouts, read, read_columns(loaded), storage_options=storage_options)
+        source, plan = prepare(source, loaded, tasks=tasks, keep=keep, details=details, storage_options=storage_options)
         warn(loaded)
         return _scored(source, plan)
 
@@ -125,10 +120,11 @@ def _by_plan(opened: Callable[[], Rollouts], plan: Plan, options: Mapping[str, A
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
-    source = opened()
-    if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
-        source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
-    return _scored(source, plan)
+    with interruptible(), spooling(), while_set_down():
+        source = opened()
+        if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+            source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
+        return _scored(source, plan)
 
 
 def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
