@@ -84,7 +84,6 @@ def score(
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
         BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: Columns that the checks read are missing or of the wrong type.
-        AssayWarning: A warning: a check is broken or skipped.
 
     Example:
         >>> import assay
@@ -98,15 +97,11 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None, **reading}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        return _by_plan(
-            partial(open_rollouts, rollouts, Reading(mapping or {}), storage_options=storage_options),
-            verifiers,
-            options,
-        )
+        opened = partial(open_rollouts, rollouts, Reading(mapping or {}), storage_options=storage_options)
+        return _by_plan(opened, verifiers, options)
     with interruptible() as stop, spooling(), while_set_down():
-        limits = limits_of_run(
-            verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
-        )
+        times = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
+        limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         read = Reading(mapping or {}, **reading)
         source = open_rollouts(rollouts, read, read_columns(loaded), storage_options=storage_options)
