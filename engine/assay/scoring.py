@@ -100,7 +100,7 @@ def score(
         opened = partial(open_rollouts, rollouts, Reading(mapping or {}), storage_options=storage_options)
         return _by_plan(opened, verifiers, options)
     with interruptible() as stop, spooling(), while_set_down():
-        times = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
+        times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         read = Reading(mapping or {}, **reading)
