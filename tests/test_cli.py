@@ -164,6 +164,18 @@ def test_a_spec_names_a_verifier_class():
     assert said in run("check shape.yaml", code=2).stderr
 
 
+def test_bad_rows_end_a_run_with_3_unless_they_are_allowed():
+    Path("bad.jsonl").write_bytes(Path("in.jsonl").read_bytes() + b'{"completion": "\xff"}\n{"compl')
+    said = run("score bad.jsonl --spec v.json --out out.parquet", code=3).stderr
+    assert "1 line is no rollout; --max-bad-rows allows 0." in said
+    assert not Path("out.parquet").exists()
+    run("score bad.jsonl --spec v.json --max-bad-rows 1 --utf8 strict", code=3)
+    said = run("score bad.jsonl --spec v.json --out out.parquet --max-bad-rows 2 --utf8 strict").stderr
+    assert "note: 2 bad rows are unscored, and listed in out.parquet.bad_rows.parquet" in said
+    for wrong in ("--max-bad-rows x", "--utf8 x", "--max-ratio 0", "--max-uncompressed 0"):
+        assert wrong in run(f"score bad.jsonl --spec v.json {wrong}", code=2).stderr
+
+
 def test_too_many_errors_exit_with_3_and_name_the_check():
     done = run("score in.jsonl --spec broken.json --out out.parquet --max-errors 50%", code=3)
     assert "3 of 3 rows have a scoring error; --max-errors allows 50%." in done.stderr
@@ -194,9 +206,11 @@ def test_rollouts_come_and_go_through_pipes(as_json):
     assert json.loads(done.stderr)["rows"] == 3 if as_json else "3 rows · mean reward 0.5000" in done.stderr
 
 
-@pytest.mark.parametrize(("content", "place"), [(b"", "standard input"), (b'{"completion": "x"}\n{"co', "input:2")])
-def test_a_broken_pipe_line_is_named(content, place):
-    assert place in run("score - --spec v.json", code=2, input=content).stderr
+@pytest.mark.parametrize(
+    ("content", "place", "code"), [(b"", "standard input", 2), (b'{"completion": "x"}\n{"co', "input:2", 3)]
+)
+def test_a_broken_pipe_line_is_named(content, place, code):
+    assert place in run("score - --spec v.json", code=code, input=content).stderr
 
 
 def test_columns_are_mapped_and_kept():

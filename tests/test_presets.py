@@ -17,14 +17,19 @@ from assay.errors import InputError, UsageError
 from assay.files import Cut
 from assay.lanes.base import BAD
 from assay.presets import load_preset, matching, names, presets, schema
+from assay.reading import reading_of
 from assay.reference import score_rows
-from assay.rollouts import open_rollouts
+from assay.rollouts import open_rollouts as opened_rollouts
 from assay.spec import load_verifier
 from samples import FOURS, NAN, RECORDS, assistant, batch, choice, dump, jsonl, lm_eval, parquet, user, verl
 from web import Web
 
 SPEC = {"id": "v", "checks": [{"id": "four", "type": "contains", "value": "4"}]}
 WRITERS = {"jsonl": jsonl, "parquet": parquet}
+
+
+def open_rollouts(source, **options):
+    return opened_rollouts(source, reading_of(**options))
 
 
 def written(tmp_path, name, kind, records=None):
@@ -128,10 +133,10 @@ def test_verl_dump(tmp_path):
 
 
 def test_a_plain_renaming_leaves_jsonl_to_the_engine(tmp_path):
-    path = jsonl(tmp_path / "dump.jsonl", RECORDS["verl-dump"])
-    assert open_rollouts(path).files[0].columns is None
+    path = jsonl(tmp_path / "dump.jsonl", [dump("x", 1.0, "four"), dump("y", 0.5, "five")])
+    assert open_rollouts(path).files[0].chunks[0].columns
     path = jsonl(tmp_path / "batch.jsonl", RECORDS["openai-batch"])
-    assert open_rollouts(path).files[0].columns is not None
+    assert open_rollouts(path).files[0].chunks[0].columns is None
 
 
 def test_openai_batch(tmp_path):
@@ -450,7 +455,7 @@ def test_what_is_no_path_is_refused(tmp_path):
 def test_a_path_is_null_where_a_row_lacks_it(tmp_path):
     for kind, write in WRITERS.items():
         file = write(tmp_path / f"a.{kind}", [{"out": {"text": "4"}}, {"out": {}}, {"out": None}])
-        found = open_rollouts(file, {"completion": "$.out.text"})
+        found = open_rollouts(file, mapping={"completion": "$.out.text"})
         assert found.frame.collect()["completion"].to_list() == ["4", None, None]
         assert found.notes == ("read by --map: completion=out.text",)
 

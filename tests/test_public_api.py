@@ -15,6 +15,7 @@ PUBLIC = (
         "CHECKS",
         "AssayError",
         "AssayWarning",
+        "BadRowsError",
         "Check",
         "CheckSpec",
         "ColumnsError",

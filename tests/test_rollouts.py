@@ -122,7 +122,7 @@ def test_what_save_to_disk_wrote_is_read_as_a_folder(tmp_path):
 
 def piped(content):
     code = (
-        "import assay\ntry: print(assay.scan('-').collect().to_dicts())\nexcept assay.InputError as wrong: print(wrong)"
+        "import assay\ntry: print(assay.scan('-').collect().to_dicts())\nexcept assay.AssayError as wrong: print(wrong)"
     )
     path = os.pathsep.join([str(Path(assay.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     child = [sys.executable, "-c", code]
@@ -134,7 +134,7 @@ def test_standard_input_is_read_as_jsonl():
     assert piped(b'{"completion": "a"}\n{"completion": "b", "id": 1}\n') == (
         "[{'completion': 'a', 'id': None}, {'completion': 'b', 'id': 1}]"
     )
-    assert piped(b'{"completion": "a"}\n{').startswith("standard input:2: not valid JSON: ")
+    assert "\n  standard input:2: not valid JSON: " in piped(b'{"completion": "a"}\n{')
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_broken_and_unknown_checks_warn_and_run_unless_strict(tmp_path, spec):
 
 
 @pytest.mark.parametrize(
-    ("name", "counts"), [("jsonl", [None, None]), ("parquet", [2, 1]), ("arrow", [None, None]), ("csv", [None, None])]
+    ("name", "counts"), [("jsonl", [2, 1]), ("parquet", [2, 1]), ("arrow", [None, None]), ("csv", [None, None])]
 )
 def test_rows_of_each_input_are_said_where_the_file_tells(tmp_path, monkeypatch, name, counts):
     write = {"jsonl": "write_ndjson", "arrow": "write_ipc"}.get(name, f"write_{name}")
@@ -282,7 +282,7 @@ def test_rows_of_each_input_are_said_where_the_file_tells(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize(
     ("name", "limit", "last"),
-    [("in.parquet", None, (50, 50)), ("in.parquet", 20, (20, 20)), ("in.jsonl", None, (50, None))],
+    [("in.parquet", None, (50, 50)), ("in.parquet", 20, (20, 20)), ("in.jsonl", None, (50, 50))],
 )
 def test_progress_ends_at_the_rows_of_the_run(tmp_path, name, limit, last):
     frame = pl.DataFrame({"completion": ["x"] * 50})

@@ -33,6 +33,7 @@ def test_the_numbers_are_those_a_person_would_count():
         "mean_reward": (1.0 + 0.75 + 0.25 + 0.25 + 0.75 + 0.0) / 6,
         "pass_rate": 0.5,
         "errors": 2,
+        "bad_rows": 0,
         "out": None,
         "unscored": [{"reason": "the completion is null", "rows": 2}],
         "notes": [],

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from assay.errors import (
         AssayError,
         AssayWarning,
+        BadRowsError,
         ColumnsError,
         InputError,
         OutputError,
@@ -73,6 +74,7 @@ __all__ = [
     "CHECKS",
     "AssayError",
     "AssayWarning",
+    "BadRowsError",
     "ChatMessage",
     "Check",
     "CheckSpec",
@@ -138,6 +140,7 @@ _HOMES = {
     "errors": (
         "AssayError",
         "AssayWarning",
+        "BadRowsError",
         "ColumnsError",
         "InputError",
         "OutputError",

@@ -23,9 +23,9 @@ from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.reading import ReadingOptions, reading_of
 from assay.reference import score_rows
-from assay.remote import spooling
 from assay.rollouts import Rollouts, open_rollouts
 from assay.scoring import cause, engine_error, prepare, tell, warn
+from assay.setdown import while_set_down
 from assay.spec import VerifierSource, load_verifier
 from assay.streaming import batches
 from assay.summary import Summary
@@ -149,7 +149,7 @@ def bench(
         SpecError: The verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
-    with interruptible() as stop, spooling():
+    with interruptible() as stop, while_set_down():
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
         opened = open_rollouts(rollouts, reading_of(**reading), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))

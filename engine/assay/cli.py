@@ -1,7 +1,7 @@
 """The command line: ``assay score | check | explain | checks | schema | presets | bench``.
 
 Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
-the disk, 2 bad usage, spec or input, 3 too many errors, 130 interrupted.
+the disk, 2 bad usage, spec or input, 3 too many errors or bad rows, 130 interrupted.
 """
 
 import contextlib
@@ -85,6 +85,10 @@ _Specs = Annotated[
     ),
 ]
 _FnName = Annotated[str | None, typer.Option("--verifier-name", help="The function of rows whose verifier names none.")]
+_BadRows = Annotated[
+    str | None,
+    typer.Option(help="Leave so many lines unscored that are no JSON objects: N or P%. [default: 0]"),
+]
 _Out = Annotated[
     str | None,
     typer.Option("--out", "-o", help=".parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout."),
@@ -137,6 +141,7 @@ def score(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse unknown check types and broken checks.")] = False,
     limit: Annotated[int | None, typer.Option(min=0, help="Score the first rows only.")] = None,
     max_errors: Annotated[str | None, typer.Option(help="Stop above so many rows with errors: N or P%.")] = None,
+    max_bad_rows: _BadRows = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
     isolate: _Isolate = True,
@@ -179,6 +184,7 @@ def score(
             strict=strict,
             limit=limit,
             max_errors=max_errors,
+            max_bad_rows=max_bad_rows,
             overwrite=overwrite,
             raw_csv=raw_csv,
             function_timeout=function_timeout,

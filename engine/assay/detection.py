@@ -1,7 +1,7 @@
 """Which preset a file is read by: what the caller names, else the one whose signature the file's records have."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from assay.errors import InputError
 from assay.files import format_of
 from assay.lanes.base import exactly
 from assay.layout import Layout
+from assay.lines import Source
 from assay.paths import is_path, outline, outline_of
 from assay.presets import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.reading import Reading
@@ -22,7 +23,8 @@ __all__ = ["Chosen", "Seen", "choose", "see", "see_remote"]
 
 _LINES = 100
 _BYTES = 1 << 24
-"""What detection reads of a JSONL file: so many objects, and no line past so many bytes."""
+_BLOCK = 1 << 18
+"""What detection reads of a JSONL file: so many objects, and no line past so many bytes, a block at a time."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Seen:
             if self.frame is not None:
                 return (outline_of(pl.Struct(self.frame().collect_schema())),)
             return tuple(map(outline, self._records))
-        except (pl.exceptions.PolarsError, OSError):
+        except (pl.exceptions.PolarsError, OSError, InputError):
             return ()
 
     @cached_property
@@ -128,19 +130,27 @@ def see_remote(file: RemoteFile) -> Seen:
 def _first_lines(path: Path) -> list[dict[str, Any]]:
     """The first lines that are JSON objects."""
     found: list[dict[str, Any]] = []
-    size = 0
-    with path.open("rb") as file:
-        for raw in file:
-            size += len(raw)
+    with Source.of(path, str(path), Reading()).open() as read:
+        for raw in _lines(read):
             try:
                 value = json.loads(raw.decode("utf-8-sig", errors="replace"))
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
                 found.append(value)
-            if len(found) == _LINES or size > _BYTES:
+            if len(found) == _LINES:
                 break
     return found
+
+
+def _lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Lines of the first bytes of a file, the last one perhaps torn."""
+    size, torn = 0, b""
+    while size < _BYTES and (block := read(_BLOCK)):
+        *whole, torn = (torn + block).split(b"\n")
+        yield from whole
+        size += len(block)
+    yield torn
 
 
 def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[str, str]) -> Chosen:

@@ -7,6 +7,7 @@ AssayError                 exit 1   (never raised itself)
 ├── UsageError             exit 2   an option or an output path that cannot be used
 ├── OutputError            exit 1   the result could not be written (disk full, read-only …)
 ├── PartsError             exit 1   some parts of a run could not be scored; the others are there
+├── BadRowsError           exit 3   more lines that are no rollouts than allowed
 └── TooManyErrors          exit 3   more rows with scoring errors than allowed
 
 AssayWarning               a run goes on, but its owner should know (a broken check, a skipped one)
@@ -18,6 +19,7 @@ from difflib import get_close_matches
 __all__ = [
     "AssayError",
     "AssayWarning",
+    "BadRowsError",
     "ColumnsError",
     "InputError",
     "OutputError",
@@ -95,6 +97,12 @@ class OutputError(AssayError):
 
 class PartsError(AssayError):
     """Some parts of a run could not be scored; the others are there."""
+
+
+class BadRowsError(AssayError):
+    """More lines that are no rollouts than the run allows."""
+
+    exit_code = 3
 
 
 class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "raise TooManyErrors")

@@ -227,8 +227,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         path: A file that Assay wrote, or a folder.
 
     Returns:
-        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for files
-        other than parquet in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
+        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for Arrow
+        and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
         Assay's). Of a folder, its manifest: also ``settings``, ``columns`` and ``shards``, and ``rows`` is null until the run is
         finished. A part names its ``run`` only, for the manifest beside it says the rest.

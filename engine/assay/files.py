@@ -12,7 +12,9 @@ from polars.exceptions import PolarsError
 
 from assay.arrow import read_stream
 from assay.errors import InputError, did_you_mean
-from assay.jsonl import open_jsonl
+from assay.jsonl import JsonlFile
+from assay.jsonlook import open_jsonl
+from assay.lines import compression
 from assay.memory import at_once
 from assay.parquet import ParquetFile, open_parquet
 from assay.reading import BadRow, File, Reading, Unit, name_of
@@ -27,8 +29,9 @@ __all__ = [
     "expand",
     "first_line",
     "format_of",
-    "open_file",
     "open_files",
+    "open_lines",
+    "opened",
 ]
 
 FORMATS = {
@@ -36,6 +39,10 @@ FORMATS = {
     ".pq": "parquet",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".jsonl.zst": "jsonl",
+    ".ndjson.gz": "jsonl",
+    ".ndjson.zst": "jsonl",
     ".arrow": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
@@ -59,8 +66,8 @@ def expand(source: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [one for one in sorted(path.iterdir()) if one.is_file() and one.suffix.lower() in FORMATS]
-        kinds = {FORMATS[one.suffix.lower()] for one in found if _visible(one)}
+        found = [one for one in sorted(path.iterdir()) if one.is_file() and _ending(one) in FORMATS]
+        kinds = {FORMATS[_ending(one)] for one in found if _visible(one)}
         if len(kinds) > 1:
             raise InputError(
                 f"{path}: the folder holds {' and '.join(sorted(kinds))} files.", "Name one kind: FOLDER/*.jsonl"
@@ -76,6 +83,12 @@ def expand(source: str | Path) -> list[Path]:
     return found
 
 
+def _ending(path: Path) -> str:
+    """A file's ending; of a compressed one, the one before, too."""
+    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
+
+
 def _visible(path: Path) -> bool:
     return not path.name.startswith(_SKIPPED) and path.suffix != ".tmp"
 
@@ -86,7 +99,7 @@ def format_of(path: str | Path) -> str:
     Raises:
         InputError: Neither tells.
     """
-    known = FORMATS.get(Path(path).suffix.lower())
+    known = FORMATS.get(_ending(Path(path)))
     if known:
         return known
     if Path(path).is_file():
@@ -96,6 +109,8 @@ def format_of(path: str | Path) -> str:
             return "parquet"
         if magic == b"ARROW1":
             return "ipc"
+        if compression(Path(path)):
+            return "jsonl"
     raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
@@ -159,7 +174,7 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    return as_one([open_file(path, reading) for path in paths], memory_limit=reading.memory_limit)
+    return as_one(opened(paths, reading), memory_limit=reading.memory_limit)
 
 
 def as_one(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
@@ -173,6 +188,27 @@ def as_one(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memor
     empty = [pl.LazyFrame(schema=schema) for schema in schemas]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
+
+
+def opened(paths: Sequence[Path], reading: Reading) -> list[File]:
+    """The files in order; those of JSON lines settle the types of their columns together."""
+    lines = [path for path in paths if format_of(path) == "jsonl"]
+    found: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
+    return [found[path] if path in found else _open_file(path, reading) for path in paths]
+
+
+def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = ()) -> list[JsonlFile]:
+    """Look through files of JSON lines that are to be read one after another.
+
+    Args:
+        paths: The files.
+        reading: How.
+        names: What to call them, if not by their paths.
+
+    Raises:
+        InputError: A file cannot be read, or its values fit no column.
+    """
+    return open_jsonl(list(zip(paths, names or map(str, paths), strict=True)), reading)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
@@ -214,16 +250,7 @@ def broken_file(files: Sequence[File]) -> str:
     return ""
 
 
-def open_file(path: Path, reading: Reading) -> File:
-    """Look through one file.
-
-    Args:
-        path: The file.
-        reading: How.
-
-    Raises:
-        InputError: The file cannot be read; the message names it, and the line where there is one.
-    """
+def _open_file(path: Path, reading: Reading) -> File:
     kind = format_of(path)
     try:
         return _OPENERS[kind](path, reading)
@@ -271,7 +298,6 @@ def _scan_csv(path: Path) -> pl.LazyFrame:
 
 _OPENERS: dict[str, Callable[[Path, Reading], File]] = {
     "parquet": open_parquet,
-    "jsonl": open_jsonl,
     "ipc": lambda path, _: _whole(path, _scan_ipc),
     "csv": lambda path, _: _whole(path, _scan_csv),
 }

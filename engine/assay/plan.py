@@ -175,6 +175,7 @@ class Plan:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
+            frame = frame.filter(pl.col(BAD).is_null()) if BAD in schema else frame
             for layer in layers(check.refusal_lanes(), schema):
                 frame = frame.with_columns(layer)
             told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))

@@ -8,9 +8,13 @@ from typing import Any, Protocol, TypedDict, Unpack
 import polars as pl
 
 from assay.errors import UsageError
+from assay.limits import MAX_RATIO, Most
 from assay.sizes import read_size
 
-__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Unit", "name_of", "reading_of"]
+__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "name_of", "reading_of"]
+
+Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
+"""From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,10 @@ class Reading:
             and ``mapping`` is that of the rows.
         storage_options: Of the stores that URLs name.
         utf8: What to do with bytes that are no UTF-8: ``replace`` them by U+FFFD, or ``strict``; ``""`` for the format's own way.
+        max_line: Bytes of the longest JSON line that is read.
         max_ratio: How many times its size a file may have when it is read.
         max_uncompressed: Bytes that a file may have when it is read; None for any number.
+        max_bad_rows: How many lines may be no rollouts: a number, or a share such as ``"1%"``; None for none.
         verify_checksums: Compare the pages of parquet files with their checksums.
         skip_bad_files: Leave files out that cannot be opened.
         memory_limit: Bytes that the process may take; None for the default.
@@ -33,11 +39,13 @@ class Reading:
 
     mapping: Mapping[str, str] = field(default_factory=dict)
     preset: Any = None
-    reshape: Callable[[dict[str, Any]], list[dict[str, Any]]] | None = None
+    reshape: Reshape | None = None
     storage_options: Mapping[str, str] | None = None
     utf8: str = ""
-    max_ratio: float = 200
+    max_line: int = 1 << 28
+    max_ratio: float = MAX_RATIO
     max_uncompressed: int | None = None
+    max_bad_rows: int | str | None = None
     verify_checksums: bool = False
     skip_bad_files: bool = False
     memory_limit: int | None = None
@@ -59,7 +67,10 @@ class ReadingOptions(TypedDict, total=False):
             there comes from the environment. Values are never shown.
         memory_limit: Bytes that the process may take, such as ``"2GB"``; by default 640 MiB and 128 MiB a core. It is kept as
             far as single rows and pages of a file allow.
-        utf8: ``"replace"`` reads U+FFFD for bytes that are no UTF-8, ``"strict"`` refuses them; parquet is strict by default.
+        max_bad_rows: Lines of JSONL that may be no rollouts, a number or a share such as ``"1%"``; by default none. Such a row is
+            unscored, with an ``error``.
+        utf8: ``"replace"`` reads U+FFFD for bytes that are no UTF-8; ``"strict"`` refuses such a parquet file, and makes such a
+            line of JSONL a bad row. By default parquet is strict and JSONL is not.
         max_ratio: Refuse a file that becomes so many times larger when read, and more than 64 MiB; by default 200.
         max_uncompressed: Refuse a file that has more bytes when read, such as ``"100GB"``.
         verify_checksums: Compare the pages of parquet files with their checksums.
@@ -70,6 +81,7 @@ class ReadingOptions(TypedDict, total=False):
     preset: Any
     storage_options: Mapping[str, str] | None
     memory_limit: int | str | None
+    max_bad_rows: int | str | None
     utf8: str
     max_ratio: float
     max_uncompressed: int | str | None
@@ -84,6 +96,7 @@ def reading_of(**options: Unpack[ReadingOptions]) -> Reading:
         UsageError: A value cannot be used.
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    Most("--max-bad-rows", given.get("max_bad_rows"))  # refuses what is no number
     if given.get("utf8", "") not in ("", "replace", "strict"):
         raise UsageError(f"--utf8 {given['utf8']}: expected replace or strict.")
     if not given.get("max_ratio", 1) >= 1:

@@ -6,15 +6,10 @@ once; the copy is made piece by piece and removed after the run.
 NOTE: over HTTP the engine waits for ever, whatever it is told; so every look is taken in a thread that is not waited for so long.
 """
 
-import atexit
-import contextlib
 import re
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,12 +20,12 @@ from polars.exceptions import PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
-from assay.files import FORMATS, open_file
-from assay.interrupts import LEFTOVERS
+from assay.files import FORMATS, open_lines
 from assay.reading import BadRow, File, Reading, Unit
 from assay.secrets import redacted, secrets_of
+from assay.setdown import a_place
 
-__all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url", "spooling"]
+__all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url"]
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "hf", "http", "https")
 _WEB = ("http", "https")
@@ -67,50 +62,11 @@ _SAID = (
 """What the engine says of a store, the fact, and what to do."""
 
 _T = TypeVar("_T")
-_copies: ContextVar[list[Path] | None] = ContextVar("copies", default=None)
-_LEFT: set[Path] = set()
-"""Folders with copies that are there."""
 
 
 def is_url(source: object) -> bool:
     """Whether a source is a URL; a path is none."""
     return isinstance(source, str) and _SCHEME.match(source) is not None
-
-
-@contextlib.contextmanager
-def spooling() -> Iterator[None]:
-    """Copies that are made within are removed at the end; others when the process ends."""
-    made: list[Path] = []
-    token = _copies.set(made)
-    try:
-        yield
-    finally:
-        _copies.reset(token)
-        for folder in made:
-            _remove(folder)
-
-
-def _new_folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="assay-"))
-    _LEFT.add(folder)
-    made = _copies.get()
-    if made is not None:
-        made.append(folder)
-    return folder
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    _LEFT.discard(folder)
-
-
-def _remove_all() -> None:
-    for folder in list(_LEFT):
-        _remove(folder)
-
-
-LEFTOVERS.append(_remove_all)
-atexit.register(_remove_all)
 
 
 @dataclass(frozen=True)
@@ -228,7 +184,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = _new_folder() / "lines.jsonl"
+        path = a_place()
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
@@ -241,7 +197,7 @@ class Remote:
             lines = pl.scan_csv(self._engine_url, glob=False, storage_options=options, infer_schema=False, **lossy)  # type: ignore[arg-type]
             self._copy(lines, path)
         try:
-            return open_file(path, reading)
+            return open_lines([path], reading, [self.shown])[0]
         except InputError as wrong:
             raise InputError(redacted(wrong.fact, self.hidden), wrong.hint) from None
 
@@ -323,7 +279,7 @@ class RemoteFile:
         if self.copy is None:
             return self
         try:
-            copy = open_file(self.copy.path, reading)
+            (copy,) = open_lines([self.copy.path], reading, [self.name])
         except InputError as wrong:
             raise InputError(redacted(wrong.fact, self.remote.hidden), wrong.hint) from None
         return RemoteFile(self.remote, copy.schema, copy.units, copy)

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,14 +14,16 @@ import polars.selectors as cs
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see, see_remote
 from assay.errors import ColumnsError, InputError, did_you_mean
-from assay.files import Cut, Files, as_one, expand, first_line, open_file
+from assay.files import Cut, Files, as_one, expand, first_line, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.paths import merged
 from assay.presets import NONE
-from assay.reading import File, Reading, ReadingOptions, reading_of
+from assay.quarantine import check_bad_rows
+from assay.reading import BadRow, File, Reading, ReadingOptions, reading_of
 from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_rows
 from assay.secrets import redacted
+from assay.setdown import set_down
 from assay.tables import library_of, table_of
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
@@ -89,6 +90,11 @@ class Rollouts:
         return self.read.files if self.read else ()
 
     @property
+    def bad(self) -> tuple[BadRow, ...]:
+        """The rows that are no rollouts."""
+        return tuple(row for file in self.files for row in file.bad)
+
+    @property
     def rows(self) -> int | None:
         """Rows in all, where the inputs tell."""
         rows = [one.rows for one in self.inputs]
@@ -113,7 +119,7 @@ class Rollouts:
 
 
 def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
-    """Rollouts as a lazy frame; nothing is read before it is needed.
+    """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL is looked through once.
 
     Args:
         source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, a URL of one (``s3://``, ``gs://``, ``az://``,
@@ -129,14 +135,16 @@ def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
 
     Raises:
         InputError: The source cannot be read, or fits several presets.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         UsageError: There is no such preset, or a path cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    return open_rollouts(source, reading_of(**reading)).frame
+    frame = open_rollouts(source, reading_of(**reading)).frame
+    return frame.drop(cs.by_name(BAD, require_all=False))
 
 
 def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
-    """``scan``, with what the frame was made of; ``known`` are names that checks read."""
+    """``scan``, with what the frame was made of; ``known`` are names that checks read. Bad rows have a column that says why."""
     _check_names(reading.mapping, known)
     try:
         paths = [source] if isinstance(source, str | Path) else source
@@ -160,7 +168,7 @@ def _arranged(
         reshaped: Outlines of the records, where they are rollouts already.
     """
     for name in (*found.frame.collect_schema(), *mapping):
-        if name.startswith(HIDDEN) and not (name == BAD and reshaped is not None):
+        if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or found.bad)):
             raise InputError(
                 f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
             )
@@ -218,62 +226,57 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
     return _open_files(found, reading)
 
 
-def _open_files(sources: Sequence[Path | Remote], given: Reading) -> Rollouts:
-    near, skipped = _each(sources, partial(_near, reading=given), given)
+def _open_files(sources: Sequence[Path | Remote], given: Reading, names: Mapping[Path, str] | None = None) -> Rollouts:
+    """Files and URLs; ``names`` are those of copies."""
+    near, skipped = _near(sources, given)
     looked = [see_remote(one) if isinstance(one, RemoteFile) else see(one) for one in near]
     chosen = choose(looked, given.preset, given.mapping)
     reading = chosen.reading(given, looked[0].kind)
-    files, broken = _each(near, lambda one: _opened(one, reading, given), given)
-    read = as_one(files, [*skipped, *broken], given.memory_limit)
+    read = as_one(_opened(near, reading, given, names or {}), skipped, given.memory_limit)
+    check_bad_rows(read.files, given)
     notes = [note for file in read.files for note in file.notes]
     notes += [f"left out: {why}" for _, why in read.skipped]
     left = [InputFile(name, rows=0, skipped=why) for name, why in read.skipped]
-    found = Rollouts(read.scan(), (*map(_input, read.files), *left), read, notes=tuple(notes))
+    inputs = [_input(file, (names or {}).get(file.path, "")) for file in read.files]
+    found = Rollouts(read.scan(), (*inputs, *left), read, notes=tuple(notes))
     outlines = None if reading.reshape is None else [outlined for one in looked for outlined in one.outlines]
     return _arranged(found, chosen, given.mapping, outlines)
 
 
-def _each(
-    sources: Sequence[Any], work: Callable[[Any], Any], reading: Reading
-) -> tuple[list[Any], list[tuple[str, str]]]:
-    """What comes of each of several files; and the names of those that are left out for what is wrong with them."""
-    done: list[Any] = []
+def _near(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Path | RemoteFile], list[tuple[str, str]]]:
+    """Files as they are, what is far away opened, before it is known how it is read; and what is left out, with why."""
+    near: list[Path | RemoteFile] = []
     skipped: list[tuple[str, str]] = []
     for one in sources:
         try:
-            done.append(work(one))
+            if reading.skip_bad_files and isinstance(one, Path):
+                opened([one], reading)
+            near.append(one.open(reading) if isinstance(one, Remote) else one)
         except InputError as wrong:
-            if not reading.skip_bad_files:
-                raise
             skipped.append((one.shown if isinstance(one, Remote) else str(one), wrong.fact))
-            last = wrong
-    if not done:
-        raise last
-    return done, skipped
+            if not reading.skip_bad_files or len(skipped) == len(sources):
+                raise
+    return near, skipped
 
 
-def _near(one: Path | Remote, reading: Reading) -> Path | RemoteFile:
-    """What is far away is opened, and lines copied, before it is known how it is read."""
-    if isinstance(one, Remote):
-        return one.open(reading)
-    if reading.skip_bad_files:
-        open_file(one, reading)
-    return one
+def _opened(
+    near: Sequence[Path | RemoteFile], reading: Reading, given: Reading, names: Mapping[Path, str]
+) -> list[File]:
+    """The files in order, each looked through."""
+    if names:
+        return list(open_lines(list(names), reading, list(names.values())))
+    here = iter(opened([one for one in near if isinstance(one, Path)], reading))
+    far = (one if reading == given else one.again(reading) for one in near if isinstance(one, RemoteFile))
+    return [next(here) if isinstance(one, Path) else next(far) for one in near]
 
 
-def _opened(one: Path | RemoteFile, reading: Reading, given: Reading) -> File:
-    if isinstance(one, RemoteFile):
-        return one if reading == given else one.again(reading)
-    return open_file(one, reading)
-
-
-def _input(file: File) -> InputFile:
+def _input(file: File, name: str) -> InputFile:
     rows = [unit.rows for unit in file.units]
     known = None if None in rows else sum(n for n in rows if n is not None)
     if isinstance(file, RemoteFile):
         return InputFile(file.name, rows=known)
     there = file.path.stat()
-    return InputFile(str(file.path), there.st_size, known, there.st_mtime_ns)
+    return InputFile(name or str(file.path), there.st_size, known, None if name else there.st_mtime_ns)
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
@@ -290,25 +293,17 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
         except OSError as wrong:
             raise InputError(f"{one.name}: {wrong.strerror}, while it was scored.", _ANEW) from None
         if (there.st_size, there.st_mtime_ns) != (one.size, one.modified):
-            raise InputError(f"{one.name}: was changed while it was scored.", _ANEW)
+            raise InputError(f"{one.name}: changed while it was read.", _ANEW)
 
 
-_ANEW = "Score it again when nothing writes to it any more."
+_ANEW = "Score it when nothing writes to it any more."
 
 
 def _open_stdin(reading: Reading) -> Rollouts:
     """JSON lines, set down in a file so that they are read as any other."""
-    content = sys.stdin.buffer.read()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "lines.jsonl")
-        path.write_bytes(content)
-        try:
-            found = _open_files([path], reading)
-            frame = found.frame.collect()
-        except InputError as wrong:
-            raise InputError(wrong.fact.replace(str(path), "standard input"), wrong.hint) from None
-    read_as = found.inputs[0].read_as
-    return Rollouts(frame.lazy(), (InputFile("-", len(content), frame.height, read_as=read_as),), notes=found.notes)
+    path = set_down(sys.stdin.buffer, "standard input")
+    found = _open_files([path], reading, {path: "standard input"})
+    return replace(found, inputs=tuple(replace(one, name="-") for one in found.inputs))
 
 
 def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """Rows of plain Python as a frame: what type inference would get wrong is settled before it is asked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,17 +22,19 @@ class Columns:
     def __init__(self, mapping: Mapping[str, str]) -> None:
         self._mapping = mapping
         self._columns: dict[str, Column] = {}
-        self._rows = 0
 
-    def see(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def see(self, rows: Sequence[Mapping[str, Any]], first: int = 0) -> None:
         """Learn from a batch.
+
+        Args:
+            rows: The batch.
+            first: Number of its first row, for messages.
 
         Raises:
             InputError: A value cannot be put into any column.
         """
         for name, values in _transposed(rows).items():
-            self._columns.setdefault(name, column(name, self._mapping)).see(values, self._rows)
-        self._rows += len(rows)
+            self._columns.setdefault(name, column(name, self._mapping)).see(values, first)
 
     def settle(self) -> pl.Schema:
         """All is seen.
@@ -45,13 +47,19 @@ class Columns:
         """
         for one in self._columns.values():
             one.settle()
+        return self.schema
+
+    @property
+    def schema(self) -> pl.Schema:
+        """Schema of the frames, if nothing else were seen."""
         return pl.Schema({name: one.dtype for name, one in self._columns.items()})
 
-    def frame(self, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-        """A batch that was seen before as a frame."""
+    def frame(self, rows: Sequence[Mapping[str, Any]], names: Collection[str] | None = None) -> pl.DataFrame:
+        """A batch that was seen before as a frame, or some columns of it."""
         values = _transposed(rows)
         nulls = [None] * len(rows)
-        return pl.DataFrame({name: one.series(values.get(name, nulls)) for name, one in self._columns.items()})
+        wanted = self._columns if names is None else [name for name in self._columns if name in names]
+        return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in wanted})
 
 
 def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:

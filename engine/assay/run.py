@@ -26,11 +26,13 @@ from assay.plan import Plan
 from assay.presets import as_data
 from assay.progress import Progress, Ticks
 from assay.provenance import made_by, task_files_of
+from assay.quarantine import check_bad_rows_file, write_bad_rows
 from assay.reading import Reading, ReadingOptions, reading_of
-from assay.remote import is_url, spooling
+from assay.remote import is_url
 from assay.rollouts import Rollouts, open_rollouts, unchanged
 from assay.scoring import cause, engine_error, prepare, tell, warn
 from assay.secrets import redacted
+from assay.setdown import while_set_down
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
 from assay.streaming import output_schema, stream
@@ -98,6 +100,7 @@ def score_file(
         InputError: Rollouts or tasks cannot be read.
         UsageError: An option or the output path cannot be used.
         OutputError: The result could not be written.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts; nothing is written.
         TooManyErrors: More scoring errors than ``max_errors``; nothing is written, or no more parts are.
         PartsError: Parts of a folder could not be scored; the others are there.
     """
@@ -109,7 +112,7 @@ def score_file(
     reading, parts = _split(options)
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
-    with interruptible() as stop, spooling():
+    with interruptible() as stop, while_set_down():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()
@@ -166,6 +169,9 @@ class _Run:
             if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of what a link means)
                 raise UsageError(f"{self.out}: holds {file}, one of the inputs.", "Name another folder.")
 
+        if source.bad and not is_folder(self.out):
+            check_bad_rows_file(self.out, overwrite=self.overwrite)
+
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """An empty summary; the progress knows its total."""
         known = source.rows
@@ -173,6 +179,15 @@ class _Run:
         summary = Summary.of(plan)
         summary.told += source.notes
         summary.out = None if self.out is None else str(self.out)
+        summary.bad_rows = len(source.bad)
+        return summary
+
+    def end(self, source: Rollouts, summary: Summary) -> Summary:
+        """List the bad rows, and say so."""
+        listed = write_bad_rows(source.bad, self.out)
+        if source.bad:
+            said = "1 bad row is" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows are"
+            summary.told.append(f"{said} unscored" + ("" if listed is None else f", and listed in {listed}"))
         return summary
 
 
@@ -201,12 +216,12 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     except ENGINE_ERRORS as wrong:
         raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started
-    return summary
+    return run.end(source, summary)
 
 
 def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
     inputs = list(source.inputs)
-    if len(inputs) == 1 and run.limit is None:  # of several, only parquet tells before it is read
+    if len(inputs) == 1 and run.limit is None:  # of several, not every format tells before it is read
         inputs = [replace(inputs[0], rows=summary.rows)]
     made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.tasks))
     return {**made, "command": run.command, "rows": summary.rows}
@@ -214,8 +229,9 @@ def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> di
 
 def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any], parts: Parts) -> Summary:
     folder = Path(str(run.out))
-    if source.read is None or run.limit is not None:
-        wants = "files" if source.read is None else "whole files, not --limit"
+    is_pipe = source.inputs[0].name == "-"
+    if source.read is None or is_pipe or run.limit is not None:
+        wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
         raise UsageError(f"{folder}/: a run in parts reads {wants}.", _ONE_FILE)
     for verifier, spec, check in plan.checks:
         if check.whole:
@@ -233,7 +249,7 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
     summary, allowed = run.begin(source, plan), run.allowed.check
     score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
     allowed(summary, final=True)
-    return summary
+    return run.end(source, summary)
 
 
 _ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

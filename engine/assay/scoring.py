@@ -19,9 +19,10 @@ from assay.lanes.base import exactly
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.plan import TASK_ID, Plan
 from assay.reading import File, ReadingOptions, name_of, reading_of
-from assay.remote import RemoteFile, hidden_of, spooling
+from assay.remote import RemoteFile, hidden_of
 from assay.rollouts import Rollouts, open_rollouts
 from assay.secrets import redacted
+from assay.setdown import while_set_down
 from assay.spec import VerifierSource, VerifierSpec
 from assay.tasks import join_tasks, load_tasks, outspoken
 
@@ -76,10 +77,8 @@ def score(
     Raises:
         SpecError: A verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
+        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
         ColumnsError: Columns that the checks read are missing or of the wrong type.
-
-    Warns:
-        AssayWarning: A check is broken or skipped.
 
     Example:
         >>> import assay
@@ -94,9 +93,8 @@ def score(
         options |= {"function_timeout": function_timeout, "workers": workers or None}
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        with interruptible(), spooling():
-            return _by_plan(partial(open_rollouts, rollouts, read), verifiers, options)
-    with interruptible() as stop, spooling():
+        return _by_plan(partial(open_rollouts, rollouts, read), verifiers, options)
+    with interruptible() as stop, while_set_down():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
@@ -113,10 +111,11 @@ def _by_plan(opened: Callable[[], Rollouts], plan: Plan, options: Mapping[str, A
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
-    source = opened()
-    if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
-        source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
-    return _scored(source, plan)
+    with interruptible(), while_set_down():
+        source = opened()
+        if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
+            source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
+        return _scored(source, plan)
 
 
 def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:

@@ -98,6 +98,7 @@ class Summary:
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran, or for each function that rows named.
         told: What is known before a row is read: skipped checks, renamed columns, columns taken from the tasks.
+        bad_rows: Rows that are no rollouts, unscored.
         broken: Checks that could not run, each with why.
         seconds: Wall time from the first row to the last.
         earlier: Rows among these that an earlier run had scored.
@@ -111,6 +112,7 @@ class Summary:
     scored: int = 0
     passed: int = 0
     errors: int = 0
+    bad_rows: int = 0
     unscored: Counter[str] = field(default_factory=Counter)
     total: float = 0.0
     seconds: float = 0.0
@@ -234,6 +236,7 @@ class Summary:
             "mean_reward",
             "pass_rate",
             "errors",
+            "bad_rows",
             "seconds",
             "rows_per_second",
             "out",

@@ -39,6 +39,9 @@ BAD = HIDDEN + "bad"
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
+BAD = HIDDEN + "bad"
+"""Present when a file had bad rows: why a row is none, null for all others."""
+
 
 _SMALL = 256
 
