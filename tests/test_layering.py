@@ -92,6 +92,7 @@ ORDER = (
         "manifest",
         "folder",
         "isolated",
+        "onray",
         "run",
         "bench",
     ),
