@@ -98,6 +98,7 @@ ORDER = (
         "manifest",
         "folder",
         "isolated",
+        "onray",
         "run",
         "bench",
     ),

@@ -12,6 +12,8 @@ import pytest
 
 import assay
 from assay.memory import default_limit, room, share
+from assay.reading import Reading
+from assay.rollouts import open_rollouts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
 
@@ -79,3 +81,15 @@ def test_memory_that_is_not_to_be_had_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", none)
     with pytest.raises(assay.OutputError, match="not enough memory"):
         assay.score_file(path, {"checks": [{"type": "json_valid"}]})
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 30, 4 << 30])
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_how_rows_are_gathered_for_a_result_is_the_same_everywhere(tmp_path, monkeypatch, threads, limit):
+    texts = [f"{number:05}" * 2000 for number in range(50)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet")
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: threads)
+    read = open_rollouts(tmp_path / "in.parquet", Reading(memory_limit=limit)).read
+    [unit] = read.files[0].units
+    assert read.at_once(65_536, anywhere=True) == (32 << 20) // (unit.size // 50)
+    assert read.at_once(100, anywhere=True) == 100

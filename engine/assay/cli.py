@@ -110,6 +110,10 @@ _Skip = Annotated[bool, typer.Option("--skip-bad-files", help="Leave out files t
 _AtOnce = Annotated[
     int, typer.Option(help="Rows that asynchronous functions of the rubric work on at once; 0 for all.")
 ]
+_EngineName = Annotated[str, typer.Option("--engine", help="Where the parts of FOLDER/ are scored: local or ray.")]
+_Address = Annotated[
+    str | None, typer.Option(help="HOST:PORT of a Ray cluster. [default: $RAY_ADDRESS, else a Ray of this machine]")
+]
 _Storage = Annotated[
     list[str] | None,
     typer.Option(
@@ -145,6 +149,8 @@ def score(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     part_size: Annotated[str, typer.Option(help="Input, uncompressed, for one part of FOLDER/.")] = "256MB",
     isolate: _Isolate = True,
+    engine: _EngineName = "local",
+    ray_address: _Address = None,
     raw_csv: _RawCsv = False,
     function_timeout: _Timeout = None,
     workers: _Workers = None,
@@ -201,6 +207,8 @@ def score(
             part_bytes=read_size("--part-size", part_size),
             isolate=isolate,
             modules=modules or (),
+            engine=engine,
+            ray_address=ray_address,
             storage_options=read_storage_options(storage_option or []),
             command=shlex.join(["assay", *redacted_command(sys.argv[1:])]),
             progress=tell,

@@ -145,12 +145,17 @@ class Files:
     skipped: tuple[tuple[str, str], ...] = ()
     memory_limit: int | None = None
 
-    def at_once(self, rows: int) -> int:
-        """So many rows, or fewer where they are long."""
+    def at_once(self, rows: int, *, anywhere: bool = False) -> int:
+        """So many rows, or fewer where they are long.
+
+        Args:
+            rows: How many at most.
+            anywhere: The same number on any machine and for any limit of memory, for what shows in the bytes of the result.
+        """
         units = [unit for file in self.files for unit in file.units]
         known = [unit.rows for unit in units if unit.rows is not None]
         size = sum(unit.size for unit in units) // max(1, sum(known)) if len(known) == len(units) else 0
-        return at_once(rows, size, self.memory_limit)
+        return at_once(rows, size, None if anywhere else self.memory_limit)
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
         """All rows, or those of a cut."""

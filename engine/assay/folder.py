@@ -49,6 +49,8 @@ class PartsOptions(TypedDict, total=False):
     part_bytes: int
     isolate: bool
     modules: Sequence[str]
+    engine: str
+    ray_address: str | None
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,15 @@ class Parts:
         part_bytes: Bytes of input, uncompressed, that one part should be of.
         isolate: Score the parts in a process of their own: what ends it costs one part, not the run.
         modules: Modules that register what the rows name; processes that score parts import them, too.
+        engine: Where the parts are scored, ``"local"`` or ``"ray"``.
+        ray_address: The Ray cluster; None for that of ``RAY_ADDRESS``, else a Ray of this machine.
     """
 
     part_bytes: int = PART_BYTES
     isolate: bool = False
     modules: Sequence[str] = ()
+    engine: str = "local"
+    ray_address: str | None = None
 
 
 class Engine(Protocol):
@@ -201,9 +207,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
     """Make the folder that of this run."""
-    for left in (*folder.glob(".*.tmp"), *folder.glob(f"{COUNTS}/.*.tmp")):  # by a run that was killed
-        with contextlib.suppress(OSError):
-            left.unlink()
+    _remove_drafts(folder)
     there = read_manifest(folder) if not overwrite else None
     if there is not None:
         manifest.refuse_other(there, folder)
@@ -222,11 +226,19 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
     manifest.write(folder)
 
 
+def _remove_drafts(folder: Path) -> None:
+    """Remove what processes left that were killed; where one still writes for a run that is gone, it cannot finish."""
+    for left in (*folder.glob(".*.tmp"), *folder.glob(f"{COUNTS}/.*.tmp")):
+        with contextlib.suppress(OSError):
+            left.unlink()
+
+
 def _is_part(path: Path) -> bool:
     return path.name.startswith("part-") and path.suffix == ".parquet"
 
 
 def _finish(folder: Path, summary: Summary) -> None:
+    _remove_drafts(folder)
     plain = {name: value for name, value in summary.as_json().items() if name not in _OF_THE_DAY}
     with new_file(folder / SUMMARY, alone=False) as (file, told), told():
         file.write(json.dumps(plain, indent=1).encode() + b"\n")

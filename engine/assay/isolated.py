@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Self
 
 from assay.errors import AssayError, UsageError, said_by
-from assay.files import Cut
 from assay.folder import Failed
 from assay.interrupts import LEFTOVERS
-from assay.shards import Job, Shard, score_shard, try_shard
+from assay.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.summary import Summary
 
 __all__ = ["isolated", "serve"]
@@ -53,22 +52,15 @@ def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]
             died = str(dead)
             continue
         return found
-    return Failed(f"{died}{_culprit(child, job, shard)}")
 
-
-def _culprit(child: "_Child", job: Job, shard: Shard) -> str:
-    """Which unit ends the process, alone; found by halves."""
-    file, first, last = shard.cut.file, shard.cut.first, shard.cut.last
-    name = job.inputs[file].name
-    while last - first > 1:
-        middle = (first + last) // 2
+    def dies(part: Shard) -> bool:
         try:
-            child.ask(("try", Shard(shard.number, Cut(file, first, middle))), lambda _: None)
+            child.ask(("try", part), lambda _: None)
         except _DeadError:
-            last = middle
-        else:
-            first = middle
-    return f", at unit {first} of {len(job.files.files[file].units)} (row group, or lines) of {name}"
+            return True
+        return False
+
+    return Failed(f"{died}{culprit(job, shard, dies)}")
 
 
 class _DeadError(Exception):

@@ -34,7 +34,10 @@ def room(limit: int | None) -> int:
 
 
 def share(limit: int | None) -> int:
-    """Bytes of rows that may be together in one piece: the reader, each core and what lies between them have a few each."""
+    """Bytes of rows that may be together in one piece: the reader, each core and what lies between them have a few each.
+
+    NOTE: for the default limit it is 32 MiB, however many cores there are: how rows are gathered shows in the bytes of a result.
+    """
     return room(limit) // (4 * (pl.thread_pool_size() + 2))
 
 

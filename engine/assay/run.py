@@ -1,5 +1,6 @@
 """Score file to file: batches stream through one plan, a summary and an atomic writer."""
 
+import contextlib
 import os
 import sys
 import time
@@ -11,17 +12,18 @@ from typing import Any, Unpack
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import OutputError, UsageError
+from assay.errors import OutputError, UsageError, did_you_mean
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
-from assay.folder import Parts, PartsOptions, here, is_folder, score_folder
+from assay.folder import Engine, Parts, PartsOptions, here, is_folder, score_folder
 from assay.interrupts import interruptible
 from assay.isolated import isolated
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.manifest import Manifest
 from assay.newfile import check_target
+from assay.onray import on_ray
 from assay.plan import Plan
 from assay.presets import as_data
 from assay.progress import Progress, Ticks
@@ -90,7 +92,8 @@ def score_file(
         progress: Called after each batch, and as the functions of a rubric go on.
         options: How files are read, as in ``assay.score``. How a folder is written: ``part_bytes`` of input, uncompressed, for one
             part (256 MiB); ``isolate``, to score parts in a process of their own, so that what ends it costs one part and not
-            the run; ``modules`` for it to import.
+            the run; ``modules`` for it to import; ``engine="ray"``, to score them as tasks of Ray, on the cluster at
+            ``ray_address`` or on this machine.
 
     Returns:
         The run in numbers.
@@ -110,6 +113,7 @@ def score_file(
         out, tasks, limit, overwrite, Allowed(max_errors, in_parts=is_folder(out)), raw_csv, command, Ticks(progress)
     )
     reading, parts = _split(options)
+    _refuse_engine(parts, out)
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
     with interruptible() as stop, while_set_down():
@@ -245,11 +249,30 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
     manifest = Manifest(made, {**settings, "part_bytes": parts.part_bytes}, columns, shards, run.command)
     paths = tuple(sys.path)
     job = Job(source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(parts.modules))
-    engine = isolated if parts.isolate else here
     summary, allowed = run.begin(source, plan), run.allowed.check
-    score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
+    with _engine(parts) as engine:
+        score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
     allowed(summary, final=True)
     return run.end(source, summary)
+
+
+_ENGINES = ("local", "ray")
+
+
+def _refuse_engine(parts: Parts, out: str | Path | None) -> None:
+    if parts.engine not in _ENGINES:
+        hint = did_you_mean(parts.engine, _ENGINES) or f"Known: {', '.join(_ENGINES)}."
+        raise UsageError(f"--engine {parts.engine}: there is no such engine.", hint)
+    if parts.engine == "ray" and not is_folder(out):
+        raise UsageError("--engine ray writes a folder of parts.", "Name one: --out NAME/")
+    if parts.engine != "ray" and parts.ray_address is not None:
+        raise UsageError(f"--ray-address {parts.ray_address}: is for --engine ray.")
+
+
+def _engine(parts: Parts) -> contextlib.AbstractContextManager[Engine]:
+    if parts.engine == "ray":
+        return on_ray(parts.ray_address)
+    return contextlib.nullcontext(isolated if parts.isolate else here)
 
 
 _ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

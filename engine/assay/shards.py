@@ -23,7 +23,7 @@ from assay.scoring import cause, engine_error
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
-__all__ = ["COUNTS", "PART_BYTES", "Job", "Shard", "cut", "done_already", "score_shard", "try_shard"]
+__all__ = ["COUNTS", "PART_BYTES", "Job", "Shard", "culprit", "cut", "done_already", "score_shard", "try_shard"]
 
 PART_BYTES = 256 * 2**20
 """Bytes of input, uncompressed, that one part should be of."""
@@ -154,6 +154,24 @@ def try_shard(job: Job, shard: Shard) -> None:
     """Score one shard and write nothing: to find what ends a process."""
     with judged_by(job.plan.verifiers):
         stream(job.plan, job.frame(shard.cut), None, Summary.of(job.plan))
+
+
+def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
+    """Which unit of a shard ends a process that scores it, for a message; found by halves.
+
+    Args:
+        job: What all shards share.
+        shard: The one that does.
+        dies: Whether a process dies that tries some of its units.
+    """
+    file, first, last = shard.cut.file, shard.cut.first, shard.cut.last
+    while last - first > 1:
+        middle = (first + last) // 2
+        if dies(Shard(shard.number, Cut(file, first, middle))):
+            last = middle
+        else:
+            first = middle
+    return f", at unit {first} of {len(job.files.files[file].units)} (row group, or lines) of {job.inputs[file].name}"
 
 
 def _put_down(path: Path, plain: dict[str, Any]) -> None:

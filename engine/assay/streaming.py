@@ -43,7 +43,8 @@ def stream(
         done: Called after each batch is counted, and before it is written.
         read: The files that the rows come from, which know how many of them may be in memory at once.
     """
-    piece, together = (read.at_once(rows) if read else rows for rows in (plan.piece, _BATCH))
+    piece = read.at_once(plan.piece) if read else plan.piece
+    together = read.at_once(_BATCH, anywhere=True) if read else _BATCH
     with in_pieces(piece):
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
