@@ -265,7 +265,12 @@ def test_a_parquet_says_what_made_it(tmp_path):
                 "rows": 3,
                 "modified": sources[0].stat().st_mtime_ns,
             },
-            {"name": str(sources[1]), "size": 42, "rows": None, "modified": sources[1].stat().st_mtime_ns},
+            {
+                "name": str(sources[1]),
+                "size": 42,
+                "rows": 2,
+                "modified": sources[1].stat().st_mtime_ns,
+            },
         ],
         "tasks": [],
     }

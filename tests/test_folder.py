@@ -22,7 +22,7 @@ from assay.shards import cut
 ROWS = 600
 TEXTS = ["a refund is due", '{"refund": 1}', "no", None, "Ünïcödé refund", "refund " * 40]
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund", "weight": 3}, {"type": "json_valid"}]}
-KILLS = int(os.environ.get("ASSAY_KILLS", "6"))
+KILLS = int(os.environ.get("ASSAY_KILLS", "3"))
 """How often a run is killed; ASSAY_KILLS=60 for a thorough look."""
 
 DEADLY = """
@@ -168,14 +168,15 @@ def test_a_run_that_is_killed_at_any_time_goes_on_to_the_same_bytes(there, kill)
     assert content("out") == content("whole")
 
 
-def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there, number, code):
     words = [sys.executable, "-m", "assay", "score", "a.parquet", "-s", "v.json", "--part-size", "1", "--out", "out/"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
         while not list(Path("out").glob("part-*")):
             assert running.poll() is None
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         said = running.stderr.read()
-    assert running.returncode == 130
+    assert running.returncode == code
     assert re.search(r"interrupted; \d parts are missing in out. The same command goes on from there", said)
     assert not [one for one in Path("out").rglob("*") if one.name.endswith(("tmp", "lock"))]
 

@@ -306,7 +306,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, change):
             path.unlink(missing_ok=True)
 
     out = tmp_path / "out.parquet"
-    with pytest.raises(assay.InputError, match=r"a\.parquet: .* while it was scored"):
+    with pytest.raises(assay.InputError, match=r"a\.parquet: .*while it was read"):
         assay.score_file(path, SPEC, out, progress=meddle)
     assert not out.exists()
 

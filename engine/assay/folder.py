@@ -185,6 +185,9 @@ def _score(
                 check(summary)
     except KeyboardInterrupt:
         raise Stopped(kept()) from None
+    except SystemExit:  # at SIGTERM
+        _logger.warning("%s", kept())
+        raise
     finally:
         KEPT.remove(kept)
     return failed

@@ -39,7 +39,9 @@ def made_by(
 
 
 def _input(one: InputFile) -> dict[str, Any]:
-    return {name: value for name, value in asdict(one).items() if name != "skipped" or value is not None}
+    return {
+        name: value for name, value in asdict(one).items() if value is not None or name not in ("read_as", "skipped")
+    }
 
 
 def _stat(path: Path) -> dict[str, int | None]:

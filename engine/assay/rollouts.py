@@ -291,7 +291,7 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
         try:
             there = Path(one.name).stat()
         except OSError as wrong:
-            raise InputError(f"{one.name}: {wrong.strerror}, while it was scored.", _ANEW) from None
+            raise InputError(f"{one.name}: {wrong.strerror}, while it was read.", _ANEW) from None
         if (there.st_size, there.st_mtime_ns) != (one.size, one.modified):
             raise InputError(f"{one.name}: changed while it was read.", _ANEW)
 
