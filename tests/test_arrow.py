@@ -160,6 +160,14 @@ def test_a_reader_that_fails_midway_is_an_input_error():
         assay.scan(reader)
 
 
+def test_names_that_the_engine_cannot_be_given_are_refused():
+    for name in ("a\0b", "a\udcff"):
+        field = pa.field(name.encode("utf-8", "surrogateescape"), pa.string())
+        for schema in (pa.schema([field]), pa.schema([pa.field("completion", pa.struct([field]))])):
+            with pytest.raises(assay.InputError, match="has a name that"):
+                assay.scan(schema.empty_table())
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -36,6 +36,22 @@ def said(source):
     return str(refused.value)
 
 
+def test_a_name_that_is_not_utf_8_is_refused_and_may_be_written_to(tmp_path):
+    frame = pl.DataFrame({"completion": ["b"]})
+    for name, write in WRITERS.items():
+        write(frame, tmp_path / name)
+        odd = tmp_path / f"\udcff{name}"
+        (tmp_path / name).rename(odd)
+        assert (
+            said(odd) == f"{odd}: the engine opens no name that is not UTF-8.\n\nRename it, or read it through a link."
+        )
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / f"link-{name}").symlink_to(odd)
+        assert texts(tmp_path / f"link-{name}") == ["b"]
+    assay.score_file(frame, SPEC, tmp_path / "\udcff.parquet")
+    assert assay.read_provenance(tmp_path / "\udcff.parquet")["rows"] == 1
+
+
 # ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

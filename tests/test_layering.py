@@ -74,6 +74,7 @@ ORDER = (
         "pages",
         "parquet",
         "arrow",
+        "ipc",
         "files",
         "quarantine",
         "setdown",

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from assay import Check, Params, SpecError, load_verifier, score
+from assay import Check, Params, SpecError, load_verifier, score, specread
 from assay.spec import load_verifiers
 
 VALID = {"type": "json_valid"}
@@ -181,6 +181,13 @@ def test_the_id_of_a_dict_is_verifier_unless_it_says():
 def test_a_check_without_an_id_is_called_by_its_type(given, ids):
     found = load_verifier(spec(*({**VALID, "id": ident} for ident in given)))
     assert [check.id for check in found.checks] == ids
+
+
+def test_names_of_many_checks_are_found_without_trying_all(monkeypatch):
+    tried = []
+    monkeypatch.setattr(specread.itertools, "count", lambda first: (tried.append(n) or n for n in range(first, 10**6)))
+    assert load_verifier(spec(*[VALID] * 500)).checks[-1].id == "json_valid-500"
+    assert len(tried) == 500
 
 
 def test_types_are_counted_apart_and_an_alias_names_its_check():

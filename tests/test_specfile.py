@@ -237,6 +237,19 @@ def test_a_path_that_cannot_be_read_is_refused_by_name(tmp_path, name, said):
     assert str(caught.value) == said.format(tmp_path / name)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".toml"])
+def test_a_number_of_very_many_digits_is_refused_in_words_for_people(suffix):
+    text = {".json": '{"a": %s}', ".yaml": "a: %s", ".toml": "a = %s"}[suffix] % ("9" * 100_000)
+    assert "a number with too many digits." in refusal(text, suffix)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no file without an end")
+def test_a_file_without_an_end_is_too_large(tmp_path):
+    (tmp_path / "v.json").symlink_to("/dev/zero")
+    with pytest.raises(SpecError, match="larger than 4 MiB"):
+        read_document(tmp_path / "v.json")
+
+
 def test_a_path_no_file_can_have_is_refused():
     with pytest.raises(SpecError):
         read_document(Path("a\x00b.json"))

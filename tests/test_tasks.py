@@ -217,6 +217,8 @@ def test_an_id_that_is_not_a_scalar_is_refused_by_its_column(ident, of):
         ("tasks.yaml", "- &x {task_id: a}\n- *x", ":2: the alias *x is not allowed; write the value out."),
         ("tasks.yaml", "- task_id: a\n\tmetadata: {}", ":2: "),
         ("tasks.yaml", b"- {task_id: \xff}", ": "),
+        ("tasks.csv", b"task_id,answer\na,\xff\n", ": invalid utf-8 sequence"),
+        ("tasks.csv", b"task_id,answer\n\xff,b\n", ": invalid utf-8 sequence"),
         ("set/a/task.json", "{", ": not readable JSON: "),
         ("set/a/task.json", "[]", ": a task must be a JSON object, not list."),
     ],

@@ -4,15 +4,14 @@ An array with bad offsets or invalid UTF-8 does not raise when Polars takes it: 
 did not come through a reader of our own is validated in full first.
 """
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from assay.errors import InputError
+from assay.errors import InputError, printable
 
-__all__ = ["from_arrow", "read_stream"]
+__all__ = ["from_arrow"]
 
 
 def from_arrow(data: Any) -> pl.DataFrame:
@@ -30,6 +29,7 @@ def from_arrow(data: Any) -> pl.DataFrame:
             table = data
         else:
             table = pa.RecordBatchReader.from_stream(data).read_all()
+        _check_names(table.schema)
         table.validate(full=True)
         twice = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
         if twice:
@@ -42,16 +42,14 @@ def from_arrow(data: Any) -> pl.DataFrame:
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
-def read_stream(path: Path) -> pl.DataFrame:
-    """An Arrow IPC stream file, as Hugging Face's ``save_to_disk`` writes them.
-
-    Raises:
-        InputError: The file is not an Arrow stream or breaks Arrow's rules.
-    """
+def _check_names(schema: pa.Schema) -> None:
+    """Refuse names, of fields inside columns too, that the engine cannot be given."""
+    hint = "Rename the column, or the field inside one."
     try:
-        with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
-            return from_arrow(reader)
-    except pa.ArrowInvalid as wrong:
-        raise InputError(f"{path}: neither an Arrow file nor an Arrow stream: {wrong}") from None
-    except InputError as wrong:
-        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+        said = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
+    except UnicodeDecodeError as wrong:
+        raise InputError(
+            f"The Arrow data has a name that is not UTF-8: {printable(repr(wrong.object))}.", hint
+        ) from None
+    if "\0" in said:
+        raise InputError("The Arrow data has a name that holds NUL.", hint)

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,8 +84,9 @@ def _dry_run(
     verifier: "VerifierSpec", rollouts: str | None, tasks: str | None, mapping: dict[str, str], preset: str | None
 ) -> str:
     """Score sample rows both ways."""
-    from assay.rollouts import Rollouts, scan
-    from assay.scoring import prepare
+    from assay.files import ENGINE_ERRORS
+    from assay.rollouts import open_rollouts
+    from assay.scoring import engine_error, prepare
     from assay.testing import assert_plan_conforms, hostile_texts
 
     nothing = {"metadata": None, "expected_output_schema": None}
@@ -93,9 +95,12 @@ def _dry_run(
     said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
     if rollouts is None:
         return said
-    first = scan(rollouts, mapping=mapping, preset=preset).head(_SAMPLES)
-    source, plan = prepare(Rollouts(first, ()), (verifier,), tasks=tasks)
-    rewards = plan.score(source.frame)["reward"]
+    opened = open_rollouts(rollouts, mapping, preset=preset)
+    source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), tasks=tasks)
+    try:
+        rewards = plan.score(source.frame)["reward"]
+    except ENGINE_ERRORS as wrong:
+        raise engine_error(wrong, opened.files, plan) from wrong
     scored = len(rewards) - rewards.null_count()
     shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
     return f"{said}; the first {len(rewards)} of {printable(rollouts)} have a mean reward of {shown}"

@@ -242,7 +242,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
     if Path(path).suffix.lower() != ".parquet":
         raise UsageError(f"{path}: only reward files in parquet say what made them.")
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        with Path(path).open("rb") as file:
+            metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
         raise InputError(f"{path}: no such file.") from None
     except (OSError, pa.ArrowException) as wrong:

@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
-from assay.arrow import read_stream
-from assay.errors import InputError, did_you_mean
+from assay.errors import InputError, did_you_mean, encodable
+from assay.ipc import open_ipc
 from assay.jsonl import JsonlFile
 from assay.jsonlook import open_jsonl
 from assay.lines import compression
@@ -50,8 +50,8 @@ FORMATS = {
 }
 _SKIPPED = ("_", ".")
 
-ENGINE_ERRORS = (PolarsError, OSError)
-"""What the engine raises for a file that it cannot read."""
+ENGINE_ERRORS = (PolarsError, PanicException, OSError)
+"""What the engine raises for a file that it cannot read; a panic is no ``Exception``."""
 
 
 def expand(source: str | Path) -> list[Path]:
@@ -246,8 +246,8 @@ def broken_file(files: Sequence[File]) -> str:
         if isinstance(file, ParquetFile) and (said := file.fault()):
             return said
         try:
-            for _ in file.scan().collect_batches(engine="streaming"):
-                pass
+            # a stream of batches would end without a word where a thread of the engine fails
+            file.scan().select(pl.all().null_count()).collect(engine="streaming")
         except ENGINE_ERRORS as wrong:
             return f"{name_of(file)}: {first_line(wrong)}"
         except InputError as wrong:
@@ -257,16 +257,22 @@ def broken_file(files: Sequence[File]) -> str:
 
 def _open_file(path: Path, reading: Reading) -> File:
     kind = format_of(path)
+    if encodable(str(path)) != str(path):
+        raise InputError(
+            f"{path}: the engine opens no name that is not UTF-8.", "Rename it, or read it through a link."
+        )
     try:
         return _OPENERS[kind](path, reading)
-    except (PolarsError, pa.ArrowException) as wrong:
+    except (PolarsError, PanicException, pa.ArrowException) as wrong:
         raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
     except OSError as wrong:
         raise InputError(f"{path}: {wrong.strerror or first_line(wrong)}.") from None
 
 
-def first_line(wrong: Exception) -> str:
-    """An engine's message without its trace of the query."""
+def first_line(wrong: BaseException) -> str:
+    """An engine's message without its trace of the query; what it says of itself when it fails is on standard error."""
+    if isinstance(wrong, PanicException):
+        return "it is damaged, the engine fails on it"
     return str(wrong).strip().split("\n", 1)[0]
 
 
@@ -291,18 +297,12 @@ def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:
     return _Whole(path, reader(path).collect_schema(), (Unit(None, path.stat().st_size),), reader)
 
 
-def _scan_ipc(path: Path) -> pl.LazyFrame:
-    with path.open("rb") as file:
-        magic = file.read(6)
-    return pl.scan_ipc(path, glob=False) if magic == b"ARROW1" else read_stream(path).lazy()
-
-
 def _scan_csv(path: Path) -> pl.LazyFrame:
     return pl.scan_csv(path, infer_schema=False, glob=False)  # every cell is text: an id 007 is not the number 7
 
 
 _OPENERS: dict[str, Callable[[Path, Reading], File]] = {
     "parquet": open_parquet,
-    "ipc": lambda path, _: _whole(path, _scan_ipc),
+    "ipc": open_ipc,
     "csv": lambda path, _: _whole(path, _scan_csv),
 }

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible"]
+__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible", "signalled"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 5.0
@@ -42,6 +42,13 @@ KEPT: list[Callable[[], str]] = []
 """What to say of a run that is stopped and keeps what it has done."""
 
 
+_HEARD: list[threading.Event] = []
+"""Of each run in the main thread, the innermost last, whether a signal came."""
+
+_NOTICE = 0.5
+"""Seconds within which a signal that came is heard of."""
+
+
 class Stopped(KeyboardInterrupt):
     """A run was interrupted; the words say what is kept of it."""
 
@@ -62,6 +69,13 @@ def interruptible() -> Iterator[threading.Event]:
             raise
 
 
+def signalled() -> bool:
+    """Whether a signal came during the run of this thread, whoever handles it."""
+    if threading.current_thread() is not threading.main_thread() or not _HEARD:
+        return False
+    return _HEARD[-1].wait(_NOTICE)
+
+
 @contextlib.contextmanager
 def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
@@ -70,21 +84,25 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
     before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
+    heard = threading.Event()
     if before != -1:  # an event loop listens, and goes on listening
         signal.set_wakeup_fd(before)
+        heard.set()  # for all we know
 
-    listener = threading.Thread(target=_listen, args=(theirs, stop), name="assay-signals", daemon=True)
+    listener = threading.Thread(target=_listen, args=(theirs, stop, heard), name="assay-signals", daemon=True)
     listener.start()
+    _HEARD.append(heard)
     try:
         yield
     finally:
+        _HEARD.remove(heard)
         signal.set_wakeup_fd(before)
         ours.close()
         listener.join()
         theirs.close()
 
 
-def _listen(told: socket.socket, stop: threading.Event) -> None:
+def _listen(told: socket.socket, stop: threading.Event, heard: threading.Event) -> None:
     """Set ``stop`` at a signal that ends the run, unless a handler of the user's is to decide."""
     times, last = 0, 0
     while True:
@@ -99,6 +117,7 @@ def _listen(told: socket.socket, stop: threading.Event) -> None:
             continue
         if not signals:
             return
+        heard.set()
         ending = [number for number in signals if number in _SIGNALS and _ends_the_run(number)]
         if not ending:
             continue

@@ -76,7 +76,8 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
                 file.close()
         with told():
             if path.suffix.lower() == ".parquet":
-                pq.read_metadata(draft)
+                with draft.open("rb") as back:  # pyarrow opens no name that is not UTF-8
+                    pq.read_metadata(back)
             if target.exists():
                 draft.chmod(target.stat().st_mode)
             draft.replace(target)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Unpack
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
@@ -24,7 +25,7 @@ from assay.rollouts import Rollouts, open_rollouts
 from assay.secrets import redacted
 from assay.setdown import while_set_down
 from assay.spec import VerifierSource, VerifierSpec
-from assay.tasks import join_tasks, load_tasks, outspoken
+from assay.tasks import join_tasks, load_tasks, outspoken, read_whole
 
 __all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
 
@@ -147,7 +148,7 @@ def prepare(
         said = outspoken(source.frame, table, wanted)
         there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
         # read once, for every part of a run joins it
-        table = table.select(map(exactly, there)).collect().lazy()
+        table = read_whole(table.select(map(exactly, there)), tasks, storage_options).lazy()
         source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *told, *said)
     try:
         schema = tuple(source.frame.collect_schema().items())
@@ -169,8 +170,12 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
             warnings.warn(said, AssayWarning, stacklevel=3)
 
 
-def engine_error(wrong: Exception, files: Sequence[File], plan: Plan | None = None) -> AssayError:
-    """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have."""
+def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
+    """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have.
+
+    Raises:
+        PanicException: The engine failed, and no file is to blame.
+    """
     own = {
         f"{verifier.id}/{spec.id}"
         for verifier, spec, check in (plan.checks if plan else ())
@@ -188,10 +193,13 @@ def engine_error(wrong: Exception, files: Sequence[File], plan: Plan | None = No
     if isinstance(wrong, OSError):  # it may not happen again when we look for it
         fact = f"{', '.join(map(name_of, files[:3]))}: {wrong.strerror or first_line(wrong)}."
         hint = ""
-    fact = broken_file([file for file in files if file not in remote]) or fact
+    broken = broken_file([file for file in files if file not in remote])
+    if isinstance(wrong, PanicException) and not broken:
+        raise wrong
+    fact = broken or fact
     return InputError(redacted(fact, hidden_of(files)) if remote else fact, hint)
 
 
-def cause(wrong: Exception, files: Sequence[File]) -> Exception | None:
+def cause(wrong: BaseException, files: Sequence[File]) -> BaseException | None:
     """What to raise an engine's error from: a traceback shows it, and what a store said may hold secrets."""
     return None if any(isinstance(file, RemoteFile) for file in files) else wrong

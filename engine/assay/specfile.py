@@ -52,11 +52,13 @@ def read_document(path: Path) -> Document:
         hint = f"A verifier file ends in {', '.join(FORMATS)}; a verifier written in Python is passed as a dict."
         raise SpecError(f"{name}: unknown kind of file.", hint)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
             raise SpecError(
                 f"{name}: larger than {MAX_BYTES >> 20} MiB.", "A verifier file is small; is this another file?"
             )
-        content = path.read_bytes().decode("utf-8-sig")
+        content = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise SpecError(f"{name}: no such file.") from None
     except UnicodeDecodeError as wrong:
@@ -93,8 +95,10 @@ def parse_text(content: str, suffix: str, name: str) -> Document:
         raise SpecError(f"{name}: not valid TOML: {printable(str(wrong))}.") from None
     except RecursionError:
         raise SpecError(f"{name}: nested too deeply.") from None
-    except ValueError as wrong:
+    except _TwiceError as wrong:
         raise SpecError(f"{name}: {printable(str(wrong))}.") from None
+    except ValueError:  # what Python says of it is for programmers
+        raise SpecError(f"{name}: a number with too many digits.") from None
     return document
 
 

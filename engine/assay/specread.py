@@ -1,8 +1,9 @@
 """From a document to the parts of a verifier, collecting every problem with its place."""
 
+import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -191,10 +192,12 @@ class SpecReader:
                 first = place(taken[check["id"]])
                 self.problem((*check["path"], "id"), f'the id "{check["id"]}" is already used by {first}')
             taken.setdefault(check["id"], check["path"])
+        numbers: dict[str, Iterator[int]] = {}
         for check in read:
             if check["id"] is None:
-                names = (check["type"] if n == 1 else f"{check['type']}-{n}" for n in range(1, len(read) + 2))
-                ident = next(name for name in names if name not in taken)
+                name = check["type"]
+                names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
+                ident = next(one for one in names if one not in taken)
                 check["id"] = ident
                 taken[ident] = check["path"]
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 import polars.selectors as cs
+from polars.exceptions import ComputeError
 
 from assay.export import Writer
 from assay.files import Files
+from assay.interrupts import signalled
 from assay.lanes.base import HIDDEN
 from assay.pieces import in_pieces
 from assay.plan import Plan
@@ -58,10 +60,11 @@ def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFra
     """What the engine gives, in order, gathered into batches that are worth the Python around each.
 
     Raises:
-        KeyboardInterrupt: The engine ended the stream before its end.
+        KeyboardInterrupt: The engine ended the stream before its end, for a signal came.
+        ComputeError: It did, and none came.
     """
     # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
-    # nobody does; so the end is a row of its own
+    # nobody does, and so it does where one of its threads fails; so the end is a row of its own
     last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
     stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
     ended = False
@@ -69,5 +72,7 @@ def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFra
         ended = bool(batch[_END].any())
         rows = batch.drop(_END)
         yield rows.head(-1) if ended else rows
-    if not ended:
+    if not ended and signalled():
         raise KeyboardInterrupt
+    if not ended:
+        raise ComputeError("a thread of the engine failed; standard error says where")

@@ -9,6 +9,7 @@ import polars as pl
 
 from assay.columns import COMPLETION
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
+from assay.files import ENGINE_ERRORS, broken_file, first_line
 from assay.lanes.base import HIDDEN, TASK_FOUND, exactly
 from assay.plan import TASK_ID
 from assay.reading import Reading
@@ -16,7 +17,7 @@ from assay.rollouts import open_rollouts
 from assay.rows import from_rows
 from assay.specfile import parse_text
 
-__all__ = ["join_tasks", "load_tasks", "outspoken"]
+__all__ = ["join_tasks", "load_tasks", "outspoken", "read_whole"]
 
 _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
@@ -54,12 +55,30 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
         )
     _check_key(frame, "task table")
     frame = frame.with_columns(_id_text(frame.collect_schema()[TASK_ID]).alias(TASK_ID))
-    twice = frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1).collect()
+    twice = read_whole(frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1), source, storage_options)
     if twice.height:
         raise InputError(
             f'The task table has task_id "{twice.item()}" more than once.', "A rollout must know which one is its own."
         )
     return frame, notes
+
+
+def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, str] | None = None) -> pl.DataFrame:
+    """A task table, or what is asked of it.
+
+    Args:
+        table: What to read.
+        source: What ``load_tasks`` was given.
+        storage_options: Of the stores that URLs name.
+
+    Raises:
+        InputError: It cannot be read; the message names the file.
+    """
+    try:
+        return table.collect()
+    except ENGINE_ERRORS as wrong:
+        broken = broken_file(open_rollouts(source, storage_options=storage_options).files)
+        raise InputError(broken or f"The task table cannot be read: {first_line(wrong)}") from None
 
 
 def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:

@@ -1,0 +1,70 @@
+"""Arrow IPC files and streams: batch by batch, and nothing that they say is believed before it is looked at."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import assay
+from assay.ipc import open_ipc
+from assay.reading import Reading
+
+SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
+TABLE = pa.table(
+    {
+        "id": range(20),
+        "completion": [None, "", "ab", "日本"] * 5,
+        "model": pa.array(["m", "n"] * 10).dictionary_encode(),
+        "info": [{"a": [1, None]}, None] * 10,
+    }
+)
+
+
+def written(path, new, rows=7, **options):
+    with new(str(path), TABLE.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(TABLE, max_chunksize=rows)
+    return path
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_rows_are_those_of_the_table(tmp_path, new, compression):
+    path = written(tmp_path / "rows.arrow", new, compression=compression)
+    whole = pl.DataFrame(pl.from_arrow(TABLE))
+    file = open_ipc(path, Reading())
+    assert file.schema == whole.schema
+    assert file.scan().collect().equals(whole)
+    assert file.scan().select("completion").head(8).collect().equals(whole.select("completion").head(8))
+    assert file.scan().filter(pl.col("id") % 3 == 0).collect().equals(whole.filter(pl.col("id") % 3 == 0))
+    assert file.scan().tail(3).collect().equals(whole.tail(3))
+
+
+def test_units_of_a_file_are_its_batches_and_a_stream_is_one(tmp_path):
+    file = open_ipc(written(tmp_path / "rows.arrow", pa.ipc.new_file), Reading())
+    assert len(file.units) == 3
+    parts = [file.scan(at, at + 1).collect() for at in range(3)]
+    assert [part.height for part in parts] == [7, 7, 6]
+    assert pl.concat(parts).equals(file.scan().collect())
+    stream = open_ipc(written(tmp_path / "stream.arrow", pa.ipc.new_stream), Reading())
+    assert [stream.scan(*cut).collect().height for cut in ((0, 1), (1, 1))] == [20, 0]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_file_without_rows_or_batches_has_its_columns(tmp_path, rows):
+    with pa.ipc.new_file(str(tmp_path / "none.arrow"), TABLE.schema) as writer:
+        if rows:
+            writer.write_table(TABLE.slice(0, 0))
+    found = assay.score(tmp_path / "none.arrow", SPEC)
+    assert (found.height, found.columns[:3]) == (0, ["id", "model", "info"])
+    assert assay.score_file(tmp_path / "none.arrow", SPEC, f"{tmp_path}/out/").rows == 0
+
+
+def test_a_damaged_batch_is_an_error_that_names_the_file(tmp_path):
+    path = written(tmp_path / "rows.arrow", pa.ipc.new_file, compression="zstd")
+    content = bytearray(path.read_bytes())
+    at = content.index(b"\x28\xb5\x2f\xfd")  # where a buffer begins
+    content[at : at + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    for score in (assay.score, lambda *args: assay.score_file(*args, tmp_path / "out.parquet")):
+        with pytest.raises(assay.InputError, match=r"rows\.arrow: is damaged: "):
+            score(path, SPEC)
+    assert not (tmp_path / "out.parquet").exists()
