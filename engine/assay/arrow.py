@@ -4,14 +4,15 @@ An array with bad offsets or invalid UTF-8 does not raise when Polars takes it: 
 did not come through a reader of our own is validated in full first.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from assay.errors import InputError, printable
+from assay.errors import InputError
 
-__all__ = ["from_arrow"]
+__all__ = ["check_names", "from_arrow"]
 
 
 def from_arrow(data: Any) -> pl.DataFrame:
@@ -29,7 +30,7 @@ def from_arrow(data: Any) -> pl.DataFrame:
             table = data
         else:
             table = pa.RecordBatchReader.from_stream(data).read_all()
-        _check_names(table.schema)
+        check_names(table.schema)
         table.validate(full=True)
         twice = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
         if twice:
@@ -42,14 +43,17 @@ def from_arrow(data: Any) -> pl.DataFrame:
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
-def _check_names(schema: pa.Schema) -> None:
-    """Refuse names, of fields inside columns too, that the engine cannot be given."""
-    hint = "Rename the column, or the field inside one."
-    try:
-        said = schema.to_string(show_field_metadata=False, show_schema_metadata=False)
-    except UnicodeDecodeError as wrong:
-        raise InputError(
-            f"The Arrow data has a name that is not UTF-8: {printable(repr(wrong.object))}.", hint
-        ) from None
-    if "\0" in said:
-        raise InputError("The Arrow data has a name that holds NUL.", hint)
+def check_names(fields: Iterable[pa.Field]) -> None:
+    """Refuse names, of fields inside columns too, that the engine cannot be given.
+
+    Raises:
+        InputError: There is one.
+    """
+    for field in fields:
+        try:
+            usable = "\0" not in field.name
+        except UnicodeDecodeError:
+            usable = False
+        if not usable:
+            raise InputError("The Arrow data has a name that holds NUL or is not UTF-8.", "Rename the column or field.")
+        check_names(field.type.field(at) for at in range(field.type.num_fields))

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from assay.arrow import from_arrow
+from assay.arrow import check_names, from_arrow
 from assay.errors import InputError
 from assay.reading import BadRow, Reading, Unit
 
@@ -51,7 +51,7 @@ def open_ipc(path: Path, reading: Reading) -> IpcFile:
     with ExitStack() as opened:
         source = _opened(path, opened)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1
-        schema = _checked(path, source.schema.empty_table()).schema
+        schema = _schema(path, source.schema)
     size = path.stat().st_size // max(1, units)
     return IpcFile(path, schema, (Unit(None, size),) * units)
 
@@ -66,6 +66,14 @@ def _opened(path: Path, opened: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.
         raise
     except (pa.ArrowException, OSError) as wrong:
         raise InputError(f"{path}: neither an Arrow file nor an Arrow stream: {wrong}") from None
+
+
+def _schema(path: Path, schema: pa.Schema) -> pl.Schema:
+    try:
+        check_names(schema)
+        return from_arrow(schema.empty_table()).schema
+    except InputError as wrong:
+        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
 
 
 def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
