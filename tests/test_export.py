@@ -221,6 +221,16 @@ def test_nested_columns_are_json_text_in_csv(tmp_path):
     assert {name: json.loads(row[name]) for name in nested} == nested
 
 
+@pytest.mark.parametrize("column", [{"a\0b": 1}, {"s": [{"a": {"b\0": 1}}]}], ids=["of a column", "of a field"])
+def test_a_name_that_holds_nul_is_refused_where_parquet_has_none(tmp_path, column):
+    frame = pl.DataFrame([{"completion": "a refund", **column}])
+    with pytest.raises(assay.InputError, match="no names that hold NUL"):
+        assay.score_file(frame, SPEC, tmp_path / "out.parquet")
+    for out in ("out.csv", "out.jsonl"):
+        assert assay.score_file(frame, SPEC, tmp_path / out).rows == 1
+    assert assay.score_file(frame, SPEC, tmp_path / "out.parquet", keep=[]).rows == 1
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize(
     "passed_through",

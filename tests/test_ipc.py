@@ -68,3 +68,12 @@ def test_a_damaged_batch_is_an_error_that_names_the_file(tmp_path):
         with pytest.raises(assay.InputError, match=r"rows\.arrow: is damaged: "):
             score(path, SPEC)
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_file_that_grows_beyond_its_ratio_is_refused_as_it_is_read(tmp_path):
+    path, large = tmp_path / "in.arrow", pa.table({"completion": ["b" * (1 << 20)] * 100})
+    with pa.ipc.new_stream(str(path), large.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(large, max_chunksize=10)
+    with pytest.raises(assay.InputError, match=r"when read, .* times as many; --max-ratio allows 200"):
+        assay.score_file(path, SPEC)
+    assert assay.score_file(path, SPEC, max_ratio=1e6).rows == 100

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import assay
 from assay.pages import are_checked, find_fault
-from assay.parquet import open_parquet
+from assay.parquet import _refuse_lies, open_parquet
 from assay.pieces import in_pieces
 from assay.reading import Reading, reading_of
 
@@ -354,3 +354,27 @@ def test_values_that_cannot_be_used(tmp_path, reads, message):
 )
 def test_sizes(given, size):
     assert reading_of(max_uncompressed=given).max_uncompressed == size
+
+
+@pytest.mark.parametrize("part", ["data_page_offset", "total_compressed_size", "num_rows"])
+def test_a_footer_that_speaks_of_what_is_not_there_is_refused(tmp_path, part):
+    class Lying:
+        """What stands in a footer, but for one number."""
+
+        def __init__(self, true):
+            self.true = true
+
+        def __getattr__(self, name):
+            return (-1 if part == "num_rows" else 1 << 40) if name == part else getattr(self.true, name)
+
+        def column(self, at):
+            return Lying(self.true.column(at))
+
+    path = tmp_path / "in.parquet"
+    pl.DataFrame({"completion": ["a"]}).write_parquet(path)
+    group = pq.read_metadata(path).row_group(0)
+    with pytest.raises(
+        assay.InputError, match="column `completion`, row group 0: the footer speaks of what is not there"
+    ):
+        _refuse_lies(path, [Lying(group)])
+    _refuse_lies(path, [group])

@@ -85,6 +85,7 @@ def _dry_run(
 ) -> str:
     """Score sample rows both ways."""
     from assay.files import ENGINE_ERRORS
+    from assay.reading import Reading
     from assay.rollouts import open_rollouts
     from assay.scoring import engine_error, prepare
     from assay.testing import assert_plan_conforms, hostile_texts
@@ -95,7 +96,7 @@ def _dry_run(
     said = f"{len(verifier.runnable)} checks, {len(rows)} sample texts scored the same by columns and by rows"
     if rollouts is None:
         return said
-    opened = open_rollouts(rollouts, mapping, preset=preset)
+    opened = open_rollouts(rollouts, Reading(mapping, preset))
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), tasks=tasks)
     try:
         rewards = plan.score(source.frame)["reward"]

@@ -56,6 +56,10 @@ class Writer(Protocol):
 
 class _Parquet:
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
+        for name, dtype in schema.items():
+            if any("\0" in one for one in (name, *_names_inside(dtype))):
+                hint = "Leave the column out with --keep, or write .jsonl or .csv."
+                raise InputError(f"`{name}`: parquet has no names that hold NUL.", hint)
         self._schema = plain_arrow(pl.DataFrame(schema=schema)).schema
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
@@ -72,6 +76,15 @@ class _Parquet:
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer.is_open = False  # or it closes itself when collected, into a file that is gone
+
+
+def _names_inside(dtype: Any) -> Iterator[str]:
+    """Names of the fields of structs in a type."""
+    for field in dtype.fields if isinstance(dtype, pl.Struct) else ():
+        yield field.name
+        yield from _names_inside(field.dtype)
+    if hasattr(dtype, "inner"):
+        yield from _names_inside(dtype.inner)
 
 
 class _JsonLines:

@@ -6,7 +6,7 @@ memory than there is. So Arrow reads them, and each batch is validated in full b
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class IpcFile:
     path: Path
     schema: pl.Schema
     units: tuple[Unit, ...]
+    reading: Reading = field(default_factory=Reading)
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -47,13 +48,12 @@ def open_ipc(path: Path, reading: Reading) -> IpcFile:
     Raises:
         InputError: It is neither, or the engine has no such columns.
     """
-    del reading
     with ExitStack() as opened:
         source = _opened(path, opened)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1
         schema = _schema(path, source.schema)
     size = path.stat().st_size // max(1, units)
-    return IpcFile(path, schema, (Unit(None, size),) * units)
+    return IpcFile(path, schema, (Unit(None, size),) * units, reading)
 
 
 def _opened(path: Path, opened: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
@@ -91,7 +91,10 @@ def _read(
     limit: int | None,
     rows: int | None,
 ) -> Iterator[pl.DataFrame]:
+    read = 0
     for batch in _batches(file.path, numbers):
+        read += batch.nbytes
+        file.reading.refuse_bomb(file.path, read)
         table = pa.Table.from_batches([batch])
         whole = _checked(file.path, table if names is None else table.select(names))
         for piece in whole.iter_slices(rows or _ROWS):

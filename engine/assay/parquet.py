@@ -33,9 +33,6 @@ _GROUPS_AT_ONCE = 24
 _SMALL = 2048
 """Rows of a group that is not worth the engine's while."""
 
-_HARMLESS = 64 << 20
-"""Bytes that any file may have when it is read."""
-
 _ROWS = 16_384
 _BUFFER = 1 << 20
 _PLAIN = (
@@ -108,7 +105,8 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
         raise InputError(f"{path}: not a readable parquet file: {said}") from None
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
-    _refuse_bomb(path, sum(unit.size for unit in units), reading)
+    _refuse_lies(path, groups)
+    reading.refuse_bomb(path, sum(unit.size for unit in units))
     file = ParquetFile(path, schema, units, reading, _is_plain(arrow, schema))
     return _checked(file) if reading.verify_checksums else file
 
@@ -148,20 +146,18 @@ def _seems(path: Path) -> str:
     return f"it seems to be {seems[-1]}." if seems else "it does not begin as one."
 
 
-def _refuse_bomb(path: Path, size: int, reading: Reading) -> None:
-    """Refuse what is too large when read, by the footer or as counted."""
-    limit, there = reading.max_uncompressed, path.stat().st_size
-    if limit is not None and size > limit:
-        raise InputError(
-            f"{path}: {size:,} bytes when read; --max-uncompressed allows {limit:,}.",
-            "Allow more if you trust the file.",
-        )
-    if size > max(_HARMLESS, reading.max_ratio * there):
-        raise InputError(
-            f"{path}: {there:,} bytes become {size:,} when read, {size / there:,.0f} times as many; --max-ratio allows "
-            f"{reading.max_ratio:g}.",
-            f"Write --max-ratio {size // there + 1} if you trust the file.",
-        )
+def _refuse_lies(path: Path, groups: Sequence[Any]) -> None:
+    """Refuse a footer that speaks of what is not in the file: the engine would believe it."""
+    there = path.stat().st_size
+    for at, group in enumerate(groups):
+        for column in (group.column(number) for number in range(group.num_columns)):
+            starts = [column.data_page_offset, *([column.dictionary_page_offset] if column.has_dictionary_page else [])]
+            if min(*starts, column.total_compressed_size, group.num_rows) < 0 or (
+                max(*starts, min(starts) + column.total_compressed_size) > there
+            ):
+                raise InputError(
+                    f"{path}: column `{column.path_in_schema}`, row group {at}: the footer speaks of what is not there."
+                )
 
 
 def _is_plain(arrow: pa.Schema, schema: pl.Schema) -> bool:
@@ -222,7 +218,7 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
                 held.append(batch)
                 read += batch.nbytes
                 if sum(one.num_rows for one in held) >= rows or sum(one.nbytes for one in held) >= most:
-                    _refuse_bomb(file.path, read, file.reading)
+                    file.reading.refuse_bomb(file.path, read)
                     yield pa.Table.from_batches(held)
                     held = []
             if held:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import polars as pl
 
-from assay.errors import UsageError
+from assay.errors import InputError, UsageError
 from assay.limits import MAX_RATIO, Most
 from assay.sizes import read_size
 
@@ -15,6 +15,9 @@ __all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "na
 
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
+
+_HARMLESS = 64 << 20
+"""Bytes that any file may have when it is read."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,29 @@ class Reading:
     verify_checksums: bool = False
     skip_bad_files: bool = False
     memory_limit: int | None = None
+
+    def refuse_bomb(self, path: Path, size: int) -> None:
+        """Refuse what is too large when read.
+
+        Args:
+            path: The file.
+            size: Bytes that it becomes, as it says itself or as counted.
+
+        Raises:
+            InputError: It is too large.
+        """
+        limit, there = self.max_uncompressed, path.stat().st_size
+        if limit is not None and size > limit:
+            raise InputError(
+                f"{path}: {size:,} bytes when read; --max-uncompressed allows {limit:,}.",
+                "Allow more if you trust the file.",
+            )
+        if size > max(_HARMLESS, self.max_ratio * there):
+            raise InputError(
+                f"{path}: {there:,} bytes become {size:,} when read, {size / there:,.0f} times as many; --max-ratio allows "
+                f"{self.max_ratio:g}.",
+                f"Write --max-ratio {size // there + 1} if you trust the file.",
+            )
 
     def settings(self) -> dict[str, Any]:
         """What of this decides what comes out, as plain data."""

@@ -77,7 +77,7 @@ def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, s
     try:
         return table.collect()
     except ENGINE_ERRORS as wrong:
-        broken = broken_file(open_rollouts(source, storage_options=storage_options).files)
+        broken = broken_file(open_rollouts(source, Reading(storage_options=storage_options)).files)
         raise InputError(broken or f"The task table cannot be read: {first_line(wrong)}") from None
 
 
