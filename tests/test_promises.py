@@ -41,10 +41,26 @@ SPECS = [
         ],
     },
 ]
-PAYLOADS = ["[1],[2", "3]", '{"a": 1}, {"b"', ': 2}', "]", "[", '"', "\\", "\0", "\n", "<think>", "```json\n{}", None, "", " "]
+PAYLOADS = [
+    "[1],[2",
+    "3]",
+    '{"a": 1}, {"b"',
+    ": 2}",
+    "]",
+    "[",
+    '"',
+    "\\",
+    "\0",
+    "\n",
+    "<think>",
+    "```json\n{}",
+    None,
+    "",
+    " ",
+]
 METADATA = [None, "{", '{"expectations": [{"text": "a"}, {"anyOf": ["ß", "]"]}, {}]}', '{"expectations": ["refund"]}']
 SCHEMAS = [None, '{"required": ["a"]}', "[", '{"a": 1}']
-quick = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
@@ -173,16 +189,25 @@ def test_p4_nobody_sees_half_a_result(tmp_path, out):
     with subprocess.Popen([sys.executable, "-m", "assay", *words], cwd=tmp_path, stderr=subprocess.DEVNULL) as run:
         while run.poll() is None:
             parts = [tmp_path / out] if out == "out.parquet" else [*(tmp_path / out).glob("[!._]*")]
-            seen |= {(path.name, pl.read_parquet(path).width) for path in parts}
+            seen |= {(path.name, pl.read_parquet(path.read_bytes()).width) for path in parts}
     assert run.returncode == 0
-    new = 4 + 2 + 1 + len(SPECS[0]["checks"]) - 1  # results, id and verifier; checks
-    assert {width for _, width in seen} <= {1, new + 1}
+    new = len(["id", *RESULT, "score/text", *SPECS[0]["checks"]])
+    assert {width for _, width in seen} <= {old.width, new}
     assert {name for name, _ in seen} <= {"out.parquet", *(f"part-{at:06}.parquet" for at in range(200))}
 
 
 # ── P5 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-BAD = [b"{", b'{"completion": "a refund"', b"[1]", b"null", b'"x"', b"{'a': 1}", b'{"completion": ' + b"[" * 600, b"\x00"]
+BAD = [
+    b"{",
+    b'{"completion": "a refund"',
+    b"[1]",
+    b"null",
+    b'"x"',
+    b"{'a': 1}",
+    b'{"completion": ' + b"[" * 600,
+    b"\x00",
+]
 
 
 @given(rows=ROWS, bad=st.lists(st.tuples(st.integers(0, 12), st.sampled_from(BAD)), min_size=1, max_size=5))
@@ -244,7 +269,7 @@ strange = []
 def watch(event, args):
     if event == "open" and isinstance(args[0], (str, bytes)):
         path = os.path.realpath(os.fsdecode(args[0]))
-        if path == os.path.realpath(folder) or path.startswith((*roots, *named, "/proc/", "/dev/", "/sys/")):
+        if path == os.path.realpath(folder) or path.startswith((*roots, *named, "/proc/", "/dev/", "/sys/", "/usr/share/zoneinfo/")):
             return
         strange.append((event, path))
     elif event.startswith(("socket.connect", "socket.getaddrinfo", "subprocess", "os.system", "os.exec", "os.posix_spawn", "os.fork")):
@@ -280,8 +305,18 @@ def test_p7_nothing_is_opened_fetched_or_run_that_nobody_named(tmp_path):
         for path in ("canary.json", "canary", "defs.json"):
             os.mkfifo(tmp_path / path)  # whoever opened it would wait for ever
         (tmp_path / "canary.py").write_text("raise SystemExit('imported')")
-        refers = [{"$ref": f"file://{tmp_path}/canary.json"}, {"$ref": url}, {"$ref": "defs.json#/a"}, {"$schema": url, "$id": url}]
-        verifier = {"kind": "in_process", "fn_name": None, "expected": "@canary.json", "params": {"path": "canary.json"}}
+        refers = [
+            {"$ref": f"file://{tmp_path}/canary.json"},
+            {"$ref": url},
+            {"$ref": "defs.json#/a"},
+            {"$schema": url, "$id": url},
+        ]
+        verifier = {
+            "kind": "in_process",
+            "fn_name": None,
+            "expected": "@canary.json",
+            "params": {"path": "canary.json"},
+        }
         rows = [
             {
                 "task_id": f"file://{tmp_path}/canary.json",
@@ -339,6 +374,8 @@ def test_p8_unscored_is_never_a_number(check, negate):
 @pytest.mark.parametrize("name", ["exact_match", "contains", "regex_match", "tool_calls_match"])
 def test_p8_holds_of_functions_that_rows_name(name):
     golds = ["a", None, "(", "{}", 1]
-    rows = [{"completion": text, "verifier": {"fn_name": name, "expected": gold}} for text in (None, "a") for gold in golds]
+    rows = [
+        {"completion": text, "verifier": {"fn_name": name, "expected": gold}} for text in (None, "a") for gold in golds
+    ]
     unscored = is_scored_or_says_why_not(assay.score(rows))
     assert unscored == [row["completion"] is None or row["verifier"]["expected"] is None for row in rows]

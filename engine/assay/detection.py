@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from assay.errors import InputError
-from assay.files import format_of
+from assay.files import ENGINE_ERRORS, format_of
+from assay.ipc import open_ipc
 from assay.lanes.base import exactly
 from assay.layout import Layout
 from assay.lines import Source
@@ -50,7 +51,7 @@ class Seen:
             if self.frame is not None:
                 return (outline_of(pl.Struct(self.frame().collect_schema())),)
             return tuple(map(outline, self._records))
-        except (pl.exceptions.PolarsError, OSError, InputError):
+        except (*ENGINE_ERRORS, InputError):
             return ()
 
     @cached_property
@@ -64,7 +65,10 @@ class Seen:
         frame = self.frame()
         if column not in frame.collect_schema():
             return []
-        return frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
+        try:
+            return frame.select(exactly(column)).drop_nulls().head(1).collect().to_series().to_list()
+        except (*ENGINE_ERRORS, InputError):
+            return []
 
 
 @dataclass(frozen=True)
@@ -113,10 +117,10 @@ def see(path: Path) -> Seen:
     kind = format_of(path)
     if kind == "jsonl":
         return Seen(str(path), kind, partial(_first_lines, path))
-    if kind in ("parquet", "ipc"):
-        return Seen(
-            str(path), kind, frame=partial(pl.scan_parquet if kind == "parquet" else pl.scan_ipc, path, glob=False)
-        )
+    if kind == "parquet":
+        return Seen(str(path), kind, frame=partial(pl.scan_parquet, path, glob=False))
+    if kind == "ipc":
+        return Seen(str(path), kind, frame=lambda: open_ipc(path, Reading()).scan())
     return Seen(str(path), kind)
 
 

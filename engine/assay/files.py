@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, did_you_mean, encodable
+from assay.errors import InputError, did_you_mean
 from assay.ipc import open_ipc
 from assay.jsonl import JsonlFile
 from assay.jsonlook import open_jsonl
@@ -257,10 +257,6 @@ def broken_file(files: Sequence[File]) -> str:
 
 def _open_file(path: Path, reading: Reading) -> File:
     kind = format_of(path)
-    if encodable(str(path)) != str(path):
-        raise InputError(
-            f"{path}: the engine opens no name that is not UTF-8.", "Rename it, or read it through a link."
-        )
     try:
         return _OPENERS[kind](path, reading)
     except (PolarsError, PanicException, pa.ArrowException) as wrong:

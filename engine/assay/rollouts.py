@@ -13,7 +13,7 @@ import polars.selectors as cs
 
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see, see_remote
-from assay.errors import ColumnsError, InputError, did_you_mean
+from assay.errors import ColumnsError, InputError, did_you_mean, encodable
 from assay.files import Cut, Files, as_one, expand, first_line, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly
 from assay.paths import merged
@@ -218,6 +218,9 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
         found += Remote(path, reading.storage_options).expand() if is_url(path) else expand(path)
     seen: set[Path | str] = set()
     for one in found:
+        if isinstance(one, Path) and encodable(str(one)) != str(one):
+            hint = "Rename it, or read it through a link."
+            raise InputError(f"{one}: the engine opens no name that is not UTF-8.", hint)
         real = one.url if isinstance(one, Remote) else one.resolve()
         if real in seen:
             shown = one.shown if isinstance(one, Remote) else one
