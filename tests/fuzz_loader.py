@@ -34,7 +34,7 @@ SECONDS = 20
 TOGETHER = 250
 """Cases of a child."""
 
-OPTIONS = {"rows.jsonl": [[]]}
+OPTIONS = {f"rows.jsonl{packed}": [[], ["--max-bad-rows", "100%"]] for packed in ("", ".gz", ".zst")}
 """What is said on the command line besides: one of these."""
 
 

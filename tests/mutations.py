@@ -1,6 +1,7 @@
 """Small files of every kind that Assay reads, and what may happen to them on the way: bits, lengths, tokens."""
 
 import functools
+import gzip
 import io
 import json
 
@@ -119,6 +120,8 @@ def seeds():
             _of_polars("write_ipc_stream"),
         ],
         "rows.jsonl": [_lines(ROWS), _lines(ROWS, ensure_ascii=False), _lines(CHATS), messy],
+        "rows.jsonl.gz": [gzip.compress(_lines(ROWS), mtime=0), gzip.compress(messy, 0, mtime=0)],
+        "rows.jsonl.zst": [pa.compress(lines, codec="zstd", asbytes=True) for lines in (_lines(ROWS), messy)],
         "rows.csv": [frame.write_csv().encode(), b'a,completion\n1,"x\ny"\n2,"q""q"\n'],
         "spec.json": [json.dumps(spec, indent=indent).encode() for spec in SPECS for indent in (None, 2)],
         "spec.yaml": [*(_yaml(spec).encode() for spec in SPECS), json.dumps(SPECS[0]).encode()],
@@ -130,7 +133,7 @@ def seeds():
     }
 
 
-BINARY = (".parquet", ".arrow")
+BINARY = (".parquet", ".arrow", ".gz", ".zst")
 _NUMBERS = (0, 1, -1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, -(2**31))
 _TOKENS = [
     *rb"""

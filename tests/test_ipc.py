@@ -77,3 +77,15 @@ def test_a_file_that_grows_beyond_its_ratio_is_refused_as_it_is_read(tmp_path):
     with pytest.raises(assay.InputError, match=r"when read, .* times as many; --max-ratio allows 200"):
         assay.score_file(path, SPEC)
     assert assay.score_file(path, SPEC, max_ratio=1e6).rows == 100
+
+
+def test_a_batch_that_lies_of_its_lengths_is_looked_at_before_it_is_counted(tmp_path):
+    offsets = pa.array([0, 2, 1 << 30, 3], pa.int32()).buffers()[1]
+    lying = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abc"))
+    messages = pa.StructArray.from_arrays([pa.array(["assistant"] * 3), lying], names=["role", "content"])
+    table = pa.table({"completion": pa.ListArray.from_arrays([0, 1, 2, 3], messages)})
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        with new(str(tmp_path / "in.arrow"), table.schema) as writer:
+            writer.write_table(table)
+        with pytest.raises(assay.InputError, match=r"in\.arrow: The Arrow data is not valid"):
+            assay.score_file(tmp_path / "in.arrow", SPEC)

@@ -93,10 +93,11 @@ def _read(
 ) -> Iterator[pl.DataFrame]:
     read = 0
     for batch in _batches(file.path, numbers):
-        read += batch.nbytes
-        file.reading.refuse_bomb(file.path, read)
         table = pa.Table.from_batches([batch])
-        whole = _checked(file.path, table if names is None else table.select(names))
+        table = table if names is None else table.select(names)
+        whole = _checked(file.path, table)
+        read += table.nbytes  # not before it is known to be valid: to count it is to believe it
+        file.reading.refuse_bomb(file.path, read)
         for piece in whole.iter_slices(rows or _ROWS):
             frame = piece if limit is None else piece.head(limit)
             limit = None if limit is None else limit - frame.height
