@@ -92,3 +92,16 @@ def test_nothing_to_score_is_a_whole_result_without_numbers(tmp_path, rows, out)
         found = pl.read_parquet(tmp_path / "out/*.parquet" if out == "out/" else tmp_path / out)
         assert found.columns == ["id", "reward", "passed", "feedback", "error", "score/v", "check/v/contains"]
         assert found["reward"].to_list() == rows
+
+
+def test_columns_of_our_own_are_offered_to_nobody(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "a refund"}\n{')
+    for mapping in ({"completion": "reply"}, {"completion": "$.reply"}, None):
+        with pytest.raises(assay.ColumnsError) as refused:
+            assay.score(tmp_path / "in.jsonl", SPEC, mapping=mapping, max_bad_rows=1)
+        assert "There are: text." in str(refused.value)
+    with pytest.raises(assay.ColumnsError, match=r"There are: text\."):
+        assay.score(tmp_path / "in.jsonl", SPEC, tasks=[{"task_id": "a"}], max_bad_rows=1)
+    (tmp_path / "bad.jsonl").write_text("{")
+    with pytest.raises(assay.AssayError, match=r"--max-bad-rows 1 or 100%"):
+        assay.score(tmp_path / "bad.jsonl", SPEC)

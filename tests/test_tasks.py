@@ -220,6 +220,8 @@ def test_an_id_that_is_not_a_scalar_is_refused_by_its_column(ident, of):
         ("tasks.csv", b"task_id,answer\na,\xff\n", ": invalid utf-8 sequence"),
         ("tasks.csv", b"task_id,answer\n\xff,b\n", ": invalid utf-8 sequence"),
         ("set/a/task.json", "{", ": not readable JSON: "),
+        ("set/a/task.json", "[" * 100_000, ": not readable JSON: nested too deeply."),
+        ("set/a/task.json", "9" * 5000, ": not readable JSON: a number with too many digits."),
         ("set/a/task.json", "[]", ": a task must be a JSON object, not list."),
     ],
 )

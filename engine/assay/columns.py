@@ -7,7 +7,7 @@ import polars as pl
 from assay.cells import STRUCTURED
 from assay.errors import ColumnsError, InputError, closest, did_you_mean
 from assay.fns import list_fns
-from assay.lanes.base import HIDDEN
+from assay.lanes.base import not_hidden
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.onrow import EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
 from assay.spec import VerifierSpec
@@ -63,7 +63,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         ColumnsError: Columns are missing, have a type that no check can read, or are to be kept and are not there.
     """
     needed = needed_columns(verifiers)
-    there = [name for name in schema if not name.startswith(HIDDEN)]
+    there = not_hidden(schema)
     problems = _missing([name for name in needed if name not in schema], needed, there)
     if COMPLETION in schema:
         try:

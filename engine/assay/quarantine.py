@@ -48,7 +48,7 @@ def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
     said = "1 line is no rollout" if len(bad) == 1 else f"{len(bad):,} lines are no rollouts"
     shown = [f"  {row.file}:{row.line}: {row.reason}" for row in bad[:_SHOWN]]
     shown += [f"  … {len(bad) - _SHOWN:,} more"] if len(bad) > _SHOWN else []
-    share = (1 + int(1000 * len(bad) / rows)) / 10
+    share = min(1000, 1 + int(1000 * len(bad) / rows)) / 10
     raise BadRowsError(
         f"{said}; --max-bad-rows allows {allowed.given}.\n" + "\n".join(shown),
         f"Nothing was written. Mend the lines, or leave them unscored with --max-bad-rows {len(bad)} or {share:g}%.",

@@ -10,7 +10,7 @@ import polars as pl
 from assay.columns import COMPLETION
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
 from assay.files import ENGINE_ERRORS, broken_file, first_line
-from assay.lanes.base import HIDDEN, TASK_FOUND, exactly
+from assay.lanes.base import HIDDEN, TASK_FOUND, exactly, not_hidden
 from assay.plan import TASK_ID
 from assay.reading import Reading
 from assay.rollouts import open_rollouts
@@ -108,8 +108,12 @@ def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
     for path in sorted(folder.glob("*/task.json")):
         try:
             task = json.loads(path.read_text("utf-8-sig"))
-        except (OSError, ValueError, RecursionError) as wrong:
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
             raise InputError(f"{path}: not readable JSON: {wrong}") from None
+        except RecursionError:
+            raise InputError(f"{path}: not readable JSON: nested too deeply.") from None
+        except ValueError:  # what Python says of it is for programmers
+            raise InputError(f"{path}: not readable JSON: a number with too many digits.") from None
         if not isinstance(task, dict):
             raise InputError(f"{path}: a task must be a JSON object, not {type(task).__name__}.")
         tasks.append({TASK_ID: path.parent.name, **task})
@@ -142,7 +146,7 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
     if TASK_ID not in there:
         hint = did_you_mean(TASK_ID, there) or "Rename a column with --map task_id=COLUMN."
         raise ColumnsError(
-            f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(there)}.", hint
+            f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(not_hidden(there))}.", hint
         )
     _check_key(rollouts, "rollouts")
     theirs = tasks.collect_schema()

@@ -20,6 +20,7 @@ __all__ = [
     "in_place",
     "is_small",
     "layers",
+    "not_hidden",
     "nothing",
     "once",
     "plain_type",
@@ -39,9 +40,6 @@ BAD = HIDDEN + "bad"
 TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
-BAD = HIDDEN + "bad"
-"""Present when a file had bad rows: why a row is none, null for all others."""
-
 
 _SMALL = 256
 
@@ -49,6 +47,11 @@ _SMALL = 256
 def is_small(batch: pl.Series | pl.DataFrame) -> bool:
     """Whether a batch has so few rows that the definition is done before columns are set up."""
     return len(batch) <= _SMALL
+
+
+def not_hidden(names: Iterable[str]) -> list[str]:
+    """The columns that users know of."""
+    return [name for name in names if not name.startswith(HIDDEN)]
 
 
 def exactly(name: str) -> pl.Expr:
