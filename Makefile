@@ -7,7 +7,7 @@ DEMO := specs/refund-quality
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test lint bench peers promptfoo readme golden clean
+.PHONY: help demo test fuzz lint bench peers promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,6 +23,9 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 
 test: $(VENV)/.installed  ## run the whole suite
 	$(BIN)/python -m pytest --numprocesses 2 --benchmark-disable
+
+fuzz: $(VENV)/.installed  ## read 20,000 damaged files, for half an hour
+	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
