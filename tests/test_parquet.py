@@ -378,3 +378,12 @@ def test_a_footer_that_speaks_of_what_is_not_there_is_refused(tmp_path, part):
     ):
         _refuse_lies(path, [Lying(group)])
     _refuse_lies(path, [group])
+
+
+def test_rows_that_a_column_lacks_are_an_error_and_no_shorter_result(tmp_path, monkeypatch):
+    path, whole = tmp_path / "in.parquet", pq.ParquetFile.iter_batches
+    pl.DataFrame({"completion": ["a"] * 100}).write_parquet(path, row_group_size=10)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *args, **kwargs: [next(whole(*args, **kwargs)).slice(1)])
+    with pytest.raises(assay.InputError, match=r"in\.parquet: a column ends early: .* of 100 rows can be read"):
+        assay.score_file(path, SPEC, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()

@@ -205,10 +205,11 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     """Rows of some groups, so many together, or fewer where they are long."""
     units = [file.units[at] for at in groups]
     most = share(file.reading.memory_limit)
-    a_row = sum(unit.size for unit in units) // max(1, sum(unit.rows or 0 for unit in units))
+    known = sum(unit.rows or 0 for unit in units)
+    a_row = sum(unit.size for unit in units) // max(1, known)
     # few at once, so that some long rows among short ones do not make a large piece
     at_once = max(1, min(1024, most // (16 * max(1, a_row))))
-    read = 0
+    read = there = 0
     try:
         with pq.ParquetFile(
             file.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=file.reading.verify_checksums
@@ -216,6 +217,7 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
             held: list[pa.RecordBatch] = []
             for batch in source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False):
                 held.append(batch)
+                there += batch.num_rows
                 read += batch.nbytes
                 if sum(one.num_rows for one in held) >= rows or sum(one.nbytes for one in held) >= most:
                     file.reading.refuse_bomb(file.path, read)
@@ -223,6 +225,8 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
                     held = []
             if held:
                 yield pa.Table.from_batches(held)
+        if there != known:  # a column that ends early ends the rows, without a word
+            raise InputError(f"{file.path}: a column ends early: {there:,} of {known:,} rows can be read.")
     except MemoryError:  # the engine's kind as well as Python's
         raise
     except (pa.ArrowException, OSError) as wrong:
