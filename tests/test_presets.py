@@ -532,3 +532,9 @@ def test_a_url_is_recognised(tmp_path):
             summary = assay.score_file(f"{web.url}/{path}", SPEC, out)
             assert pl.read_parquet(out)["reward"].to_list() == FOURS[name]
             assert any(note.startswith(f"read as {name} (detected): ") for note in summary.notes)
+
+
+def test_a_preset_file_is_not_read_without_end(tmp_path):
+    (tmp_path / "endless.json").symlink_to("/dev/zero")
+    with pytest.raises(assay.InputError, match=r"endless\.json: larger than 4 MiB"):
+        assay.score([{"completion": "x"}], SPEC, preset=tmp_path / "endless.json")

@@ -18,6 +18,7 @@ from assay.extractors import EXTRACTORS
 from assay.lanes.base import HIDDEN
 from assay.layout import Failure, Field, Layout, Source
 from assay.paths import is_path, kind_of, parse
+from assay.specfile import MAX_BYTES
 
 __all__ = [
     "NONE",
@@ -185,7 +186,11 @@ def load_preset(source: PresetSource) -> Preset:
     path = FilePath(source)
     if path.suffix.lower() == ".json":
         try:
-            return _read(path.read_text("utf-8-sig"), str(path))
+            with path.open("rb") as file:
+                raw = file.read(MAX_BYTES + 1)
+            if len(raw) > MAX_BYTES:
+                raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB.", "Is this another file?")
+            return _read(raw.decode("utf-8-sig"), str(path))
         except OSError as wrong:
             raise InputError(f"{path}: {wrong.strerror}.") from None
         except UnicodeDecodeError as wrong:
