@@ -53,13 +53,17 @@ def into_a_folder(source, target):
     assay.score_file(source, SPEC, f"{target}/", part_bytes=1)
 
 
-def main(kind, out, source, folder):
+def main(out, source, folder):
     run = into_a_folder if out == "/" else into_a_file
     suffix = out.removesuffix("/")
     run(source, folder / f"whole{suffix}")
     whole = content(folder / f"whole{suffix}")
-    disk, said = Disk(folder), set()
-    target = folder / f"out{suffix}"
+    return {kind: fail_each(kind, run, source, folder / f"out{suffix}", whole) for kind in KINDS}
+
+
+def fail_each(kind, run, source, target, whole):
+    folder, said = target.parent, set()
+    disk = Disk(folder)
     for failed in itertools.count():
         if run is into_a_file:
             target.write_bytes(OLD)
@@ -86,4 +90,4 @@ def main(kind, out, source, folder):
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(*sys.argv[1:4], Path(sys.argv[4]))))  # noqa: T201
+    print(json.dumps(main(*sys.argv[1:3], Path(sys.argv[3]))))  # noqa: T201

@@ -26,9 +26,8 @@ def disk(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("kind", LEAST)
 @pytest.mark.parametrize("out", [".parquet", ".jsonl", "/"])
-def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk, kind, out):
+def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk, out):
     rows = pl.DataFrame({"id": range(6), "completion": ["a refund", None, "x"] * 2})
     source = tmp_path / ("in.jsonl" if out == ".jsonl" else "in.parquet")
     rows.write_ndjson(source) if out == ".jsonl" else rows.write_parquet(source, row_group_size=2)
@@ -36,7 +35,7 @@ def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk,
     folder.mkdir()
     source = source.rename(folder / source.name)
     done = subprocess.run(
-        [sys.executable, HERE / "faulty.py", kind, out, source, folder],
+        [sys.executable, HERE / "faulty.py", out, source, folder],
         capture_output=True,
         text=True,
         check=False,
@@ -44,6 +43,6 @@ def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk,
         env={**os.environ, "LD_PRELOAD": str(disk)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout)
-    assert found["failed"] >= LEAST[kind]
-    assert all(str(folder) in said for said in found["said"]), found["said"]
+    for kind, found in json.loads(done.stdout).items():
+        assert found["failed"] >= LEAST[kind]
+        assert all(str(folder) in said for said in found["said"]), found["said"]
