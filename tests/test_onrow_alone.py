@@ -187,7 +187,7 @@ def test_threads_that_compile_patterns_leave_the_processs_warnings_alone():
 
 def test_one_row_with_a_long_gold_is_scored_as_two_are():
     # of one row the engine would make a regular expression of the gold, and search with it for a minute
-    text, gold = "a" * 100_000, "a" * 50_000
+    text, gold = "a" * 50_000, "a" * 25_000
     for fn, expected, reward in (
         ("contains", gold, 1.0),
         ("regex_match", rf"\b{gold}\b", 0.0),
