@@ -138,6 +138,8 @@ def differently_read(path):
 @given(files_of_lines())
 @example([b'{"completion": "b"}'] * 3 + HOSTILE)
 @example([b'{"a": 1, "completion": "x"}'] * 3 + [b'{"a": 9007199254740993, "completion": "x"}', b'{"a": 0.5}'])
+@example([b'{"a": [1.5]}'] * 3 + [b'{"a": [9223372036854775807]}'] * 3)
+@example([b'{"a": [1]}'] * 3 + [b'{"a": [9007199254740993]}'] * 3 + [b'{"a": [0.5]}'] * 3)
 @example([b'{"answer": 1.5}'] * 3 + [b'{"answer": 2}'])
 @example([b'{"answer": 1.5}'] * 3 + [b'{"answer": "x"}'] * 3)
 @example([b'{"answer": 1}', b'{"answer": "x"}'] + [b'{"answer": null}'] * 3 + [b'{"answer": {"__assay/json": "x"}}'])
