@@ -112,29 +112,29 @@ class Chosen:
         return f"{by}: {', '.join(said) or 'the columns have the names that Assay reads'}"
 
 
-def see(path: Path) -> Seen:
-    """Look at a file."""
+def see(path: Path, reading: Reading) -> Seen:
+    """Look at a file that is to be read in some way."""
     kind = format_of(path)
     if kind == "jsonl":
-        return Seen(str(path), kind, partial(_first_lines, path))
+        return Seen(str(path), kind, partial(_first_lines, path, reading))
     if kind == "parquet":
         return Seen(str(path), kind, frame=partial(pl.scan_parquet, path, glob=False))
     if kind == "ipc":
-        return Seen(str(path), kind, frame=lambda: open_ipc(path, Reading()).scan())
+        return Seen(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
     return Seen(str(path), kind)
 
 
-def see_remote(file: RemoteFile) -> Seen:
+def see_remote(file: RemoteFile, reading: Reading) -> Seen:
     """Look at a file of a URL that was opened."""
     if file.copy is not None:
-        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path))
+        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path, reading))
     return Seen(file.name, file.remote.kind, frame=file.scan)
 
 
-def _first_lines(path: Path) -> list[dict[str, Any]]:
+def _first_lines(path: Path, reading: Reading) -> list[dict[str, Any]]:
     """The first lines that are JSON objects."""
     found: list[dict[str, Any]] = []
-    with Source.of(path, str(path), Reading()).open() as read:
+    with Source.of(path, str(path), reading).open() as read:
         for raw in _lines(read):
             try:
                 value = json.loads(raw.decode("utf-8-sig", errors="replace"))
