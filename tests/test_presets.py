@@ -263,6 +263,16 @@ def test_a_completion_of_its_own_is_never_replaced(tmp_path):
     assert found["output"].item() == "no"
 
 
+@pytest.mark.parametrize("name", ["verl-dump", "openai-batch"])
+def test_a_completion_of_its_own_that_comes_late_is_not_replaced_either(tmp_path, name):
+    record = RECORDS[name][0]
+    path = jsonl(tmp_path / "a.jsonl", [*[record] * 120, record | {"completion": "4"}])
+    with pytest.raises((InputError, assay.BadRowsError), match=r"[Aa] record has a `completion` of its own"):
+        assay.scan(path)
+    assert open_rollouts(path, preset=name).notes[-1].startswith(f"read as {name} (--preset)")
+    assert "completion" in assay.scan(path, preset="none").collect_schema()
+
+
 def test_a_named_preset_reads_a_completion_that_is_neither_text_nor_messages(tmp_path):
     mine = {
         "name": "mine",

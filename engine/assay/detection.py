@@ -178,7 +178,7 @@ def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[s
         return Chosen(None, found.name, how)
     sure = all(found.signature.fits(one.outlines) for one in seen)
     first = () if found.first_only is None else tuple(value for one in seen for value in one.first_of(found.first_only))
-    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)))
+    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)), detected=named is None)
     kinds = {one.kind for one in seen}
     if len(kinds) > 1 and not layout.is_flat:
         raise InputError(
