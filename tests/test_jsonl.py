@@ -140,6 +140,8 @@ def differently_read(path):
 @example([b'{"a": 1, "completion": "x"}'] * 3 + [b'{"a": 9007199254740993, "completion": "x"}', b'{"a": 0.5}'])
 @example([b'{"a": [1.5]}'] * 3 + [b'{"a": [9223372036854775807]}'] * 3)
 @example([b'{"a": [1]}'] * 3 + [b'{"a": [9007199254740993]}'] * 3 + [b'{"a": [0.5]}'] * 3)
+@example([b'{"a": [true]}', b'{"a": [1.5]}'])
+@example([b'{"a": {"k": [{"m": 0.5}]}}', b'{"a": {"k": [{"m": true}]}}', b'{"a": null}'])
 @example([b'{"answer": 1.5}'] * 3 + [b'{"answer": 2}'])
 @example([b'{"answer": 1.5}'] * 3 + [b'{"answer": "x"}'] * 3)
 @example([b'{"answer": 1}', b'{"answer": "x"}'] + [b'{"answer": null}'] * 3 + [b'{"answer": {"__assay/json": "x"}}'])
