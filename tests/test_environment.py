@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import gzip
 import json
 import subprocess
 import sys
@@ -58,6 +59,11 @@ def played(env, script=echo, inputs=None, **options):
 # examples
 
 
+def packed(path):
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
+    return path
+
+
 SOURCES = {
     "rows": lambda _: ROWS,
     "columns": lambda _: {name: [row[name] for row in ROWS] for name in ROWS[0]},
@@ -66,6 +72,7 @@ SOURCES = {
     "arrow": lambda _: pl.DataFrame(ROWS).to_arrow(),
     "parquet": lambda folder: pl.DataFrame(ROWS).write_parquet(folder / "rows.parquet") or folder / "rows.parquet",
     "jsonl": lambda folder: pl.DataFrame(ROWS).write_ndjson(folder / "rows.jsonl") or folder / "rows.jsonl",
+    "compressed jsonl": lambda folder: packed(folder / "rows.jsonl.gz"),
     "info as text": lambda _: [{**row, "info": json.dumps(row["info"])} for row in ROWS],
 }
 

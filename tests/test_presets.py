@@ -1,5 +1,6 @@
 """What other tools write is recognised, read as by hand, the same from JSONL and from parquet; mistakes are named."""
 
+import gzip
 import io
 import json
 import pickle
@@ -17,7 +18,7 @@ from assay.errors import InputError, UsageError
 from assay.files import Cut
 from assay.lanes.base import BAD
 from assay.presets import load_preset, matching, names, presets, schema
-from assay.reading import reading_of
+from assay.reading import Reading, reading_of
 from assay.reference import score_rows
 from assay.rollouts import open_rollouts as opened_rollouts
 from assay.spec import load_verifier
@@ -55,7 +56,7 @@ def test_every_preset_has_a_sample():
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_file_is_recognised(tmp_path, name, kind):
-    seen = see(written(tmp_path, name, kind))
+    seen = see(written(tmp_path, name, kind), Reading())
     assert [one.name for one in matching(seen.outlines, kind)] == [name]
 
 
@@ -106,7 +107,7 @@ def test_what_is_in_memory_is_read_by_a_preset_that_is_named(name):
 @pytest.mark.parametrize("name", [one.name for one in presets() if one.formats and one.fields])
 def test_a_layout_travels(tmp_path, name):
     path = written(tmp_path, name, "jsonl")
-    chosen = choose([see(path)], None, {})
+    chosen = choose([see(path, Reading())], None, {})
     again = pickle.loads(pickle.dumps(chosen))  # noqa: S301  (our own bytes)
     assert again == chosen
     rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
@@ -216,7 +217,7 @@ def test_lm_eval_reads_the_first_filter_of_every_file(tmp_path):
 
 def test_lm_eval_choices_are_not_taken_for_texts(tmp_path):
     record = lm_eval(0, "none", [["-1.5", "False"]])
-    assert matching(see(jsonl(tmp_path / "s.jsonl", [record])).outlines, "jsonl") == []
+    assert matching(see(jsonl(tmp_path / "s.jsonl", [record]), Reading()).outlines, "jsonl") == []
 
 
 def test_trl_conversations(tmp_path):
@@ -262,6 +263,40 @@ def test_a_completion_of_its_own_is_never_replaced(tmp_path):
     assert found["output"].item() == "no"
 
 
+@pytest.mark.parametrize("name", ["verl-dump", "openai-batch"])
+def test_a_completion_of_its_own_that_comes_late_is_not_replaced_either(tmp_path, name):
+    record = RECORDS[name][0]
+    path = jsonl(tmp_path / "a.jsonl", [*[record] * 120, record | {"completion": "4"}])
+    with pytest.raises((InputError, assay.BadRowsError), match=r"[Aa] record has a `completion` of its own"):
+        assay.scan(path)
+    assert open_rollouts(path, preset=name).notes[-1].startswith(f"read as {name} (--preset)")
+    assert "completion" in assay.scan(path, preset="none").collect_schema()
+
+
+def test_a_named_preset_reads_a_completion_that_is_neither_text_nor_messages(tmp_path):
+    mine = {
+        "name": "mine",
+        "title": "t",
+        "signature": {"required": {"completion.text": "text"}},
+        "fields": {"completion": "completion.text"},
+    }
+    path = jsonl(tmp_path / "a.jsonl", [{"completion": {"text": "4"}}])
+    empty = tmp_path / "b.jsonl"
+    empty.write_bytes(b"")
+    found = open_rollouts([str(path), str(empty)], preset=mine, skip_bad_files=True)
+    assert found.frame.collect()["completion"].to_list() == ["4"]
+    assert [one.skipped is not None for one in found.inputs] == [False, True]
+    with Web({"/a.jsonl": path.read_bytes()}) as web:
+        assert assay.scan(f"{web.url}/a.jsonl", preset=mine).collect()["completion"].to_list() == ["4"]
+
+
+def test_a_file_that_may_become_so_large_is_recognised(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    record = RECORDS["verl-dump"][0] | {"output": "4" * 200_000}
+    path.write_bytes(gzip.compress(b"".join(json.dumps(record).encode() + b"\n" for _ in range(9))))
+    assert assay.score(path, SPEC, max_ratio=10_000)["reward"].to_list() == [1.0] * 9
+
+
 def test_what_was_chosen_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "assay")
     assay.scan(jsonl(tmp_path / "a.jsonl", RECORDS["skyrl"]))
@@ -297,9 +332,9 @@ def test_the_most_specific_signature_counts(tmp_path, monkeypatch):
     dump_preset = load_preset("verl-dump")
     twin = dump_preset.model_copy(update={"name": "twin"})
     monkeypatch.setattr("assay.presets.presets", lambda: (general, dump_preset))
-    assert [one.name for one in matching(see(path).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(see(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
     monkeypatch.setattr("assay.presets.presets", lambda: (general, dump_preset, twin))
-    assert len(matching(see(path).outlines, "jsonl")) == 2
+    assert len(matching(see(path, Reading()).outlines, "jsonl")) == 2
 
 
 def test_every_one_of_the_first_lines_must_fit(tmp_path):
@@ -338,7 +373,7 @@ def test_parquet_and_lines_of_one_nested_format_are_refused(tmp_path):
 def test_lines_that_are_no_objects_are_not_looked_at(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", RECORDS["verl-dump"])
     path.write_text("[1]\n{not json\n" + path.read_text())
-    assert [one.name for one in matching(see(path).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(see(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
 
 
 def test_standard_input_is_recognised(tmp_path, monkeypatch):

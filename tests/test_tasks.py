@@ -298,3 +298,17 @@ def test_the_row_loop_knows_a_missing_task_too():
     row = {"task_id": "a", "completion": "1", TASK_FOUND: None}
     assert score_row(row, [verifier])["error"] == "task_id a is not in the task table"
     assert score_row({**row, TASK_FOUND: True}, [verifier])["reward"] == 1.0
+
+
+def test_a_line_of_a_task_table_that_is_no_task_is_named(tmp_path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(TASKS[0]) + "\nbroken\n")
+    with pytest.raises(assay.InputError, match=r"tasks\.jsonl:2: not valid JSON") as refused:
+        load_tasks(path)
+    assert refused.value.hint == "Mend the task table: every line of it is a task."
+
+
+def test_what_is_odd_about_a_task_table_is_told_as_of_any_file(tmp_path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps(TASKS[0]) + "\n\n")
+    assert load_tasks(path)[1] == (f"{path}:2: a line blank and skipped",)

@@ -124,6 +124,8 @@ class Column:
         if self._kinds & {set, frozenset}:
             raise TypeError("a set has no order")
         found = pa.array(values)
+        if pa.types.is_nested(found.type) and any(_has_flag(value, found.type) for value in values):
+            raise TypeError("several types")  # Arrow would take true for 1.0 beside a float
         self._floatable = self._floatable and _floatable(found)
         merged = _merged(self._type, found.type, floatable=self._floatable)
         pl.Series(found)  # the engine has no place for some of Arrow's types
@@ -242,6 +244,19 @@ def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     role = (message or {}).get("role")
     text = completion_text([{"content": (message or {}).get("content")}])
     return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
+
+
+def _has_flag(value: Any, dtype: Any) -> bool:
+    """Whether a boolean stands where values of a type have numbers with a fraction."""
+    if value is None:
+        return False
+    if pa.types.is_struct(dtype):
+        return any(_has_flag(value.get(field.name), field.type) for field in dtype)
+    if not pa.types.is_list(dtype):
+        return pa.types.is_floating(dtype) and isinstance(value, bool)
+    if pa.types.is_nested(dtype.value_type):
+        return any(_has_flag(inner, dtype.value_type) for inner in value)
+    return pa.types.is_floating(dtype.value_type) and bool in set(map(type, value))
 
 
 def _floatable(values: Any) -> bool:

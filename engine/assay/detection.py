@@ -112,29 +112,29 @@ class Chosen:
         return f"{by}: {', '.join(said) or 'the columns have the names that Assay reads'}"
 
 
-def see(path: Path) -> Seen:
-    """Look at a file."""
+def see(path: Path, reading: Reading) -> Seen:
+    """Look at a file that is to be read in some way."""
     kind = format_of(path)
     if kind == "jsonl":
-        return Seen(str(path), kind, partial(_first_lines, path))
+        return Seen(str(path), kind, partial(_first_lines, path, reading))
     if kind == "parquet":
         return Seen(str(path), kind, frame=partial(pl.scan_parquet, path, glob=False))
     if kind == "ipc":
-        return Seen(str(path), kind, frame=lambda: open_ipc(path, Reading()).scan())
+        return Seen(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
     return Seen(str(path), kind)
 
 
-def see_remote(file: RemoteFile) -> Seen:
+def see_remote(file: RemoteFile, reading: Reading) -> Seen:
     """Look at a file of a URL that was opened."""
     if file.copy is not None:
-        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path))
+        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path, reading))
     return Seen(file.name, file.remote.kind, frame=file.scan)
 
 
-def _first_lines(path: Path) -> list[dict[str, Any]]:
+def _first_lines(path: Path, reading: Reading) -> list[dict[str, Any]]:
     """The first lines that are JSON objects."""
     found: list[dict[str, Any]] = []
-    with Source.of(path, str(path), Reading()).open() as read:
+    with Source.of(path, str(path), reading).open() as read:
         for raw in _lines(read):
             try:
                 value = json.loads(raw.decode("utf-8-sig", errors="replace"))
@@ -178,7 +178,7 @@ def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[s
         return Chosen(None, found.name, how)
     sure = all(found.signature.fits(one.outlines) for one in seen)
     first = () if found.first_only is None else tuple(value for one in seen for value in one.first_of(found.first_only))
-    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)))
+    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)), detected=named is None)
     kinds = {one.kind for one in seen}
     if len(kinds) > 1 and not layout.is_flat:
         raise InputError(

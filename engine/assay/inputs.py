@@ -1,16 +1,21 @@
 """What rollouts are made from: datasets as rows of plain Python, and rows as rollouts that are still to run."""
 
 import copy
+import io
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, quoted
 from assay.files import expand, format_of
 from assay.lanes.rollout import messages
+from assay.lines import Source, cut
 from assay.presets import NONE
+from assay.reading import Reading
 from assay.rollouts import scan
 from assay.types import GenerateInputs, Info, Messages, State
 
@@ -94,8 +99,9 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterable[dict[str, Any]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with Source.of(path, str(path), Reading()).open() as read:
+        pieces = (io.BytesIO(piece.data) for piece in cut(read, sys.maxsize))
+        for number, line in enumerate(chain.from_iterable(pieces), 1):
             if not line.strip():
                 continue
             try:

@@ -161,7 +161,8 @@ def _forms(name: str, dtype: Any, leaves: Mapping[pl.DataType, str]) -> Iterator
                 raise _NoForm
             yield from _distinct(_forms(field, leaf, _NESTED), key)
     elif isinstance(dtype, pl.List) and dtype.inner in _ELEMENTS:
-        yield key, rf"\[(?:{_GAP}{_ELEMENTS[dtype.inner]}{_GAP},?)*{_GAP}\]"
+        element = rf"{_GAP}{_ELEMENTS[dtype.inner]}{_GAP}"
+        yield key, rf"\[(?:{element}(?:,{element})*|{_GAP})\]"  # with commas between, else long numbers pass as two
     else:
         raise _NoForm
 

@@ -97,6 +97,7 @@ class Layout:
         drop: Columns that do not pass through.
         failures: What leaves a row unscored; the first that holds.
         only: A column, and its values in the records that are read; others repeat them. None for all.
+        sole: Whether a record with a completion of its own is refused: nobody said that it gives way.
     """
 
     fields: tuple[Field, ...]
@@ -104,6 +105,7 @@ class Layout:
     drop: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
     only: tuple[str, tuple[Any, ...]] | None = field(default=None)
+    sole: bool = False
 
     def __post_init__(self) -> None:
         lists = {str(path.exploded) for path in self._paths if path.exploded}
@@ -159,6 +161,7 @@ class Layout:
 
     def rows(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rollouts of a record; one for each element of the list, if it reads one, and at least one."""
+        self._refuse_another(record)
         if self.only is not None and record.get(self.only[0]) not in (None, *self.only[1]):
             return []
         passed = {name: value for name, value in record.items() if name not in self._gone} | dict(self.constants)
@@ -208,6 +211,7 @@ class Layout:
             column, values = self.only
             records = records.filter(exactly(column).is_null() | exactly(column).is_in(list(values)))
         schema = records.collect_schema()
+        self._refuse_another(schema)
         item = None
         if self.each is not None:
             elements, dtype = self._elements(schema)
@@ -268,6 +272,13 @@ class Layout:
         if found is None or found[1] == pl.Null:
             return None
         return rowwise(found[0], failure.why, pl.String)
+
+    def _refuse_another(self, record: Mapping[str, Any]) -> None:
+        if self.sole and _COMPLETION in record:
+            raise InputError(
+                "A record has a `completion` of its own, and those before it have none.",
+                "Say which is meant: --preset NAME, or --preset none for their own.",
+            )
 
     # ── what must hold of the result ────────────────────────────────────────────────────────────────────────────────
 

@@ -34,6 +34,8 @@ __all__ = [
     "schema",
 ]
 
+_COMPLETION = "completion"
+
 NONE = "none"
 """What names no preset: the file is read as it is."""
 
@@ -285,13 +287,21 @@ def matching(outlines: Sequence[Any], kind: str) -> list[Preset]:
 
 
 def _is_free(preset: Preset, outlines: Sequence[Any]) -> bool:
-    given = preset.fields.get("completion")
-    moves = given is not None and not Field("completion", _sources(given)).stays
-    return not (moves and any("completion" in one for one in outlines))
+    return not (_moves_completion(preset) and any(_COMPLETION in one for one in outlines))
+
+
+def _moves_completion(preset: Preset) -> bool:
+    given = preset.fields.get(_COMPLETION)
+    return given is not None and not Field(_COMPLETION, _sources(given)).stays
 
 
 def laid_out(
-    preset: Preset | None, mapping: Mapping[str, str], *, sure: bool = True, first: Sequence[Any] = ()
+    preset: Preset | None,
+    mapping: Mapping[str, str],
+    *,
+    sure: bool = True,
+    first: Sequence[Any] = (),
+    detected: bool = False,
 ) -> Layout:
     """The layout of a preset, with what the user maps instead.
 
@@ -300,6 +310,7 @@ def laid_out(
         mapping: A name, and the column or the path (``$.a.b``) that it comes from.
         sure: Whether the file's records fit the preset; else the completion must be found.
         first: Values of ``first_only`` that are read.
+        detected: Whether nobody named the preset, so that it must not take a completion of the records' own.
 
     Raises:
         UsageError: A path cannot be read.
@@ -317,6 +328,7 @@ def laid_out(
         preset.drop,
         tuple(Failure(parse(one.path), one.unless, one.says) for one in preset.unscored),
         None if preset.first_only is None else (preset.first_only, tuple(first)),
+        detected and _COMPLETION not in mapping and _moves_completion(preset),
     )
 
 

@@ -14,7 +14,7 @@ import polars.selectors as cs
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see, see_remote
 from assay.errors import ColumnsError, InputError, did_you_mean, encodable
-from assay.files import Cut, Files, as_one, expand, first_line, open_lines, opened
+from assay.files import Cut, Files, as_one, expand, first_line, format_of, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly, not_hidden
 from assay.paths import merged
 from assay.presets import NONE
@@ -232,7 +232,7 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
 def _open_files(sources: Sequence[Path | Remote], given: Reading, names: Mapping[Path, str] | None = None) -> Rollouts:
     """Files and URLs; ``names`` are those of copies."""
     near, skipped = _near(sources, given)
-    looked = [see_remote(one) if isinstance(one, RemoteFile) else see(one) for one in near]
+    looked = [see_remote(one, given) if isinstance(one, RemoteFile) else see(one, given) for one in near]
     chosen = choose(looked, given.preset, given.mapping)
     reading = chosen.reading(given, looked[0].kind)
     read = as_one(_opened(near, reading, given, names or {}), skipped, given.memory_limit)
@@ -253,13 +253,20 @@ def _near(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Path
     for one in sources:
         try:
             if reading.skip_bad_files and isinstance(one, Path):
-                opened([one], reading)
-            near.append(one.open(reading) if isinstance(one, Remote) else one)
+                opened([one], _said(reading, format_of(one)))
+            near.append(one.open(_said(reading, one.kind)) if isinstance(one, Remote) else one)
         except InputError as wrong:
             skipped.append((one.shown if isinstance(one, Remote) else str(one), wrong.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
                 raise
     return near, skipped
+
+
+def _said(reading: Reading, kind: str) -> Reading:
+    """How a file is read, as far as the caller says it: a preset that was named may mean another completion than the file's."""
+    if reading.preset is None:
+        return reading
+    return choose([Seen("", kind)], reading.preset, reading.mapping).reading(reading, kind)
 
 
 def _opened(

@@ -45,9 +45,11 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
         frame = _named(path, _harbor_tasks(path))
     else:
-        opened = open_rollouts(source, Reading(storage_options=storage_options))
+        opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%"))
+        for bad in opened.bad:
+            raise InputError(f"{bad.file}:{bad.line}: {bad.reason}", "Mend the task table: every line of it is a task.")
         frame = opened.frame
-        notes = tuple(f"the task table is {note}" for note in opened.notes)
+        notes = tuple(f"the task table is {note}" if note.startswith("read ") else note for note in opened.notes)
     there = frame.collect_schema().names()
     if TASK_ID not in there:
         raise ColumnsError(
