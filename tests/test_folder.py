@@ -148,6 +148,47 @@ def test_parts_of_another_run_are_not_taken_for_this_ones(there):
     assert content("out") == before
 
 
+def test_the_summary_does_not_tell_in_which_order_parts_were_done(there):
+    uneven = {"id": "v", "checks": [{**SPEC["checks"][0], "weight": 1}, {**SPEC["checks"][1], "weight": 0.7}]}
+    chance = random.Random(1)
+    rows = [chance.choice([*TEXTS, "1"]) for _ in range(200)]
+    pl.DataFrame({"completion": rows}).write_parquet("c.parquet", row_group_size=7)
+    assay.score_file("c.parquet", uneven, "out/", part_bytes=1)
+    before = content("out")
+    for part in chance.sample(sorted(Path("out").glob("part-*")), 15):
+        part.unlink()
+    again = assay.score_file("c.parquet", uneven, "out/", part_bytes=1)
+    assert content("out") == before
+    assert again.mean_reward == json.loads(before["_summary.json"])["mean_reward"]
+
+
+def test_a_run_that_is_stopped_while_it_begins_anew_leaves_a_folder_to_go_on_with(there, monkeypatch):
+    class StopError(Exception):
+        """Raised in the place of a kill."""
+
+    unlink, seen = Path.unlink, 0
+
+    def stop(path, **options):
+        nonlocal seen
+        if path.name != "_lock":
+            seen -= 1
+            if not seen:
+                raise StopError
+        unlink(path, **options)
+
+    score("whole/", details=False)
+    for at in range(1, 6):
+        shutil.rmtree("out", ignore_errors=True)
+        score(part_bytes=1)
+        with monkeypatch.context() as patched:
+            seen = at
+            patched.setattr(Path, "unlink", stop)
+            with pytest.raises(StopError):
+                score(details=False, overwrite=True)
+        score(details=False, overwrite=True)
+        assert content("out") == content("whole")
+
+
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_a_run_that_is_killed_at_any_time_goes_on_to_the_same_bytes(there, kill):
     score("whole/", part_bytes=1)
@@ -223,6 +264,28 @@ def test_a_folder_of_another_run_is_refused_with_what_differs(there, change, opt
     assert score(overwrite=True, **options).earlier == 0
 
 
+@pytest.mark.parametrize("given", ["object", "frame", "tasks", "tasks/*.jsonl"])
+def test_a_task_table_is_known_by_what_it_says_wherever_it_comes_from(there, given):
+    def scored(word):
+        tasks = [{"task_id": "1", "metadata": {"expectations": {"mustMention": [{"anyOf": [word]}]}}}]
+        Path("tasks").mkdir(exist_ok=True)
+        Path("tasks/t.jsonl").write_text(json.dumps(tasks[0]))
+        table = {"object": tasks, "frame": pl.DataFrame(tasks)}.get(given, given)
+        return assay.score_file("c.parquet", {"checks": [{"type": "task_expectations"}]}, "out/", tasks=table)
+
+    pl.DataFrame({"task_id": "1", "completion": ["a refund"]}).write_parquet("c.parquet")
+    assert scored("refund").mean_reward == 1
+    with pytest.raises(assay.UsageError, match="task table: "):
+        scored("nothing")
+    assert scored("refund").earlier == 1
+
+
+def test_columns_in_another_order_are_another_run(there):
+    score(keep=["id", "completion"])
+    with pytest.raises(assay.UsageError, match="the order of the columns: "):
+        score(keep=["completion", "id"])
+
+
 def test_another_version_of_the_engine_is_another_run(there, monkeypatch):
     score()
     monkeypatch.setattr(pl, "__version__", "9.9.9")
@@ -230,13 +293,16 @@ def test_another_version_of_the_engine_is_another_run(there, monkeypatch):
         score()
 
 
-def test_files_that_no_run_wrote_are_not_touched(there):
-    Path("out").mkdir()
-    Path("out/thesis.txt").write_text("all I have")
+@pytest.mark.parametrize("name", ["thesis.txt", ".thesis.tmp", "_counts/thesis.json", "part-1.parquet"])
+def test_files_that_no_run_wrote_are_not_touched(there, name):
+    thesis = Path("out", name)
+    thesis.parent.mkdir(parents=True)
+    thesis.write_text("all I have")
+    first = re.escape(name.partition("/")[0])
     for overwrite in (False, True):
-        with pytest.raises(assay.UsageError, match=r"holds what is not of a run: thesis\.txt"):
+        with pytest.raises(assay.UsageError, match=f"holds what is not of a run: {first}"):
             score(overwrite=overwrite)
-    assert [one.name for one in Path("out").iterdir()] == ["thesis.txt"]
+    assert [one for one in Path("out").rglob("*") if one.is_file()] == [thesis]
 
 
 def test_a_torn_manifest_is_no_invitation(there):
@@ -254,6 +320,7 @@ def test_a_torn_manifest_is_no_invitation(there):
         ({"out": "nowhere/out/"}, "there is no folder nowhere"),
         ({"out": "v.json/"}, "is a file"),
         ({"out": "./"}, "one of the inputs"),
+        ({"out": ""}, "--out: is empty"),
     ],
 )
 def test_what_no_folder_can_be_made_of_is_refused(there, options, said):
@@ -345,6 +412,36 @@ def test_checks_that_cannot_travel_ask_to_stay(there):
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
 
 
+def test_workers_of_a_run_that_is_gone_go_without_a_word(there):
+    words = [
+        "import assay, pathlib, time",
+        "def slow(completion):",
+        " pathlib.Path('begun').touch()",
+        " time.sleep(0.5)",
+    ]
+    Path("slow.py").write_text("\n".join([*words, " return 1.0", "rubric = assay.Rubric(funcs=[slow])"]))
+    pl.DataFrame({"completion": ["x"]}).write_parquet("c.parquet")
+    words = [sys.executable, "-m", "assay", "score", "c.parquet", "--rubric", "slow:rubric", "--workers", "1"]
+    with subprocess.Popen([*words, "--out", "out/"], stderr=subprocess.PIPE, text=True) as running:
+        while not Path("begun").exists():
+            assert running.poll() is None
+        running.kill()
+        assert running.stderr.read() == ""  # to its end, which comes when the last of them is gone
+
+
+def test_what_a_script_defines_for_itself_is_asked_for_in_a_module(there):
+    script = [
+        "import assay",
+        "def good(completion): return 1.0",
+        "try: assay.score_file('a.parquet', assay.Rubric(funcs=[good]), 'out/', isolate=True)",
+        "except assay.UsageError as wrong: print(wrong.fact, '|', wrong.hint)",
+    ]
+    Path("script.py").write_text("\n".join(script))
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True, timeout=60)
+    assert re.search(r"could not begin: .*'good'.* \| Define in a module .*isolate=False", done.stdout)
+    assert done.stderr == ""
+
+
 def test_the_limit_of_errors_holds_over_all_parts(there):
     with pytest.raises(assay.TooManyErrors, match="rows have a scoring error") as stopped:
         score(max_errors=20)
@@ -354,6 +451,16 @@ def test_the_limit_of_errors_holds_over_all_parts(there):
     with pytest.raises(assay.TooManyErrors):
         score(max_errors="10%")
     assert score(max_errors="20%").errors == ROWS // len(TEXTS)
+
+
+def test_bad_rows_of_the_current_folder_are_listed_beside_it(there, monkeypatch):
+    Path("bad.jsonl").write_text('{"completion": "a refund"}\n{bad\n')
+    Path("rewards").mkdir()
+    monkeypatch.chdir("rewards")
+    for overwrite in (False, True):
+        assay.score_file("../bad.jsonl", "../v.json", "./", max_bad_rows=1, overwrite=overwrite)
+    assert (there / "rewards.bad_rows.parquet").exists()
+    assert not list(Path().glob("*bad_rows*"))
 
 
 def test_a_folder_says_what_made_it(there):

@@ -243,8 +243,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for Arrow
         and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
-        Assay's). Of a folder, its manifest: also ``settings``, ``columns`` and ``shards``, and ``rows`` is null until the run is
-        finished. A part names its ``run`` only, for the manifest beside it says the rest.
+        Assay's). Of a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``, and ``rows`` is null
+        until the run is finished. A part names its ``run`` only, for the manifest beside it says the rest.
 
     Raises:
         InputError: The file cannot be read or Assay did not write it.

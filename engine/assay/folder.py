@@ -4,10 +4,10 @@ import contextlib
 import json
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -18,7 +18,7 @@ from assay.locks import locked
 from assay.manifest import Manifest, read_manifest
 from assay.newfile import new_file
 from assay.progress import Ticks
-from assay.shards import COUNTS, PART_BYTES, Job, Shard, done_already, score_shard
+from assay.shards import COUNTS, PART_BYTES, Job, Shard, counted_in, done_already, score_shard
 from assay.summary import Summary
 
 __all__ = ["Engine", "Failed", "Parts", "PartsOptions", "here", "is_folder", "score_folder"]
@@ -29,7 +29,8 @@ _TOLD_EVERY = 10.0
 
 _logger = logging.getLogger("assay.folder")
 
-_OURS = (MANIFEST, SUMMARY, COUNTS, _LOCK)
+_OURS = (MANIFEST, SUMMARY, COUNTS)
+_DRAFTS = (f".{MANIFEST}.*.tmp", f".{SUMMARY}.*.tmp", ".part-*.parquet.*.tmp", f"{COUNTS}/.*.json.*.tmp")
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,13 @@ def score_folder(
         job: What all shards share.
         manifest: What the run is.
         engine: Where shards are scored.
-        summary: Empty; parts are added as they are done.
+        summary: Empty; parts are added as they are done, for ``check``.
         overwrite: Begin anew, whatever run is there.
         check: Called when a part is added; it raises to stop the run.
         progress: Told of the rows.
+
+    Returns:
+        The same with all parts, added up in their order.
 
     Raises:
         UsageError: The folder holds something else, or another run is writing there.
@@ -132,6 +136,7 @@ def score_folder(
     """
     folder, began = job.folder, time.perf_counter()
     ticks = progress or Ticks(None)
+    whole = deepcopy(summary)
     with _held(folder):
         _begin(folder, manifest, overwrite=overwrite)
         missing: list[Shard] = []
@@ -139,6 +144,8 @@ def score_folder(
             counted = done_already(folder, manifest.run, shard)
             if counted is None:
                 missing.append(shard)
+                with _told(folder):
+                    (folder / shard.name).unlink(missing_ok=True)  # of another run, or torn
             else:
                 summary.merge(counted)
         there = len(manifest.shards) - len(missing)
@@ -146,12 +153,12 @@ def score_folder(
             summary.told.append(f"{there:,} of {len(manifest.shards):,} parts were there already")
         before = summary.rows
         failed = _score(job, missing, engine, summary, ticks, check)
-        summary.seconds = time.perf_counter() - began
-        summary.earlier = before
         if failed:
             raise _parts_error(folder, manifest, failed)
-        _finish(folder, summary)
-    return summary
+        for shard in manifest.shards:  # in their order, which sums of floats show
+            whole.merge(counted_in(folder, shard))
+        _finish(folder, whole)
+    return replace(whole, told=summary.told, earlier=before, seconds=time.perf_counter() - began)
 
 
 def _score(
@@ -201,7 +208,8 @@ def _held(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"{folder}/: is a file.", "Name another folder.") from None
+        there = "a file" if folder.exists() else "a link to nothing"
+        raise UsageError(f"{folder}/: is {there}.", "Name another folder.") from None
     except OSError as wrong:
         raise OutputError(f"{folder}/: {wrong.strerror}.") from wrong
     with locked(folder / _LOCK, f"{folder}/", "Wait for it to end, or name another folder."):
@@ -210,30 +218,42 @@ def _held(folder: Path) -> Iterator[None]:
 
 def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
     """Make the folder that of this run."""
-    _remove_drafts(folder)
     there = read_manifest(folder) if not overwrite else None
     if there is not None:
         manifest.refuse_other(there, folder)
-        return
-    foreign = sorted(one.name for one in folder.iterdir() if one.name not in _OURS and not _is_part(one))
-    ours = (folder / MANIFEST).exists()
-    if foreign or (not ours and any(_is_part(one) for one in folder.iterdir())):
-        shown = ", ".join(foreign[:3]) or "parts, and no manifest beside them"
-        raise UsageError(f"{folder}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one.")
+    else:
+        _refuse_foreign(folder)
+        with _told(folder):
+            (folder / SUMMARY).unlink(missing_ok=True)
+        manifest.write(folder)  # before anything else goes: a run that ends here is gone on with
     with _told(folder):
-        (folder / MANIFEST).unlink(missing_ok=True)  # first: parts without it are nobody's
-        (folder / SUMMARY).unlink(missing_ok=True)
-        shutil.rmtree(folder / COUNTS, ignore_errors=True)
-        for part in filter(_is_part, list(folder.iterdir())):
-            part.unlink()
-    manifest.write(folder)
+        _remove_drafts(folder)
+        names = {shard.name for shard in manifest.shards} | {shard.counts for shard in manifest.shards}
+        for left in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):
+            if left.name not in names:
+                left.unlink()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """What no run wrote is nobody's to remove; neither is what looks like parts, with no manifest beside it."""
+    drafts = {left for pattern in _DRAFTS for left in folder.glob(pattern)}
+    ours = (folder / MANIFEST).exists()
+    foreign = sorted(
+        one.name
+        for one in folder.iterdir()
+        if one.name != _LOCK and one not in drafts and not (ours and (one.name in _OURS or _is_part(one)))
+    )
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")  # noqa: PLR2004
+        raise UsageError(f"{folder}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one.")
 
 
 def _remove_drafts(folder: Path) -> None:
     """Remove what processes left that were killed; where one still writes for a run that is gone, it cannot finish."""
-    for left in (*folder.glob(".*.tmp"), *folder.glob(f"{COUNTS}/.*.tmp")):
-        with contextlib.suppress(OSError):
-            left.unlink()
+    for pattern in _DRAFTS:
+        for left in folder.glob(pattern):
+            with contextlib.suppress(OSError):
+                left.unlink()
 
 
 def _is_part(path: Path) -> bool:

@@ -28,6 +28,9 @@ _TRIES = 2
 _COMMAND = "from assay.isolated import serve; serve()"
 _PATIENCE = 5.0
 """Seconds that a process has to end when it is told to."""
+_HURRY = 1.0
+"""Those that it has where this one ends at once."""
+_AT_HAND = "Define in a module what the checks call, and import it, or score with --no-isolate (isolate=False)."
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
@@ -76,7 +79,7 @@ class _Child:
         except (pickle.PicklingError, AttributeError, TypeError) as wrong:
             raise UsageError(
                 f"The checks cannot be sent to a process of their own: {said_by(wrong)}",
-                "Define them in a module and import it, or score with --no-isolate.",
+                _AT_HAND,
             ) from None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -150,8 +153,14 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 def _end_all() -> None:
     for process in list(_RUNNING):
-        process.kill()
-        process.wait()
+        with contextlib.suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()  # it goes, and leaves nothing
+        try:
+            process.wait(_HURRY)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         _RUNNING.discard(process)
 
 
@@ -180,6 +189,7 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 def serve() -> None:
     """Score the shards that are asked for on standard input, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks answers it
     told, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what functions print is no answer
@@ -195,7 +205,7 @@ def serve() -> None:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
         job.settle_in()
     except Exception as wrong:  # noqa: BLE001  (a module may raise anything)
-        answer("raised", UsageError(f"The process that scores parts could not begin: {said_by(wrong)}"))
+        answer("raised", UsageError(f"The process that scores parts could not begin: {said_by(wrong)}", _AT_HAND))
         return
     warnings.showwarning = lambda message, *_, **__: answer("warning", message)
     for kind, shard in _asked(told):

@@ -43,7 +43,8 @@ class Manifest:
     @property
     def run(self) -> str:
         """SHA-256 of all that decides what comes out, as hexadecimal digits."""
-        return hashlib.sha256(json.dumps(self.told(), sort_keys=True).encode()).hexdigest()
+        said = [self.told(), list(self.columns)]  # their order, too
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Put it down.
@@ -67,7 +68,9 @@ class Manifest:
         Raises:
             UsageError: In something; the message says in what.
         """
-        found = list(_differences(other.told(), self.told()))
+        found = _differences(other.told(), self.told())
+        if not found and list(other.columns) != list(self.columns):
+            found.append(f"the order of the columns: {', '.join(other.columns)} then, {', '.join(self.columns)} now")
         if found:
             raise UsageError(
                 f"{folder}: holds another run, which differs in {len(found)} thing{'s' * (len(found) > 1)}:\n"

@@ -1,5 +1,6 @@
 """Lines that are no rollouts: how many a run allows, and the table of those that it met."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +58,12 @@ def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
 
 def bad_rows_file(out: str | Path | None) -> Path | None:
     """Where the bad rows of a run are listed that writes to a path; None for one that writes to none."""
-    return None if out is None or str(out) == "-" else Path(f"{Path(out)}{ENDING}")
+    if out is None or str(out) == "-":
+        return None
+    path = Path(out)
+    if path.name in ("", ".."):  # of a folder such as ./
+        path = Path(os.path.realpath(path))
+    return Path(f"{path}{ENDING}")
 
 
 def check_bad_rows_file(out: str | Path | None, *, overwrite: bool) -> None:

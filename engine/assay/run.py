@@ -39,6 +39,7 @@ from assay.shards import Job, cut
 from assay.spec import VerifierSource
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
+from assay.tasks import content_of_tasks
 
 __all__ = ["score_file"]
 
@@ -150,6 +151,8 @@ class _Run:
         """Find out whether the result can be written where it is to go, before anything is read."""
         if self.limit is not None and self.limit < 0:
             raise UsageError(f"--limit {self.limit}: a number of rows is at least 0.")
+        if self.out == "":  # as a path it would be the current folder
+            raise UsageError("--out: is empty.", "Name a file, or FOLDER/ for parts.")
         if is_url(self.out):
             said = f"{redacted(str(self.out))}: rewards are written to a local path."
             raise UsageError(said, "Copy them to the store after.")
@@ -245,13 +248,17 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
     shards = tuple(cut(source.read, parts.part_bytes))
     own = users_own()
     made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.tasks))
+    if (joined := content_of_tasks(source.steps)) is not None:
+        made["task_table"] = joined
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
     manifest = Manifest(made, {**settings, "part_bytes": parts.part_bytes}, columns, shards, run.command)
     paths = tuple(sys.path)
     job = Job(source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(parts.modules))
     summary, allowed = run.begin(source, plan), run.allowed.check
     with _engine(parts) as engine:
-        score_folder(job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress)
+        summary = score_folder(
+            job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress
+        )
     allowed(summary, final=True)
     return run.end(source, summary)
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
-from assay.errors import InputError
+from assay.errors import InputError, said_by
 from assay.export import open_writer, read_provenance
 from assay.files import ENGINE_ERRORS, Cut, Files
 from assay.fns import Function, adopt
@@ -23,7 +23,18 @@ from assay.scoring import cause, engine_error
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 
-__all__ = ["COUNTS", "PART_BYTES", "Job", "Shard", "culprit", "cut", "done_already", "score_shard", "try_shard"]
+__all__ = [
+    "COUNTS",
+    "PART_BYTES",
+    "Job",
+    "Shard",
+    "counted_in",
+    "culprit",
+    "cut",
+    "done_already",
+    "score_shard",
+    "try_shard",
+]
 
 PART_BYTES = 256 * 2**20
 """Bytes of input, uncompressed, that one part should be of."""
@@ -50,6 +61,11 @@ class Shard:
     def name(self) -> str:
         """Name of its part."""
         return f"part-{self.number:06}.parquet"
+
+    @property
+    def counts(self) -> str:
+        """Name of what was counted in it."""
+        return f"{self.number:06}.json"
 
 
 @dataclass(frozen=True)
@@ -142,7 +158,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             unchanged([job.inputs[shard.cut.file]])
             counts = job.folder / COUNTS
             counts.mkdir(exist_ok=True)
-            _put_down(counts / f"{shard.number:06}.json", summary.dump())  # first: a part that is there is finished
+            _put_down(counts / shard.counts, summary.dump())  # first: a part that is there is finished
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
     except ENGINE_ERRORS as wrong:
@@ -202,13 +218,29 @@ def done_already(folder: Path, run: str, shard: Shard) -> Summary | None:
         shard: Which one.
     """
     part = folder / shard.name
-    counts = folder / COUNTS / f"{shard.number:06}.json"
-    if not (part.is_file() and counts.is_file()):
+    if not part.is_file():
         return None
     try:
         made = read_provenance(part)
-        summary = Summary.load(json.loads(counts.read_text("utf-8")))
-    except (InputError, OSError, ValueError, TypeError, KeyError):
+        summary = counted_in(folder, shard)
+    except (InputError, ValueError):
         return None
     same = (made.get("run"), made.get("part"), made.get("rows")) == (run, shard.number, summary.rows)
     return summary if same else None
+
+
+def counted_in(folder: Path, shard: Shard) -> Summary:
+    """What was counted in a part.
+
+    Args:
+        folder: Where the parts are.
+        shard: Which one.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    path = folder / COUNTS / shard.counts
+    try:
+        return Summary.load(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError, KeyError) as wrong:
+        raise InputError(f"{path}: not readable: {said_by(wrong)}") from None

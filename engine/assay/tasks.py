@@ -1,7 +1,9 @@
 """Task tables, joined to rollouts on ``task_id``: what a task expects stands once, however many rollouts it has."""
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from assay.rollouts import open_rollouts
 from assay.rows import from_rows
 from assay.specfile import parse_text
 
-__all__ = ["join_tasks", "load_tasks", "outspoken", "read_whole"]
+__all__ = ["content_of_tasks", "join_tasks", "load_tasks", "outspoken", "read_whole"]
 
 _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
@@ -188,3 +190,22 @@ def _id_text(dtype: pl.DataType) -> pl.Expr:
         return ident.cast(pl.String)
     whole = ident.cast(pl.Int64, strict=False)
     return pl.when(whole.cast(dtype) == ident).then(whole.cast(pl.String)).otherwise(ident.cast(pl.String))
+
+
+def content_of_tasks(steps: Iterable[Any]) -> str | None:
+    """What a task table says that is joined, wherever it came from.
+
+    Args:
+        steps: Those that make rollouts of what is read.
+
+    Returns:
+        SHA-256 of its columns and rows; None where no step joins one.
+    """
+    for step in steps:
+        if isinstance(step, partial) and step.func is join_tasks:
+            table = step.keywords["tasks"].collect()
+            digest = hashlib.sha256(repr(table.schema).encode())
+            for row in table.iter_rows():
+                digest.update(repr(row).encode("utf-8", "backslashreplace"))
+            return digest.hexdigest()
+    return None

@@ -303,4 +303,7 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
                 work.scores[number][row] = 0.0
             if work.is_async or not run_here(work, shared):
                 runner.run(run_async(work, limits, shared))
-            pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
+            try:
+                pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
+            except OSError:  # the parent is gone
+                return
