@@ -476,3 +476,22 @@ def test_a_folder_says_what_made_it(there):
 def test_a_folder_of_parts_is_read_as_rollouts_are(there):
     score(keep=["id", "completion"])
     assert assay.scan("out/").collect()["id"].to_list() == list(range(ROWS))
+
+
+def test_a_run_that_had_too_many_errors_does_no_more_parts(there):
+    with pytest.raises(assay.TooManyErrors):
+        score(max_errors=20)
+    parts = sorted(Path("out").glob("part-*"))
+    with pytest.raises(assay.TooManyErrors):
+        score(max_errors=20)
+    assert sorted(Path("out").glob("part-*")) == parts
+
+
+def test_a_part_for_which_there_is_no_memory_says_what_to_do(there, monkeypatch):
+    def stream(*_):
+        raise OSError("Cannot allocate memory (os error 12)")
+
+    monkeypatch.setattr("assay.shards.stream", stream)
+    with pytest.raises(assay.OutputError, match="not enough memory") as told:
+        score()
+    assert "--memory-limit" in told.value.hint

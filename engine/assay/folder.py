@@ -152,6 +152,8 @@ def score_folder(
         if there:
             summary.told.append(f"{there:,} of {len(manifest.shards):,} parts were there already")
         before = summary.rows
+        if check is not None:
+            check(summary)  # a run that had too many errors has them still
         failed = _score(job, missing, engine, summary, ticks, check)
         if failed:
             raise _parts_error(folder, manifest, failed)

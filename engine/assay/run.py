@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import OutputError, UsageError, did_you_mean
+from assay.errors import UsageError, did_you_mean
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
@@ -217,10 +217,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
                 writer.close(_provenance(source, plan, run, summary))
     except BrokenPipeError:
         raise
-    except MemoryError as wrong:
-        said = "There was not enough memory to go on; nothing was written."
-        raise OutputError(said, "Make do with less: --memory-limit 600MB.") from wrong
-    except ENGINE_ERRORS as wrong:
+    except (MemoryError, *ENGINE_ERRORS) as wrong:
         raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)

@@ -1,5 +1,7 @@
 """Score rollouts in memory. The same plan scores files (``run``)."""
 
+import errno
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +14,7 @@ from polars.exceptions import PanicException
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.columns import check_one_verifier, read_columns
-from assay.errors import AssayError, AssayWarning, InputError, UsageError
+from assay.errors import AssayError, AssayWarning, InputError, OutputError, UsageError
 from assay.files import ENGINE_ERRORS, broken_file, first_line
 from assay.interrupts import interruptible
 from assay.judges import Rewarding, judged_by, limits_of_run, verifiers_of_run
@@ -170,12 +172,18 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
             warnings.warn(said, AssayWarning, stacklevel=3)
 
 
+_NO_MEMORY = os.strerror(errno.ENOMEM)
+
+
 def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
     """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have.
 
     Raises:
         PanicException: The engine failed, and no file is to blame.
     """
+    if isinstance(wrong, MemoryError) or (isinstance(wrong, OSError) and _NO_MEMORY in str(wrong)):
+        said = "There was not enough memory to go on; nothing was written."
+        return OutputError(said, "Make do with less: --memory-limit 600MB.")
     own = {
         f"{verifier.id}/{spec.id}"
         for verifier, spec, check in (plan.checks if plan else ())

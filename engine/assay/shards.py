@@ -16,7 +16,7 @@ from assay.export import open_writer, read_provenance
 from assay.files import ENGINE_ERRORS, Cut, Files
 from assay.fns import Function, adopt
 from assay.judges import judged_by
-from assay.newfile import new_file
+from assay.newfile import new_file, refused_by_disk
 from assay.plan import Plan
 from assay.rollouts import InputFile, Step, unchanged
 from assay.scoring import cause, engine_error
@@ -157,11 +157,12 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
             stream(job.plan, frame, writer, summary, counted, job.files)
             unchanged([job.inputs[shard.cut.file]])
             counts = job.folder / COUNTS
-            counts.mkdir(exist_ok=True)
+            with refused_by_disk(str(counts))():
+                counts.mkdir(exist_ok=True)
             _put_down(counts / shard.counts, summary.dump())  # first: a part that is there is finished
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
-    except ENGINE_ERRORS as wrong:
+    except (MemoryError, *ENGINE_ERRORS) as wrong:
         raise engine_error(wrong, files, job.plan) from cause(wrong, files)
     return summary
 
