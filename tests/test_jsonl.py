@@ -521,9 +521,18 @@ def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_p
     run.stdin.write(GOOD[0] * 100_000)
     run.stdin.flush()
     while not any((tmp_path / "tmp").iterdir()):
+        assert run.poll() is None
         time.sleep(0.01)
     run.send_signal(number)
     run.stdin.close()
     assert run.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     run.stderr.close()
     assert [one.name for one in (tmp_path / "tmp").iterdir()] == []
+
+
+def test_a_plain_file_that_is_larger_than_allowed_is_refused(tmp_path):
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(GOOD[0] * 10)
+    with pytest.raises(assay.InputError, match=rf"large\.jsonl: {path.stat().st_size} bytes; --max-uncompressed allows 20"):
+        assay.scan(path, max_uncompressed=20)
+    assert assay.scan(path, max_uncompressed="1MB").collect().height

@@ -55,9 +55,16 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, name: str, reading: Reading) -> "Source":
-        """A file as it is now."""
-        found = compression(path)
-        return cls(path, name, found, _stamp(path), reading.max_ratio, reading.max_uncompressed)
+        """A file as it is now.
+
+        Raises:
+            InputError: It is larger than what may be read.
+        """
+        found, stamp, most = compression(path), _stamp(path), reading.max_uncompressed
+        if not found and most is not None and stamp[0] > most:
+            said = f"{name}: {stamp[0]:,} bytes; --max-uncompressed allows {most:,}."
+            raise InputError(said, "Allow more, if it is yours.")
+        return cls(path, name, found, stamp, reading.max_ratio, most)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Callable[[int], bytes]]:
