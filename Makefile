@@ -22,7 +22,7 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 	$(BIN)/assay score $(DEMO)/rollouts.jsonl --tasks $(DEMO)/tasks.jsonl --spec $(DEMO)/refund-quality.json --out rewards.parquet --overwrite
 
 test: $(VENV)/.installed  ## run the whole suite
-	$(BIN)/python -m pytest --numprocesses 2 --benchmark-disable
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
 fuzz: $(VENV)/.installed  ## read 20,000 damaged files, for half an hour
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py

@@ -28,7 +28,7 @@ def disk(tmp_path_factory):
 
 @pytest.mark.parametrize("out", [".parquet", ".jsonl", "/"])
 def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk, out):
-    rows = pl.DataFrame({"id": range(6), "completion": ["a refund", None, "x"] * 2})
+    rows = pl.DataFrame({"id": range(4), "completion": ["a refund", None, "x", ""]})
     source = tmp_path / ("in.jsonl" if out == ".jsonl" else "in.parquet")
     rows.write_ndjson(source) if out == ".jsonl" else rows.write_parquet(source, row_group_size=2)
     folder = tmp_path / "there"

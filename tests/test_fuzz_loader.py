@@ -8,7 +8,7 @@ import pytest
 import mutations
 from fuzz_loader import Fuzz, case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ", "196"))
+CASES = int(os.environ.get("ASSAY_FUZZ", "112"))
 """How many files; ASSAY_FUZZ=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -153,9 +153,7 @@ def test_a_line_means_the_same_whoever_reads_it_and_wherever_the_file_is_cut(lin
         assert all(one == found[-1] for one in found)
 
 
-@pytest.mark.parametrize(
-    "plain", [b'{"a": "x"}', b'{"a": 1}', b'{"a": 0.5}', b'{"a": null}', b'{"a": {"k": "x"}}', b'{"a": ["x"]}']
-)
+@pytest.mark.parametrize("plain", [b'{"a": "x"}', b'{"a": 1}', b'{"a": {"k": "x"}}', b'{"a": ["x"]}'])
 def test_a_hostile_line_among_plain_ones_is_read_as_python_reads_it(tmp_path, chunks, plain):
     chunks(len(plain) + 1)
     for hostile in (*HOSTILE, *BAD_LINES, DEEP, LONG):
@@ -532,7 +530,9 @@ def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_p
 
 def test_a_plain_file_that_is_larger_than_allowed_is_refused(tmp_path):
     path = tmp_path / "large.jsonl"
-    path.write_bytes(GOOD[0] * 10)
-    with pytest.raises(assay.InputError, match=rf"large\.jsonl: {path.stat().st_size} bytes; --max-uncompressed allows 20"):
+    path.write_bytes((GOOD[0].strip() + b"\n") * 10)
+    with pytest.raises(
+        assay.InputError, match=rf"large\.jsonl: {path.stat().st_size} bytes; --max-uncompressed allows 20"
+    ):
         assay.scan(path, max_uncompressed=20)
     assert assay.scan(path, max_uncompressed="1MB").collect().height

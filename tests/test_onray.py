@@ -23,12 +23,13 @@ from assay.files import Cut
 from assay.shards import Shard
 
 pytest.importorskip("ray", reason="pip install 'assay[ray]'")
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time: two cores have enough to do with three nodes
 
 GATED = Path(__file__).with_name("gated_rewards.py")
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "4"}, {"type": "regex", "pattern": r"(?=.)\d$"}]}
 SHARDS, ROWS = 9, 20
 
-_QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+_QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000, "health_check_failure_threshold": 4}
 """A node that is gone is missed in seconds, not in half a minute."""
 
 

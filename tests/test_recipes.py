@@ -25,6 +25,7 @@ def test_every_recipe_is_short():
     assert all(sum(1 for line in code.splitlines() if line.strip()) <= 10 for code in RECIPES.values())
 
 
+@pytest.mark.xdist_group("ray")  # or two clusters would ask for the same two cores
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_gives_the_rewards_of_score(name, tmp_path):
     module, package = ENGINES[name]
@@ -35,6 +36,7 @@ def test_a_recipe_gives_the_rewards_of_score(name, tmp_path):
     rollouts.write_parquet(tmp_path / "rollouts.parquet")
     (tmp_path / "verifier.json").write_text(json.dumps(SPEC))
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "DAFT_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"}
+    quiet["RAY_ADDRESS"] = "local"  # a cluster of another test is not for this one
     own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     own["PYSPARK_SUBMIT_ARGS"] = "--master local[1] pyspark-shell"
     done = subprocess.run(

@@ -76,7 +76,9 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
 def _logged(console: Any) -> Iterator[None]:
     """Where nobody watches a bar, a run in parts writes a line now and then."""
     handler = logging.Handler(logging.INFO)
-    handler.emit = lambda record: console.print(printable(record.getMessage()), markup=False, highlight=False)  # type: ignore[method-assign]
+    handler.emit = lambda record: console.print(
+        printable(record.getMessage()), markup=False, highlight=False, soft_wrap=True
+    )  # type: ignore[method-assign]
     logger = logging.getLogger("assay.folder")
     before = logger.level
     logger.addHandler(handler)
