@@ -72,13 +72,23 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+class _ToConsole(logging.Handler):
+    """What is logged, as lines of a console."""
+
+    def __init__(self, console: Any) -> None:
+        super().__init__(logging.INFO)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        said = printable(record.getMessage())
+        self._console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
 @contextlib.contextmanager
 def _logged(console: Any) -> Iterator[None]:
     """Where nobody watches a bar, a run in parts writes a line now and then."""
-    handler = logging.Handler(logging.INFO)
-    handler.emit = lambda record: console.print(
-        printable(record.getMessage()), markup=False, highlight=False, soft_wrap=True
-    )  # type: ignore[method-assign]
+    handler = _ToConsole(console)
     logger = logging.getLogger("assay.folder")
     before = logger.level
     logger.addHandler(handler)
