@@ -21,6 +21,7 @@ from assay.presets import load_preset, matching, names, presets, schema
 from assay.reading import Reading, reading_of
 from assay.reference import score_rows
 from assay.rollouts import open_rollouts as opened_rollouts
+from assay.rollouts import part_of
 from assay.spec import load_verifier
 from samples import FOURS, NAN, RECORDS, assistant, batch, choice, dump, jsonl, lm_eval, parquet, user, verl
 from web import Web
@@ -389,7 +390,7 @@ def test_a_part_of_a_file_is_read_alike(tmp_path):
     )
     found = open_rollouts(path)
     assert len(found.files[0].units) == 4
-    parts = [found.part(Cut(0, at, at + 1)).collect() for at in range(4)]
+    parts = [part_of(found.read, found.steps, Cut(0, at, at + 1)).collect() for at in range(4)]
     assert pl.concat(parts).equals(found.frame.collect())
 
 

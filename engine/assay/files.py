@@ -3,6 +3,7 @@
 import glob
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from assay.jsonlook import open_jsonl
 from assay.lines import compression
 from assay.memory import at_once
 from assay.parquet import ParquetFile, open_parquet
-from assay.reading import BadRow, File, Reading, Unit, name_of
+from assay.reading import BadRow, File, Reading, Unit, name_of, rows_in_all
 
 __all__ = [
     "ENGINE_ERRORS",
@@ -152,10 +153,14 @@ class Files:
             rows: How many at most.
             anywhere: The same number on any machine and for any limit of memory, for what shows in the bytes of the result.
         """
+        return at_once(rows, self._row_bytes, None if anywhere else self.memory_limit)
+
+    @cached_property
+    def _row_bytes(self) -> int:
+        """Bytes of a row, about; 0 where that is not known. Asked for by every shard, so worked out once."""
         units = [unit for file in self.files for unit in file.units]
-        known = [unit.rows for unit in units if unit.rows is not None]
-        size = sum(unit.size for unit in units) // max(1, sum(known)) if len(known) == len(units) else 0
-        return at_once(rows, size, None if anywhere else self.memory_limit)
+        rows = rows_in_all(unit.rows for unit in units)
+        return 0 if rows is None else sum(unit.size for unit in units) // max(1, rows)
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
         """All rows, or those of a cut."""

@@ -16,7 +16,7 @@ from assay.export import ENDINGS, MANIFEST, SUMMARY
 from assay.interrupts import KEPT, Stopped
 from assay.locks import locked
 from assay.manifest import Manifest, read_manifest
-from assay.newfile import new_file
+from assay.newfile import new_file, refused_by_disk
 from assay.progress import Ticks
 from assay.shards import COUNTS, PART_BYTES, Job, Shard, counted_in, done_already, score_shard
 from assay.summary import Summary
@@ -144,7 +144,7 @@ def score_folder(
             counted = done_already(folder, manifest.run, shard)
             if counted is None:
                 missing.append(shard)
-                with _told(folder):
+                with refused_by_disk(f"{folder}/")():
                     (folder / shard.name).unlink(missing_ok=True)  # of another run, or torn
             else:
                 summary.merge(counted)
@@ -225,10 +225,10 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
         manifest.refuse_other(there, folder)
     else:
         _refuse_foreign(folder)
-        with _told(folder):
+        with refused_by_disk(f"{folder}/")():
             (folder / SUMMARY).unlink(missing_ok=True)
         manifest.write(folder)  # before anything else goes: a run that ends here is gone on with
-    with _told(folder):
+    with refused_by_disk(f"{folder}/")():
         _remove_drafts(folder)
         names = {shard.name for shard in manifest.shards} | {shard.counts for shard in manifest.shards}
         for left in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):
@@ -271,14 +271,6 @@ def _finish(folder: Path, summary: Summary) -> None:
 
 _OF_THE_DAY = ("seconds", "rows_per_second", "out", "notes")
 """What of a summary differs from run to run."""
-
-
-@contextlib.contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as wrong:
-        raise OutputError(f"{folder}/: {wrong.strerror}.") from wrong
 
 
 def _parts_error(folder: Path, manifest: Manifest, failed: Sequence[tuple[Shard, Failed]]) -> PartsError:

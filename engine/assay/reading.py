@@ -1,6 +1,6 @@
 """What reading a file of rollouts takes and gives, whatever its format."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
@@ -11,7 +11,7 @@ from assay.errors import InputError, UsageError
 from assay.limits import MAX_RATIO, Most
 from assay.sizes import read_size
 
-__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "name_of", "reading_of"]
+__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "name_of", "reading_of", "rows_in_all"]
 
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
@@ -130,6 +130,16 @@ def reading_of(**options: Unpack[ReadingOptions]) -> Reading:
     for name in {"memory_limit", "max_uncompressed"} & given.keys():
         given[name] = read_size(f"--{name.replace('_', '-')}", given[name])
     return Reading(**given)
+
+
+def rows_in_all(counts: Iterable[int | None]) -> int | None:
+    """The sum of counts; None where one of them is not known."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 @dataclass(frozen=True)

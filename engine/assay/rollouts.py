@@ -19,14 +19,14 @@ from assay.lanes.base import BAD, HIDDEN, exactly, not_hidden
 from assay.paths import merged
 from assay.presets import NONE
 from assay.quarantine import check_bad_rows
-from assay.reading import BadRow, File, Reading, ReadingOptions, reading_of
+from assay.reading import BadRow, File, Reading, ReadingOptions, reading_of, rows_in_all
 from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_rows
 from assay.secrets import redacted
 from assay.setdown import set_down
 from assay.tables import library_of, table_of
 
-__all__ = ["InputFile", "Rollouts", "open_rollouts", "rename", "scan", "unchanged"]
+__all__ = ["InputFile", "Rollouts", "open_rollouts", "part_of", "rename", "scan", "unchanged"]
 
 
 _logger = logging.getLogger(__name__)
@@ -97,25 +97,19 @@ class Rollouts:
     @property
     def rows(self) -> int | None:
         """Rows in all, where the inputs tell."""
-        rows = [one.rows for one in self.inputs]
-        return None if None in rows else sum(n for n in rows if n is not None)
+        return rows_in_all(one.rows for one in self.inputs)
 
     def then(self, step: Step, *notes: str) -> "Rollouts":
         """These rollouts after one more step."""
         return replace(self, frame=step(self.frame), steps=(*self.steps, step), notes=(*self.notes, *notes))
 
-    def part(self, cut: Cut) -> pl.LazyFrame:
-        """The rollouts of some units of a file, with the columns of all.
 
-        Raises:
-            ValueError: They came from no file.
-        """
-        if self.read is None:
-            raise ValueError("rollouts that came from no file have no parts")
-        frame = self.read.scan(cut)
-        for step in self.steps:
-            frame = step(frame)
-        return frame
+def part_of(read: Files, steps: Iterable[Step], cut: Cut) -> pl.LazyFrame:
+    """The rollouts that steps make of some units of a file, with the columns of all."""
+    frame = read.scan(cut)
+    for step in steps:
+        frame = step(frame)
+    return frame
 
 
 def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
@@ -281,8 +275,7 @@ def _opened(
 
 
 def _input(file: File, name: str) -> InputFile:
-    rows = [unit.rows for unit in file.units]
-    known = None if None in rows else sum(n for n in rows if n is not None)
+    known = rows_in_all(unit.rows for unit in file.units)
     if isinstance(file, RemoteFile):
         return InputFile(file.name, rows=known)
     there = file.path.stat()

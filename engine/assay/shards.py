@@ -18,7 +18,8 @@ from assay.fns import Function, adopt
 from assay.judges import judged_by
 from assay.newfile import new_file, refused_by_disk
 from assay.plan import Plan
-from assay.rollouts import InputFile, Step, unchanged
+from assay.reading import Unit, rows_in_all
+from assay.rollouts import InputFile, Step, part_of, unchanged
 from assay.scoring import cause, engine_error
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
@@ -96,10 +97,7 @@ class Job:
 
     def frame(self, cut: Cut) -> pl.LazyFrame:
         """The rollouts of some units."""
-        frame = self.files.scan(cut)
-        for step in self.steps:
-            frame = step(frame)
-        return frame
+        return part_of(self.files, self.steps, cut)
 
     def settle_in(self) -> None:
         """Make a process know what the one knew that began the run."""
@@ -128,9 +126,8 @@ def cut(files: Files, size: int) -> list[Shard]:
     return [Shard(at, one, rows) for at, (one, rows) in enumerate(cuts)]
 
 
-def _rows(units: Sequence[Any]) -> int | None:
-    rows = [unit.rows for unit in units]
-    return None if None in rows else sum(rows)
+def _rows(units: Sequence[Unit]) -> int | None:
+    return rows_in_all(unit.rows for unit in units)
 
 
 def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = None) -> Summary:
