@@ -9,7 +9,8 @@ import pytest
 
 import assay
 from assay.lanes.base import TEXT, layers
-from assay.lanes.pattern import backtracking_lane, compile_pattern, lanes, route, search, search_expr
+from assay.lanes.compiled import compile_pattern
+from assay.lanes.pattern import backtracking_lane, lanes, route, search, search_expr
 from assay.testing import hostile_texts
 
 # short, for a random pattern may backtrack exponentially in Python
@@ -196,53 +197,55 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
     [
         (r"(?<=a)b", "look-around"),
         (r"a(?!b)", "look-around"),
-        (r"(a)\1", "a back-reference"),
-        (r"(a)?(?(1)b|c)", "a conditional group"),
-        (r"(?>a+)b", "an atomic group"),
-        (r"a++b", "a possessive repeat"),
         (r"a$\n", "$ with something after it"),
         (r"\Ba", r"\B"),
         (r"(a*)*b", "a repeat of something that may be empty"),
         (r"(?:(a?|b*)+c{0,3})*\Z", "a repeat of something that may be empty"),
+        (r"(?:^|a*)*b", "a repeat of something that may be empty"),
+        (r"(?:a?){2,3}b", "a repeat of something that may be empty"),
         (r"(?:){1}a(?!b)", "look-around"),
         (r"\w{1000}", "a pattern too large for the linear engine"),
+        (r"^\W*(?:\w+\W+){100,300}$", "a pattern too large for the linear engine"),
+        ("ab" * 20_000, "a pattern too large for the linear engine"),
+        ("(?:" * 300 + "a" + ")+" * 300, "a pattern too large for the linear engine"),
         (r"[^\x00-\U0010ffff]", "a class that no character is in"),
         ("a\ud800", "a class that no character is in"),
+        (r"[\ud800-\udbff]", "a class that no character is in"),
     ],
 )
-def test_what_the_linear_engine_cannot_do_backtracks_and_says_why(pattern, why):
+def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_why(pattern, why):
     assert not route(pattern).linear
-    assert route(pattern).why == f"backtracking (`regex`, {{limit}}): {why}"
+    assert route(pattern).why == f"sets of positions, with a limit of steps: {why}"
     assert_same(pattern)
 
 
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
+        (r"(a)\1", "a back-reference"),
+        (r"(a)?(?(1)b|c)", "a conditional group"),
+        (r"(?>a+)b", "an atomic group"),
+        (r"a++b", "a possessive repeat"),
         (r"(?a:\w)", "scoped a/u flags"),
         (r"(?a)(?u:\w)", "scoped a/u flags"),
         (r"(?ia:k)", "scoped a/u flags"),
-        (r"(?:ab|a)++b", "a possessive repeat; a possessive repeat of more than one character"),
-        (r"(?i)(k)\1", "a back-reference; a back-reference that ignores case"),
-        (r"(?:(a|b)\1)+", "a back-reference; a reference, and a repeat of more than one character"),
-        (
-            r"\A(?:b)??((?:b){1,2}a*(?:a|ab))(?:\1){0,2}\Z",
-            "a back-reference; a reference, and a repeat of more than one character",
-        ),
-        (r"(?>(a|b))\1", "an atomic group; a reference to a group in an atomic group"),
-        (r"(?!(a)b)(?(1)a|b)", "look-around; a reference to a group in a negative look-ahead"),
-        (r"(?<=(a|b))\1", "look-around; a reference to a group in a look-behind"),
-        (r"(a)(?<=\1)b", "look-around; a reference in a look-behind"),
-        (r"(a(?(1)b|c))", "a conditional group; a reference to a group that is not closed"),
-        (r"(?<=(?>a))b", "look-around; an atomic group in a look-behind"),
-        (r"(?:^|a*)*b", "a repeat of something that may be empty"),
-        (r"(?:a?){2,3}b", "a repeat of something that may be empty"),
-        (r"(?>(?:a?)*)b", "an atomic group; a repeat of something that may be empty"),
+        (r"(?:ab|a)++b", "a possessive repeat"),
+        (r"(?i)(k)\1", "a back-reference"),
+        (r"(?:(a|b)\1)+", "a back-reference"),
+        (r"\A(?:b)??((?:b){1,2}a*(?:a|ab))(?:\1){0,2}\Z", "a back-reference"),
+        (r"(?>(a|b))\1", "an atomic group"),
+        (r"(?!(a)b)(?(1)a|b)", "look-around; a conditional group"),
+        (r"(?<=(a|b))\1", "look-around; a back-reference"),
+        (r"(a(?(1)b|c))", "a conditional group"),
+        (r"(?<=(?>a))b", "look-around; an atomic group"),
+        (r"(?>(?:a?)*)b", "an atomic group"),
+        ("a" * 100_001, "a pattern of more than 100,000 characters"),
+        ("(?i)" + "[!-\uffff]" * 51, "a pattern whose classes take long to compile"),
     ],
 )
 def test_what_only_python_can_answer_goes_to_python_and_says_why(pattern, why):
     assert not route(pattern).linear
-    assert route(pattern).why == f"Python's re, no time limit: {why}"
+    assert route(pattern).why == f"Python's re in a process of its own, {{limit}}: {why}"
     assert_same(pattern)
 
 

@@ -76,7 +76,7 @@ _Workers = Annotated[
     typer.Option(help="Processes for the functions of the rubric. [default: 0, this one; 1 with --function-timeout]"),
 ]
 _Match = Annotated[
-    float, typer.Option(help="Seconds for one match of a pattern that needs backtracking; 0 for no limit.")
+    float, typer.Option(help="Seconds for one match of a pattern that only backtracking can tell; 0 for no limit.")
 ]
 _Specs = Annotated[
     list[str] | None,

@@ -77,7 +77,8 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
 
     Raises:
         re.error: The pattern is not valid.
-        TimeoutError: It needs backtracking, and takes longer than the limits of the run allow: 0.2 s by default.
+        TimeoutError: Only backtracking can tell, and it takes longer than the limits of the run allow: 0.2 s by default.
+        MemoryError: Or more than 1 GiB.
     """
     pattern = _text(expected)
     flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0

@@ -32,7 +32,7 @@ MAX_CONCURRENT = 64
 """Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
 
 REGEX_TIMEOUT = 0.2
-"""Seconds for one match of a pattern that needs backtracking, unless a run says otherwise."""
+"""Seconds for one match of a pattern that only backtracking can tell, unless a run says otherwise."""
 
 MAX_RATIO = 200.0
 """Bytes that one byte of a compressed file may become, unless a run says otherwise."""
@@ -79,7 +79,7 @@ class Limits:
         workers: Processes that functions run in; 0 for this one.
         tick: Called with the number of rollouts done since the last call.
         stop: Set when the run is to stop.
-        regex_timeout: Seconds for one match of a pattern that needs backtracking; None for as long as it takes.
+        regex_timeout: Seconds for one match of a pattern that only backtracking can tell; None for as long as it takes.
     """
 
     timeout: float | None = None

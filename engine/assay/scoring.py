@@ -67,7 +67,7 @@ def score(
             class or a check without an ``expr``; then it scores 0.0 with an ``error``.
         max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
         workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
-        regex_timeout: Seconds that one match of a pattern may take that needs backtracking; then it scores 0.0 with an ``error``.
+        regex_timeout: Seconds for one match of a pattern that only backtracking can tell; past them it scores 0.0 with an ``error``.
             0 for no limit. ``assay explain`` says which patterns those are.
         reading: ``mapping``, where columns come from, ``{"completion": "response"}`` or ``{"completion": "$.output.text"}``;
             ``preset``, how records of a known format become rollouts; and the others of ``assay.reading.ReadingOptions``.

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.lanes.base import Lane
-from assay.lanes.pattern import backtracking_lane, compile_pattern, lanes, route, search, search_expr
+from assay.lanes.pattern import backtracking_lane, check_pattern, lanes, route, search, search_expr
 from assay.limits import Limits
 
 __all__ = ["Regex"]
@@ -20,14 +20,15 @@ class RegexParams(Params):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, pattern: str) -> str:
-        compile_pattern(pattern)
+        check_pattern(pattern)
         return pattern
 
 
 class Regex(Check):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
-    A match that needs backtracking and takes more than 0.2 s (``--regex-timeout``) scores 0.0 and fills ``error``.
+    Most patterns are answered without backtracking. A match that only backtracking can tell (back-references and their like),
+    and that takes more than 0.2 s (``--regex-timeout``) or 1 GiB, scores 0.0 and fills ``error``.
     """
 
     type = "regex"

@@ -23,6 +23,11 @@ from assay.lanes.edges import Items, word_at
 
 __all__ = ["Boundary", "NotLinearError", "linear"]
 
+_LARGEST = 2_000_000
+"""Bytes that a compiled pattern may take, as estimated; each thread of the engine keeps some thirty of them."""
+_RANGE = 60
+"""Bytes that a range of a class takes in the engine: ``\\w``, 760 ranges, takes 45 kB each time it stands in a pattern."""
+_TOO_LARGE = "a pattern too large for the linear engine"
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 
 
@@ -57,13 +62,15 @@ def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
         starts = (r"\A", r"\n")
     try:
         body = writer.sequence(items, flags, head=len(starts) == 1, tail=True)
+        if writer.size > _LARGEST:
+            raise NotLinearError(_TOO_LARGE)
         patterns = tuple(start + body for start in starts)
         for one in patterns:
             pl.Series([""], dtype=pl.String).str.contains(one)
     except RecursionError:
         raise NotLinearError("a pattern nested too deeply for the linear engine") from None
     except PolarsError:
-        raise NotLinearError("a pattern too large for the linear engine") from None
+        raise NotLinearError(_TOO_LARGE) from None
     return patterns, writer.boundary
 
 
@@ -73,6 +80,7 @@ class _Writer:
     def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
         self.boundary = False
+        self.size = 0  # bytes, as estimated, of what has been written
 
     def sequence(self, items: Items, flags: int, *, head: bool, tail: bool) -> str:
         """A concatenation; ``head`` and ``tail`` say that nothing stands before or after it in the whole pattern."""
@@ -97,14 +105,14 @@ class _Writer:
         inner = right if head else left if tail else None
         if inner is None:
             raise NotLinearError("a boundary beside what may be any character")
-        words = _class(word_characters(flags))
+        words = self.characters(word_characters(flags))
         edge = r"\A" if head else r"\z"
         return f"(?:{edge}|[^{words[1:]})" if inner else words
 
     def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
         """One node of the tree."""
         if op in CHARACTERS:
-            return _class(accepted(op, value, flags))
+            return self.characters(accepted(op, value, flags))
         if op is sre.AT:
             return self.anchor(value, flags, tail=tail)
         if op is sre.BRANCH:
@@ -123,9 +131,18 @@ class _Writer:
         low, high, inner = value
         if high != 1 and inner.getwidth()[0] == 0:
             raise NotLinearError("a repeat of something that may be empty")
-        once = high == 1
+        once, before = high == 1, self.size
         body = self.sequence(list(inner), flags, head=head and once, tail=tail and once)
+        copies = max(low, 1) if high is sre.MAXREPEAT else max(high, 1)
+        self.size = before + (self.size - before) * copies
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
+
+    def characters(self, ranges: Ranges) -> str:
+        """A set of code points."""
+        self.size += _RANGE * len(ranges)
+        if self.size > _LARGEST:
+            raise NotLinearError(_TOO_LARGE)
+        return _class(ranges)
 
     def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
         """A position."""

@@ -1,45 +1,50 @@
-r"""``re.search`` as an expression: the linear engine where it provably agrees with Python, an engine that backtracks elsewhere.
+r"""``re.search`` as an expression, for every pattern that Python accepts.
 
 Whether a match exists is a question about the pattern's language, so greed, laziness, capture and the order of alternatives
-do not matter to it. The pattern is read by Python's own parser and written anew for the linear engine (``linear``). ``\b`` is an
-ASCII boundary on ASCII texts. On others it becomes the neighbour it asks for, where it is certain what stands on one side of it;
-where it is not, rows with a code point on which the two engines disagree about ``\w`` backtrack.
+do not matter to it. Four engines answer:
 
-What backtracks has a time limit for each match (``backtrack``), but for the few patterns that only Python's ``re`` can answer.
+* *Columns*: the linear engine, with the pattern read by Python's own parser and written anew (``linear``). ``\b`` is an ASCII
+  boundary on ASCII texts. On others it becomes the neighbour it asks for, where it is certain what stands on one side of it;
+  where it is not, rows with a code point on which the two engines disagree about ``\w`` go elsewhere.
+* *Rows*: ``re`` itself, where the pattern and the size of the text say that it cannot take long.
+* *Rows*: sets of positions (``positions``), whose steps are counted.
+* *Rows*: ``re`` in a process of its own, with limits of time and memory (``guarded``): for back-references and their like, and
+  for what is too large for the others.
+
+No pattern takes more memory or time than these limits, and only the last limit, of time, may end differently the next time.
 """
 
 import contextlib
 import re
 import threading
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import or_
-from re import _constants as sre  # type: ignore[attr-defined]
-from re import _parser as sre_parser  # type: ignore[attr-defined]
-from typing import Any
 
 import polars as pl
 
+from assay.cache import cached_within
 from assay.errors import said_by
-from assay.lanes.backtrack import NotSameError, found_within, rewritten
 from assay.lanes.base import Lane, nothing, rowwise, text
-from assay.lanes.charsets import CHARACTERS
+from assay.lanes.compiled import DearError, compile_pattern, parsed, quick
+from assay.lanes.guarded import Answer, guarded_search
 from assay.lanes.linear import Boundary, NotLinearError, linear
+from assay.lanes.positions import NotPositionsError, Positions, TooManyStepsError
 from assay.lanes.words import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
-from assay.limits import REGEX_TIMEOUT, Limits
+from assay.limits import Limits
 
 __all__ = [
     "Route",
     "backtracking_lane",
-    "compile_pattern",
+    "check_pattern",
     "lanes",
     "linear_answers",
-    "quick",
     "route",
     "search",
+    "search_all",
     "search_expr",
+    "search_here",
 ]
 
 
@@ -66,95 +71,68 @@ class Route:
         return not self.linear or disputed
 
 
-_QUIET = threading.Lock()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No warnings. NOTE: what they are set to is the whole process's, and two threads would restore it in the wrong order."""
-    with _QUIET, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Python's compiled pattern; its FutureWarnings about set syntax are for authors of Python code, not of specs."""
-    with _quiet():
-        return re.compile(pattern, flags)
-
-
-def quick(pattern: str, size: int, flags: int = 0) -> bool:
-    """Whether ``re`` itself cannot take long: what repeats is single characters, and few of them.
-
-    Each repeat may try every length at every place, and each choice every way, but nothing nests.
-
-    Args:
-        pattern: A regular expression.
-        size: Code points of the text.
-        flags: Its flags.
-    """
-    if _FLAT.fullmatch(pattern):  # told without parsing it, for rows bring hundreds of thousands
-        return bool(size ** (len(_REPEAT.findall(pattern)) + 1) <= _STEPS)
-    tried = _tried_of(pattern, flags)
-    return tried is not None and bool(tried[1] * size ** (tried[0] + 1) <= _STEPS)
-
-
-_FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\\]|\\.)*", re.DOTALL)
-_REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
-_STEPS = 10_000_000
-
-
-@lru_cache(maxsize=4096)
-def _tried_of(pattern: str, flags: int) -> tuple[int, int] | None:
-    try:
-        return _tried(_parsed(pattern, flags))
-    except (re.error, OverflowError, RecursionError):  # whoever compiles it will say so
-        return None
-
-
-def _tried(items: Any) -> tuple[int, int] | None:
-    """How many repeats a sequence has, and ways to choose; None where something nests, or needs backtracking in any case."""
-    repeats, ways = 0, 1
-    for op, value in items:
-        if op in CHARACTERS or op is sre.AT:
-            continue
-        if op is sre.BRANCH:
-            found = [_tried(way) for way in value[1]]
-        elif op is sre.SUBPATTERN:
-            found = [_tried(value[3])]
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[1] == 1:
-            found = [(0, 1), _tried(value[2])]
-        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and len(value[2]) == 1 and value[2][0][0] in CHARACTERS:
-            found = [(1, 1)]
-        else:
-            return None
-        known = [one for one in found if one is not None]
-        if len(known) < len(found):
-            return None
-        repeats, ways = repeats + max(one for one, _ in known), ways * sum(one for _, one in known)
-    return repeats, ways
-
-
 def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
     """The definition: whether ``re.search`` finds the pattern, no flags but inline ones.
 
-    ``re`` is asked where it cannot take long; else the engine that backtracks, whose matches can be given up. Where it does not
-    come to an end, and the linear engine has an answer, that is it: a match never hangs, but for patterns that only ``re`` can do.
+    Raises:
+        re.error: Python does not accept the pattern.
+        TimeoutError: Only ``re`` can tell, and it takes longer than the limits allow.
+        MemoryError: Or more memory.
+    """
+    (answer,) = search_all(pattern, [value], limits, flags=flags)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def search_all(pattern: str, values: Sequence[str], limits: Limits | None = None, *, flags: int = 0) -> list[Answer]:
+    """``search`` in each text, with what it raises as its answer.
 
     Raises:
-        TimeoutError: It needs backtracking, and takes longer than the limits allow.
+        KeyboardInterrupt: The run is to stop.
     """
-    if quick(pattern, len(value), flags):
-        return compile_pattern(pattern, flags).search(value) is not None
-    way, written = route(pattern, flags), _rewritten(pattern, flags)[0]
-    if way.backtracks(value):
-        if written is not None:
-            return found_within(written, value, (limits or Limits()).regex_timeout)
-        return compile_pattern(pattern, flags).search(value) is not None
-    if written is not None:
-        with contextlib.suppress(TimeoutError):
-            return found_within(written, value, REGEX_TIMEOUT)
-    return bool(linear_answers(pl.Series("text", [value]), way).item())
+    limits = limits or Limits()
+    here = search_here(pattern, values, limits.stop, flags=flags)
+    asked = [value for value, answer in zip(values, here, strict=True) if answer is None]
+    guarded = guarded_search(pattern, asked, flags=flags, seconds=limits.regex_timeout, stop=limits.stop)
+    others = iter(guarded)
+    return [next(others) if answer is None else answer for answer in here]
+
+
+def search_here(
+    pattern: str, values: Sequence[str], stop: threading.Event | None = None, *, flags: int = 0
+) -> list[Answer | None]:
+    """``search_all`` in this process, which takes no text and no pattern long; None where only ``re`` can tell, in another.
+
+    ``re`` is asked where it cannot take long; else sets of positions are, whose steps are counted; where they do not come to an
+    end, the linear engine, if it has an answer.
+
+    Raises:
+        KeyboardInterrupt: The run is to stop.
+    """
+    answers = []
+    for value in values:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
+        answers.append(_search_here(pattern, value, flags))
+    return answers
+
+
+def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
+    try:
+        if quick(pattern, len(value), flags):
+            return compile_pattern(pattern, flags).search(value) is not None
+        positions, _ = _positions(pattern, flags)
+        if positions is None:
+            return None
+        with contextlib.suppress(TooManyStepsError):
+            return positions.search(value)
+        way = route(pattern, flags)
+        return None if way.backtracks(value) else bool(linear_answers(pl.Series("text", [value]), way).item())
+    except (DearError, RecursionError):  # how deep Python may go depends on who calls: a new process has it all
+        return None
+    except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
+        return error
 
 
 def linear_answers(values: pl.Series, way: Route) -> pl.Series:
@@ -169,7 +147,7 @@ def linear_answers(values: pl.Series, way: Route) -> pl.Series:
 
 
 def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None:
-    """What an engine that backtracks answers on the rows that need it: a struct of ``found`` and ``error``, null on all others.
+    """What ``search_all`` answers on the rows that the linear engine does not: a struct of ``found`` and ``error``, null on others.
 
     Returns:
         The lane, or None when no row ever needs it.
@@ -177,21 +155,18 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
     way = route(pattern)
     if way.linear and not way.disputed:
         return None
-    stop = None if limits is None else limits.stop
 
-    def answer(value: str) -> dict[str, object]:
-        if stop is not None and stop.is_set():
-            raise KeyboardInterrupt
-        try:
-            return {"found": search(pattern, value, limits), "error": None}
-        except Exception as wrong:  # noqa: BLE001  (too late; re has bugs of its own, too: "span of capturing group is wrong")
-            return {"found": False, "error": said_by(wrong)}
+    def answer(_: object, values: list[str]) -> list[dict[str, object]]:
+        return [
+            {"found": answer is True, "error": said_by(answer) if isinstance(answer, Exception) else None}
+            for answer in search_all(pattern, values, limits)
+        ]
 
     def build(_: pl.Schema) -> pl.Expr:
         asked = text()
         if way.disputed:
             asked = pl.when(_is_disputed(text())).then(text())
-        return rowwise(asked, answer, pl.Struct({"found": pl.Boolean, "error": pl.String}))
+        return rowwise(asked, bool, pl.Struct({"found": pl.Boolean, "error": pl.String}), each=answer)
 
     return Lane(f"regex:{pattern}", build)
 
@@ -234,15 +209,20 @@ def _any_of(values: Texts, patterns: Sequence[str]) -> Texts:
     return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
 
 
-@lru_cache(maxsize=4096)
+def _size_of_route(way: "Route", pattern: str, _: int = 0) -> int:
+    needed, exact = way.beyond or ((), ())
+    return 4 * len(pattern) + sum(map(len, (*way.linear, *needed, *exact)))
+
+
+@cached_within(16_000_000, _size_of_route)
 def route(pattern: str, flags: int = 0) -> Route:
     """Decide, once a pattern, which engine answers for it.
 
     Raises:
         re.error: Python does not accept the pattern.
     """
-    tree = _parsed(pattern, flags)
     try:
+        tree = parsed(pattern, flags)
         patterns, boundary = linear(tree, Boundary.ASCII)
         if not boundary:
             return Route(patterns, "linear engine: the same verdict on every text")
@@ -250,32 +230,48 @@ def route(pattern: str, flags: int = 0) -> Route:
             beyond = linear(tree, Boundary.NONE)[0], linear(tree, Boundary.EDGES)[0]
             return Route(patterns, "linear engine; beyond ASCII, \\b asks for a neighbour in Python's \\w", beyond)
         patterns = linear(tree, Boundary.ENGINE)[0]
-    except NotLinearError as wrong:
-        why = str(wrong)
+    except (NotLinearError, DearError) as error:
+        why = str(error)
+    except RecursionError:
+        why = _TOO_DEEP
     else:
-        said = f"linear engine; {_BACKTRACKING} for rows with characters of disputed word-ness (\\b)"
+        said = f"linear engine; {_POSITIONS} for rows with characters of disputed word-ness (\\b)"
         return Route(patterns, said, disputed=True)
-    written, reason = _rewritten(pattern, flags)
-    if written is not None:
-        return Route((), f"{_BACKTRACKING}: {why}")
-    return Route((), f"Python's re, no time limit: {why if reason == why else f'{why}; {reason}'}")
+    positions, reason = _positions(pattern, flags)
+    if positions is not None:
+        return Route((), f"{_POSITIONS}: {why}")
+    return Route((), f"Python's re in a process of its own, {{limit}}: {why if reason == why else f'{why}; {reason}'}")
 
 
-_BACKTRACKING = "backtracking (`regex`, {limit})"
+_POSITIONS = "sets of positions, with a limit of steps"
+_TOO_DEEP = "a pattern nested too deeply"
 
 
-def _parsed(pattern: str, flags: int) -> Any:
-    with _quiet():
-        return sre_parser.parse(pattern, flags)
+def check_pattern(pattern: str) -> None:
+    """Whether Python accepts a pattern.
 
-
-@lru_cache(maxsize=4096)
-def _rewritten(pattern: str, flags: int) -> tuple[str | None, str]:
-    """The pattern for the engine that backtracks; where there is none, why not."""
+    Raises:
+        re.error: It does not; or whatever else ``re.compile`` raises.
+        TimeoutError: It takes too long to tell.
+    """
     try:
-        return rewritten(_parsed(pattern, flags)), ""
-    except NotSameError as reason:
+        parsed(pattern, 0)
+        compile_pattern(pattern)
+    except (DearError, RecursionError):
+        (answer,) = guarded_search(pattern, [""], seconds=1.0)
+        if isinstance(answer, Exception):
+            raise answer from None
+
+
+@cached_within(16_000_000, lambda _, pattern, __: 600 * len(pattern))
+def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
+    """The pattern as sets of positions; where there is none, why not."""
+    try:
+        return Positions(parsed(pattern, flags)), ""
+    except (NotPositionsError, DearError) as reason:
         return None, str(reason)
+    except RecursionError:
+        return None, _TOO_DEEP
 
 
 def _is_disputed(values: pl.Expr) -> pl.Expr:

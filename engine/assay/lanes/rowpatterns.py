@@ -7,6 +7,7 @@ take it apart, and look at the neighbours of the first place where its literal i
 goes to the linear engine where ``re`` might take long.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,9 +15,9 @@ from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import nothing, once, rowwise
+from assay.lanes.base import once, rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
-from assay.lanes.pattern import compile_pattern, linear_answers, quick, route
+from assay.lanes.pattern import linear_answers, route, search_here
 from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column, is_ascii
 
 __all__ = ["needed_literal", "regex_match_expr"]
@@ -25,6 +26,9 @@ _TRIES = 16
 """Places of a literal that are looked at one by one."""
 _MANY = 256
 """Rows of one pattern from which on the linear engine earns what it costs to compile."""
+
+_LONGEST = 100_000
+"""Code points of a pattern that is read for its literal: reading takes memory for each of them."""
 
 _PLAIN = r"(?:[A-Za-z0-9 _,;:=<>@!%&#~'\"`/-]|[^\x00-\x7F])"
 _ESCAPED = r"\\[ .^$*+?{}\[\]()|\\,;:=<>@!%&#~'\"/-]"
@@ -80,7 +84,7 @@ def needed_literal(pattern: str, *, folds: bool) -> str | None:
     Returns:
         The longest such literal; None when nothing is known. A pattern that Python would refuse has none.
     """
-    if not _SEQUENCE.fullmatch(pattern):
+    if len(pattern) > _LONGEST or not _SEQUENCE.fullmatch(pattern):
         return None
     runs = [""]
     for token in _TOKEN.finditer(pattern):
@@ -182,14 +186,12 @@ def _compiled(rows: pl.DataFrame, flags: int, found: pl.Series) -> pl.Series:
 
 
 def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
-    """One pattern. Null where it backtracks, for the definition has a limit, and where Python refuses the pattern."""
-    easy = quick(pattern, texts.str.len_bytes().max() or 0, flags)  # type: ignore[arg-type]
-    try:
-        if not easy or len(texts) >= _MANY:
+    """One pattern. Null where only ``re`` can tell, for the definition has a limit, and where Python refuses the pattern."""
+    if len(texts) >= _MANY:
+        with contextlib.suppress(Exception):  # the definition will say what is wrong, row by row
             way = route(pattern, flags)
-            if way.linear or not easy:
+            if way.linear:
                 return linear_answers(texts, way)
-        compiled = compile_pattern(pattern, flags)
-        return pl.Series([compiled.search(text) is not None for text in texts.to_list()], dtype=pl.Boolean)
-    except Exception:  # noqa: BLE001  (the definition will say what is wrong, row by row)
-        return nothing(texts, pl.Boolean)
+    answers = search_here(pattern, texts.to_list(), flags=flags)
+    known = [answer if isinstance(answer, bool) else None for answer in answers]
+    return pl.Series(known, dtype=pl.Boolean)
