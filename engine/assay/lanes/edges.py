@@ -5,12 +5,12 @@ a pattern that takes the neighbour along finds something in the same texts. Wher
 or never does.
 """
 
-from functools import lru_cache
 from itertools import islice
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
-from assay.lanes.charsets import CHARACTERS, Ranges, accepted, word_characters
+from assay.cache import cached_within
+from assay.lanes.charsets import CHARACTERS, Ranges, accepted, range_bytes, word_characters
 
 __all__ = ["Items", "word_at"]
 
@@ -57,7 +57,7 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
     return _EITHER, True
 
 
-@lru_cache(maxsize=1024)
+@cached_within(4_000_000, lambda _, ranges: range_bytes(ranges))
 def _overlaps(ranges: Ranges) -> frozenset[bool]:
     """Whether word characters are among some code points, and others."""
     words = word_characters(sre.SRE_FLAG_UNICODE)
