@@ -41,6 +41,8 @@ def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if library_of(source).startswith("datasets."):
+        if isinstance(source, Mapping) and not isinstance(source, dict):  # what `map` gives a function of batches
+            return from_columns({name: source[name] for name in source}, mapping)
         if isinstance(source, Mapping):
             raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
         if not hasattr(source, "num_rows"):
