@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by
+from assay.stdout import write_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,10 +80,10 @@ def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
     render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
-    typer.echo(text.getvalue(), nl=False, color=terminal)
+    write_data(text.getvalue())
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -113,7 +114,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(130) from None
         except BrokenPipeError:
             # whoever read the pipe has had enough; keep the interpreter from flushing into it again
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if sys.stdout is not None:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
         except _internal() as wrong:
             to_stderr().print(f"internal error: {type(wrong).__name__}: {printable(str(wrong))}", markup=False)

@@ -19,6 +19,7 @@ from typing import IO, Any, Self
 from assay.errors import AssayError, UsageError, said_by
 from assay.folder import Failed
 from assay.interrupts import LEFTOVERS
+from assay.processes import forget_in_children
 from assay.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.summary import Summary
 
@@ -165,6 +166,7 @@ def _end_all() -> None:
 
 
 LEFTOVERS.append(_end_all)
+forget_in_children(_RUNNING.clear)
 
 
 def _send(pipe: IO[bytes], message: Any) -> None:

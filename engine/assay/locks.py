@@ -16,6 +16,9 @@ except ImportError:  # not on Windows: there, runs at one place are not kept apa
 
 __all__ = ["locked"]
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""A link would have us empty what it leads to."""
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 """File systems that know no locks."""
 
@@ -52,7 +55,7 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
 def _lock(path: Path) -> int | None:
     """A handle on a lock that is now ours, None where it is another's."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
