@@ -74,6 +74,10 @@ def forked(tmp_path, before, entries):
 SCORES = "import assay; assay.score(ROWS, SPEC)"
 SCANS = 'import assay; assay.scan("r.parquet").collect()'
 COMPILES = 'import assay, polars; assay.compile(SPEC, polars.Schema({"completion": polars.String}))'
+GENERATES = """
+rows = [dict(prompt='p', completion='b', answer='')]
+assay.SingleTurnEnv(dataset=rows, rubric=rubric()).generate_sync(rows, use_tqdm=False)
+"""
 ENTRIES = (
     SCORES,
     SCANS,
@@ -83,8 +87,7 @@ ENTRIES = (
     'from assay.bench import bench; bench("r.parquet", "v.json")',
     "assay.score(ROWS, rubric())",
     'import asyncio; asyncio.run(rubric().score_rollouts(["p"], ["b"], [""], [{}], [""], [{}], use_tqdm=False))',
-    "rows = [dict(prompt='p', completion='b', answer='')]; env = assay.SingleTurnEnv(dataset=rows, rubric=rubric()); "
-    + "env.generate_sync(rows, use_tqdm=False)",
+    GENERATES,
     # a fork of a fork is no better off
     "child = os.fork()\nif child: os.waitpid(child, 0); os._exit(0)\n" + SCORES,
 )

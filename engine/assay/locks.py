@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.errors import OutputError, UsageError
+from assay.errors import OutputError, UsageError, shown_path
 
 try:
     import fcntl
@@ -39,9 +39,8 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     try:
         handle = _lock(path)
     except OSError as wrong:
-        raise OutputError(
-            f"{what}: {wrong.strerror}.", "Nothing was written; what was there before is untouched."
-        ) from wrong
+        why = f"{shown_path(path)} is a link" if path.is_symlink() else wrong.strerror
+        raise OutputError(f"{what}: {why}.", "Nothing was written; what was there before is untouched.") from wrong
     if handle is None:
         holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         raise UsageError(f"{what}: another run is writing there{f' ({holder})' if holder else ''}.", hint)

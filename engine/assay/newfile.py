@@ -20,6 +20,7 @@ from assay.errors import OutputError, UsageError, shown_path
 from assay.interrupts import LEFTOVERS
 from assay.locks import locked
 from assay.processes import forget_in_children
+from assay.special_files import NOWHERE, what_is
 
 __all__ = ["Told", "check_target", "new_file", "refused_by_disk"]
 
@@ -113,8 +114,8 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
     """
     if not path.parent.is_dir():
         raise UsageError(f"{shown_path(path)}: there is no folder {shown_path(path.parent)}.")
-    if path.is_dir():
-        raise UsageError(f"{shown_path(path)}: is a folder.")
+    if (what := what_is(path)) and what != NOWHERE:
+        raise UsageError(f"{shown_path(path)}: is {what}.", "Name another file.")
     if path.exists() and not overwrite:
         raise UsageError(f"{shown_path(path)}: already there.", f"Name another file, or replace it with {how}.")
 

@@ -37,6 +37,7 @@ from assay.secrets import redacted
 from assay.setdown import while_set_down
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
+from assay.special_files import is_stream, path_of
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 from assay.tasks import content_of_tasks
@@ -235,7 +236,7 @@ def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> di
 
 def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any], parts: Parts) -> Summary:
     folder = Path(str(run.out))
-    is_pipe = source.inputs[0].name == "-"
+    is_pipe = any(one.name == "-" or is_stream(path_of(one.name)) for one in source.inputs)
     if source.read is None or is_pipe or run.limit is not None:
         wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
         raise UsageError(f"{shown_path(folder)}/: a run in parts reads {wants}.", _ONE_FILE)

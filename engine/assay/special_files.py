@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-__all__ = ["engine_path", "is_stream", "open_input", "path_of", "regular", "what_is"]
+__all__ = ["NOWHERE", "engine_path", "is_stream", "open_input", "path_of", "regular", "what_is"]
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -19,6 +19,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
+NOWHERE = "a link to what is not there"
+
 _DESCRIPTOR = re.compile(r"/dev/std(?P<standard>in)|/(?:dev|proc/self)/fd/(?P<number>\d{1,9})")
 _PATIENCE = 5.0
 """Seconds that somebody has to begin to write to a named pipe."""
@@ -32,7 +34,7 @@ def what_is(path: Path) -> str:
     except OSError as error:
         if error.errno == errno.ELOOP:
             return "a link that leads to itself"
-        return "a link to what is not there" if os.path.islink(path) else ""  # noqa: PTH114  (it does not raise)
+        return NOWHERE if os.path.islink(path) else ""  # noqa: PTH114  (it does not raise)
     except ValueError:  # NUL
         return ""
     return _KINDS.get(stat.S_IFMT(mode), "")
@@ -77,6 +79,10 @@ def open_input(path: Path) -> IO[bytes]:
     """
     number = _descriptor(path)
     if number is not None:
+        if not os.get_inheritable(
+            number
+        ):  # nobody gave it to this process, which has opened it for itself: a socket of a run
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         handle = os.dup(number)  # what is behind it may be a socket, which has no path
         mode = os.fstat(handle).st_mode
         if stat.S_ISCHR(mode) and not os.isatty(handle) and not _is_null(handle):
