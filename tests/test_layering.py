@@ -13,6 +13,8 @@ ORDER = (
         "_version",
         "errors",
         "cache",
+        "processes",
+        "special_files",
         "sizes",
         "sources",
         "locks",

@@ -21,6 +21,7 @@ A check is a function from a frame of rollouts to one column of scores; a verifi
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from assay import processes as _processes  # noqa: F401  (it must see the forks of a process from the start)
 from assay._version import __version__
 
 if TYPE_CHECKING:

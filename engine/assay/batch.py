@@ -18,6 +18,7 @@ from assay.arrow import from_arrow
 from assay.errors import InputError, UsageError
 from assay.export import plain_arrow
 from assay.plan import Plan, compile  # noqa: A004  (the field's word)
+from assay.processes import prepare_process
 from assay.scoring import score
 from assay.spec import VerifierSource
 
@@ -62,6 +63,7 @@ def score_batch(
         >>> assay.score_batch(pa.table({"completion": ["a refund"]}), spec)["reward"].to_pylist()
         [1.0]
     """
+    prepare_process()
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InputError(f"A batch of type {type(table).__name__} cannot be scored.", "Give a pyarrow.Table.")
     frame = from_arrow(table)
@@ -87,6 +89,7 @@ def batch_schema(
     Returns:
         A ``pyarrow.Schema`` of text, booleans, numbers and what is passed through.
     """
+    prepare_process()
     if not isinstance(schema, pa.Schema):
         raise InputError(f"{type(schema).__name__} is no schema.", "Give a pyarrow.Schema, for example table.schema.")
     return _compiled(from_arrow(schema.empty_table()).schema, verifiers, keep, details=details)[1]

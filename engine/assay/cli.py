@@ -30,12 +30,13 @@ from assay.cliapp import (
     read_storage_options,
     to_stderr,
 )
-from assay.errors import UsageError, printable
+from assay.errors import UsageError, path_text, printable
 from assay.interrupts import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.limits import MAX_CONCURRENT, REGEX_TIMEOUT
+from assay.processes import open_standard_streams
 from assay.secrets import redacted_command
 from assay.sizes import read_size
-from assay.stdout import only_data
+from assay.stdout import only_data, open_streams, write_data
 
 __all__ = ["app", "clibench", "clipresets", "clispecs", "main"]
 
@@ -210,11 +211,13 @@ def score(
             engine=engine,
             ray_address=ray_address,
             storage_options=read_storage_options(storage_option or []),
-            command=shlex.join(["assay", *redacted_command(sys.argv[1:])]),
+            command=path_text(shlex.join(["assay", *redacted_command(sys.argv[1:])])),
             progress=tell,
         )
-    if as_data:
-        typer.echo(json.dumps(summary.as_json()), err=out == "-")
+    if as_data and out != "-":
+        write_data(json.dumps(summary.as_json()) + "\n")
+    elif as_data:
+        typer.echo(json.dumps(summary.as_json()), err=True)
     else:
         print_summary(to_stderr(), summary)
 
@@ -241,6 +244,8 @@ def _leave_nothing() -> None:
 def main() -> None:
     """Entry point of the ``assay`` command."""
     code = 0
+    open_standard_streams()
+    open_streams()
     IMPATIENCE.append(Impatience(_waits, _gives_up))
     terminated = threading.Event()
 
@@ -253,6 +258,9 @@ def main() -> None:
         app()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    except OSError as error:  # the help and the version are printed by the library that reads the command line
+        to_stderr().print(f"error: standard output: {error.strerror or error}.", markup=False, highlight=False)
+        code = 1
     if code and terminated.is_set():  # the engine may tell of it as of an interrupt
         code = 143
     with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by
+from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by, shown_path
+from assay.stdout import write_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,10 +80,10 @@ def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
     from rich.console import Console
 
-    terminal = sys.stdout.isatty()
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
     render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
-    typer.echo(text.getvalue(), nl=False, color=terminal)
+    write_data(text.getvalue())
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -113,13 +114,29 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(130) from None
         except BrokenPipeError:
             # whoever read the pipe has had enough; keep the interpreter from flushing into it again
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if sys.stdout is not None:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
+        except OSError as wrong:
+            from assay.terminal import print_error
+
+            print_error(to_stderr(), _of_the_system(wrong))
+            raise typer.Exit(1) from None
         except _internal() as wrong:
             to_stderr().print(f"internal error: {type(wrong).__name__}: {printable(str(wrong))}", markup=False)
             raise typer.Exit(1) from None
 
     return run
+
+
+def _of_the_system(error: OSError) -> AssayError:
+    """What the system refused where nothing else was expected to be refused."""
+    try:
+        Path.cwd()
+    except OSError:
+        return AssayError("The current folder is gone.", "Change to one that is there.")
+    named = f"{shown_path(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return AssayError(f"{named}{error.strerror or error}.")
 
 
 def _internal() -> tuple[type[BaseException], ...]:

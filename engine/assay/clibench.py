@@ -7,7 +7,7 @@ import typer
 
 from assay.cliapp import Mapped, Modules, PresetName, app, command, import_modules, read_mapping, to_stderr
 from assay.errors import AssayError
-from assay.stdout import only_data
+from assay.stdout import only_data, write_data
 
 __all__ = ["bench"]
 
@@ -36,7 +36,7 @@ def bench(
         renamed = read_mapping(mapping or [])
         found = measured(rollouts, spec, tasks=tasks, mapping=renamed, preset=preset, rows=rows)
     if as_data:
-        typer.echo(json.dumps(found.as_json()))
+        write_data(json.dumps(found.as_json()) + "\n")
     else:
         print_bench(to_stderr(), found)
     if found.difference:

@@ -2,12 +2,14 @@
 
 import functools
 import json
+import sys
 from typing import Annotated
 
 import typer
 
 from assay.cliapp import app, command, show
 from assay.errors import UsageError
+from assay.stdout import write_data
 
 __all__ = ["presets"]
 
@@ -31,13 +33,15 @@ def presets(
     if as_data + markdown + as_schema > 1:
         raise UsageError("--json, --markdown and --schema: one of them.")
     if as_schema:
-        typer.echo(json.dumps(schema(), indent=2))
+        write_data(json.dumps(schema(), indent=2) + "\n")
         return
     shown = [load_preset(name) for name in names] if names else list(known())
     if as_data:
         plain = [one.model_dump(mode="json", exclude_defaults=True) for one in shown]
-        typer.echo(json.dumps(plain[0] if names and len(plain) == 1 else plain, indent=2, ensure_ascii=False))
+        ascii_only = sys.stdout is None or sys.stdout.encoding.lower() != "utf-8"
+        data = plain[0] if names and len(plain) == 1 else plain
+        write_data(json.dumps(data, indent=2, ensure_ascii=ascii_only) + "\n")
     elif markdown:
-        typer.echo(as_markdown(shown), nl=False)
+        write_data(as_markdown(shown))
     else:
         show(functools.partial(print_presets, presets=shown))

@@ -21,8 +21,8 @@ from assay.cliapp import (
     show,
     to_stderr,
 )
-from assay.errors import SpecError, UsageError, printable
-from assay.stdout import only_data
+from assay.errors import SpecError, UsageError, shown_path
+from assay.stdout import only_data, write_data
 
 if TYPE_CHECKING:
     from assay.spec import VerifierSpec
@@ -62,9 +62,9 @@ def check(
             continue
         for one in verifier.checks:
             if one.note:
-                print_warning(console, f"{path}: {one.id}: {one.note}")
+                print_warning(console, f"{shown_path(path)}: {one.id}: {one.note}")
         said = _dry_run(verifier, rollouts, tasks, read_mapping(mapping or []), preset)
-        console.print(f"ok: {printable(path)}: {said}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"ok: {shown_path(path)}: {said}", markup=False, highlight=False, soft_wrap=True)
     if refused:
         raise typer.Exit(2)
 
@@ -104,7 +104,7 @@ def _dry_run(
         raise engine_error(wrong, opened.files, plan) from wrong
     scored = len(rewards) - rewards.null_count()
     shown = f"{rewards.sum() / scored:.4f}" if scored else "–"
-    return f"{said}; the first {len(rewards)} of {printable(rollouts)} have a mean reward of {shown}"
+    return f"{said}; the first {len(rewards)} of {shown_path(rollouts)} have a mean reward of {shown}"
 
 
 @app.command()
@@ -127,7 +127,7 @@ def explain(
         raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
     loaded = verifiers_of_run(judge or [Path(one) for one in specs or ()])
     if as_data:
-        typer.echo(json.dumps([_explained(verifier) for verifier in loaded]))
+        write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
         return
     for verifier in loaded:
         show(functools.partial(print_explanation, verifier=verifier))
@@ -158,9 +158,9 @@ def checks(
 
     import_modules(modules or [])
     if markdown:
-        typer.echo(as_markdown(), nl=False)
+        write_data(as_markdown())
     elif as_data:
-        typer.echo(json.dumps(as_json()))
+        write_data(json.dumps(as_json()) + "\n")
     else:
         named = {
             "functions that rows may name (verifier.fn_name)": list_fns(),
@@ -176,4 +176,4 @@ def schema(*, modules: Modules = None) -> None:
     from assay.schema import json_schema
 
     import_modules(modules or [])
-    typer.echo(json.dumps(json_schema(), indent=2))
+    write_data(json.dumps(json_schema(), indent=2) + "\n")

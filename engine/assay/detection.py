@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.files import ENGINE_ERRORS, format_of
 from assay.ipc import open_ipc
 from assay.lanes.base import exactly
@@ -19,6 +19,7 @@ from assay.paths import is_path, outline, outline_of
 from assay.presets import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.reading import Reading
 from assay.remote import RemoteFile
+from assay.special_files import engine_path
 
 __all__ = ["Chosen", "Seen", "choose", "see", "see_remote"]
 
@@ -118,7 +119,7 @@ def see(path: Path, reading: Reading) -> Seen:
     if kind == "jsonl":
         return Seen(str(path), kind, partial(_first_lines, path, reading))
     if kind == "parquet":
-        return Seen(str(path), kind, frame=partial(pl.scan_parquet, path, glob=False))
+        return Seen(str(path), kind, frame=partial(pl.scan_parquet, engine_path(path), glob=False))
     if kind == "ipc":
         return Seen(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
     return Seen(str(path), kind)
@@ -197,7 +198,8 @@ def _detected(seen: Sequence[Seen]) -> Preset | None:
     other = next((at for at, one in enumerate(each) if one != each[0]), None)
     if other is not None:
         said = [
-            f"{seen[at].name} is {'of no known format' if (one := each[at]) is None else one.name}" for at in (0, other)
+            f"{shown_path(seen[at].name)} is {'of no known format' if (one := each[at]) is None else one.name}"
+            for at in (0, other)
         ]
         raise InputError(
             f"The files are not of one format: {', '.join(said)}.", "Score them apart, or say --preset NAME."
@@ -212,6 +214,7 @@ def _fitting(seen: Seen) -> Preset | None:
         names = [one.name for one in found]
         ways = [f"--preset {name}" for name in (*names, NONE)]
         raise InputError(
-            f"{seen.name} fits several presets: {', '.join(names)}.", f"Say which: {' | '.join(ways)} (as it is)."
+            f"{shown_path(seen.name)} fits several presets: {', '.join(names)}.",
+            f"Say which: {' | '.join(ways)} (as it is).",
         )
     return found[0] if len(found) == 1 else None

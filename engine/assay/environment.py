@@ -19,6 +19,7 @@ from assay.generation import filled, standard_state
 from assay.inputs import Rollout
 from assay.loops import in_own_loop, maybe_await
 from assay.parsers import Parser
+from assay.processes import prepare_process
 from assay.rubric import Rubric
 from assay.types import ChatMessage, GenerateOutputs, Info, Messages, RewardFunc, SamplingArgs, State
 
@@ -252,10 +253,11 @@ class Environment(Examples, ABC):
         Raises:
             InputError: An input cannot be used.
             UsageError: There is no client though there is something to generate, the client does not take an argument, the
-                server refuses everything, or the folder holds another run.
+                server refuses everything, the folder holds another run, or the process was forked after the engine had run.
             OutputError: The folder cannot be written.
         """
         del save_every
+        prepare_process()  # before anything is asked of a server
         check_options(kwargs, Environment.generate)
         limits = [max_concurrent if one is None else one for one in (max_concurrent_generation, max_concurrent_scoring)]
         options = RunOptions(

@@ -13,6 +13,7 @@ AssayError                 exit 1   (never raised itself)
 AssayWarning               a run goes on, but its owner should know (a broken check, a skipped one)
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -30,9 +31,11 @@ __all__ = [
     "closest",
     "did_you_mean",
     "encodable",
+    "path_text",
     "printable",
     "quoted",
     "said_by",
+    "shown_path",
 ]
 
 SHOWN = 60
@@ -124,6 +127,19 @@ def printable(value: str, *, lines: bool = False) -> str:
         code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
         for code in value
     )
+
+
+def shown_path(path: str | bytes | os.PathLike[str]) -> str:
+    """A path as messages show it: ``path_text`` on one line, with nothing that a terminal would obey."""
+    return printable(path_text(path))
+
+
+def path_text(path: str | bytes | os.PathLike[str]) -> str:
+    """A path as text: the characters that its bytes are in UTF-8, whatever the locale; other bytes as escapes."""
+    try:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # it is text already that the locale cannot say, or a name that no system has
+        return encodable(str(path))
 
 
 def quoted(value: str) -> str:

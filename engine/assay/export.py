@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import InputError, OutputError, UsageError, printable
+from assay.errors import InputError, OutputError, UsageError, printable, shown_path
 from assay.newfile import Told, new_file, refused_by_disk
 from assay.stdout import standard_output
 
@@ -253,16 +253,16 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
     if Path(path).is_dir():
         return _of_folder(Path(path))
     if Path(path).suffix.lower() != ".parquet":
-        raise UsageError(f"{path}: only reward files in parquet say what made them.")
+        raise UsageError(f"{shown_path(path)}: only reward files in parquet say what made them.")
     try:
         with Path(path).open("rb") as file:
             metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file.") from None
+        raise InputError(f"{shown_path(path)}: no such file.") from None
     except (OSError, pa.ArrowException) as wrong:
-        raise InputError(f"{path}: not a readable parquet file: {wrong}") from None
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {wrong}") from None
     if PROVENANCE_KEY.encode() not in metadata:
-        raise InputError(f"{path}: not written by Assay; its footer has no provenance.")
+        raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
     provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
     return provenance
 
@@ -273,7 +273,7 @@ def _of_folder(folder: Path) -> dict[str, Any]:
         finished = folder / SUMMARY
         rows = json.loads(finished.read_text("utf-8"))["rows"] if finished.exists() else None
     except FileNotFoundError:
-        raise InputError(f"{folder}: not written by Assay; it has no {MANIFEST}.") from None
+        raise InputError(f"{shown_path(folder)}: not written by Assay; it has no {MANIFEST}.") from None
     except (OSError, ValueError, KeyError) as wrong:
-        raise InputError(f"{folder}: not readable: {wrong}") from None
+        raise InputError(f"{shown_path(folder)}: not readable: {wrong}") from None
     return {**made, "rows": rows}

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, did_you_mean
+from assay.errors import InputError, did_you_mean, path_text, shown_path
 from assay.ipc import open_ipc
 from assay.jsonl import JsonlFile
 from assay.jsonlook import open_jsonl
@@ -19,6 +19,7 @@ from assay.lines import compression
 from assay.memory import at_once
 from assay.parquet import ParquetFile, open_parquet
 from assay.reading import BadRow, File, Reading, Unit, name_of, rows_in_all
+from assay.special_files import engine_path, what_is
 
 __all__ = [
     "ENGINE_ERRORS",
@@ -71,16 +72,22 @@ def expand(source: str | Path) -> list[Path]:
         kinds = {FORMATS[_ending(one)] for one in found if _visible(one)}
         if len(kinds) > 1:
             raise InputError(
-                f"{path}: the folder holds {' and '.join(sorted(kinds))} files.", "Name one kind: FOLDER/*.jsonl"
+                f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",
+                "Name one kind: FOLDER/*.jsonl",
             )
     elif glob.has_magic(str(source)):
         found = [Path(one) for one in sorted(glob.glob(str(source), recursive=True)) if Path(one).is_file()]  # noqa: PTH207  (takes absolute patterns)
+    elif what := what_is(path):
+        hint = "" if "link" in what else "Write what it gives to a file first."
+        raise InputError(f"{shown_path(path)}: is {what}.", hint)
     else:
-        near = did_you_mean(path.name, [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else [])
-        raise InputError(f"{source}: no such file or folder.", near)
+        near = did_you_mean(
+            path.name, [shown_path(one.name) for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        )
+        raise InputError(f"{shown_path(path)}: no such file or folder.", near)
     found = [one for one in found if _visible(one)]
     if not found:
-        raise InputError(f"{source}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
+        raise InputError(f"{shown_path(source)}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
     return found
 
 
@@ -112,7 +119,7 @@ def format_of(path: str | Path) -> str:
             return "ipc"
         if compression(Path(path)):
             return "jsonl"
-    raise InputError(f"{path}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
+    raise InputError(f"{shown_path(path)}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
 @dataclass(frozen=True)
@@ -218,7 +225,7 @@ def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = (
     Raises:
         InputError: A file cannot be read, or its values fit no column.
     """
-    return open_jsonl(list(zip(paths, names or map(str, paths), strict=True)), reading)
+    return open_jsonl(list(zip(paths, names or map(path_text, paths), strict=True)), reading)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
@@ -230,7 +237,7 @@ def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
             if before == pl.Null:
                 first[name] = (path, dtype)
             elif not _reconcilable(before, dtype):
-                fact = f"`{name}` is {before} in {where} and {dtype} in {path}."
+                fact = f"`{name}` is {before} in {shown_path(where)} and {dtype} in {shown_path(path)}."
                 raise InputError(fact, "Give the files one type, or score them apart.")
 
 
@@ -254,7 +261,7 @@ def broken_file(files: Sequence[File]) -> str:
             # a stream of batches would end without a word where a thread of the engine fails
             file.scan().select(pl.all().null_count()).collect(engine="streaming")
         except ENGINE_ERRORS as wrong:
-            return f"{name_of(file)}: {first_line(wrong)}"
+            return f"{shown_path(name_of(file))}: {first_line(wrong)}"
         except InputError as wrong:
             return wrong.fact
     return ""
@@ -265,9 +272,9 @@ def _open_file(path: Path, reading: Reading) -> File:
     try:
         return _OPENERS[kind](path, reading)
     except (PolarsError, PanicException, pa.ArrowException) as wrong:
-        raise InputError(f"{path}: not a readable {kind} file: {first_line(wrong)}") from None
+        raise InputError(f"{shown_path(path)}: not a readable {kind} file: {first_line(wrong)}") from None
     except OSError as wrong:
-        raise InputError(f"{path}: {wrong.strerror or first_line(wrong)}.") from None
+        raise InputError(f"{shown_path(path)}: {wrong.strerror or first_line(wrong)}.") from None
 
 
 def first_line(wrong: BaseException) -> str:
@@ -299,7 +306,9 @@ def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:
 
 
 def _scan_csv(path: Path) -> pl.LazyFrame:
-    return pl.scan_csv(path, infer_schema=False, glob=False)  # every cell is text: an id 007 is not the number 7
+    return pl.scan_csv(
+        engine_path(path), infer_schema=False, glob=False
+    )  # every cell is text: an id 007 is not the number 7
 
 
 _OPENERS: dict[str, Callable[[Path, Reading], File]] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypedDict
 
-from assay.errors import OutputError, PartsError, UsageError
+from assay.errors import OutputError, PartsError, UsageError, shown_path
 from assay.export import ENDINGS, MANIFEST, SUMMARY
 from assay.interrupts import KEPT, Stopped
 from assay.locks import locked
@@ -144,7 +144,7 @@ def score_folder(
             counted = done_already(folder, manifest.run, shard)
             if counted is None:
                 missing.append(shard)
-                with refused_by_disk(f"{folder}/")():
+                with refused_by_disk(f"{shown_path(folder)}/")():
                     (folder / shard.name).unlink(missing_ok=True)  # of another run, or torn
             else:
                 summary.merge(counted)
@@ -176,7 +176,9 @@ def _score(
     told = time.monotonic()
 
     def kept() -> str:
-        return f"interrupted; {left:,} parts are missing in {job.folder}. The same command goes on from there"
+        return (
+            f"interrupted; {left:,} parts are missing in {shown_path(job.folder)}. The same command goes on from there"
+        )
 
     KEPT.append(kept)
     try:
@@ -206,15 +208,15 @@ def _score(
 def _held(folder: Path) -> Iterator[None]:
     """The folder, made if need be, against other runs."""
     if not folder.parent.is_dir():
-        raise UsageError(f"{folder}/: there is no folder {folder.parent}.")
+        raise UsageError(f"{shown_path(folder)}/: there is no folder {shown_path(folder.parent)}.")
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
         there = "a file" if folder.exists() else "a link to nothing"
-        raise UsageError(f"{folder}/: is {there}.", "Name another folder.") from None
+        raise UsageError(f"{shown_path(folder)}/: is {there}.", "Name another folder.") from None
     except OSError as wrong:
-        raise OutputError(f"{folder}/: {wrong.strerror}.") from wrong
-    with locked(folder / _LOCK, f"{folder}/", "Wait for it to end, or name another folder."):
+        raise OutputError(f"{shown_path(folder)}/: {wrong.strerror}.") from wrong
+    with locked(folder / _LOCK, f"{shown_path(folder)}/", "Wait for it to end, or name another folder."):
         yield
 
 
@@ -225,10 +227,10 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
         manifest.refuse_other(there, folder)
     else:
         _refuse_foreign(folder)
-        with refused_by_disk(f"{folder}/")():
+        with refused_by_disk(f"{shown_path(folder)}/")():
             (folder / SUMMARY).unlink(missing_ok=True)
         manifest.write(folder)  # before anything else goes: a run that ends here is gone on with
-    with refused_by_disk(f"{folder}/")():
+    with refused_by_disk(f"{shown_path(folder)}/")():
         _remove_drafts(folder)
         names = {shard.name for shard in manifest.shards} | {shard.counts for shard in manifest.shards}
         for left in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):
@@ -246,8 +248,10 @@ def _refuse_foreign(folder: Path) -> None:
         if one.name != _LOCK and one not in drafts and not (ours and (one.name in _OURS or _is_part(one)))
     )
     if foreign:
-        shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")  # noqa: PLR2004
-        raise UsageError(f"{folder}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one.")
+        shown = ", ".join(map(shown_path, foreign[:3])) + (", …" if len(foreign) > 3 else "")  # noqa: PLR2004
+        raise UsageError(
+            f"{shown_path(folder)}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one."
+        )
 
 
 def _remove_drafts(folder: Path) -> None:
@@ -277,4 +281,4 @@ def _parts_error(folder: Path, manifest: Manifest, failed: Sequence[tuple[Shard,
     said = [f"  {shard.name}: {why.why}" for shard, why in failed[:5]]
     said += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
     fact = f"{len(failed):,} of {len(manifest.shards):,} parts could not be scored:\n" + "\n".join(said)
-    return PartsError(fact, f"The other parts are in {folder}/. The same command tries these again.")
+    return PartsError(fact, f"The other parts are in {shown_path(folder)}/. The same command tries these again.")

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from assay.errors import InputError, quoted
+from assay.errors import InputError, quoted, shown_path
 from assay.files import expand, format_of
 from assay.lanes.rollout import messages
 from assay.lines import Source, cut
@@ -107,9 +107,9 @@ def _lines(path: Path) -> Iterable[dict[str, Any]]:
             try:
                 row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
             except (ValueError, RecursionError) as wrong:
-                raise InputError(f"{path}: line {number} is not JSON: {wrong}") from None
+                raise InputError(f"{shown_path(path)}: line {number} is not JSON: {wrong}") from None
             if not isinstance(row, dict):
-                raise InputError(f"{path}: line {number} is not a JSON object.")
+                raise InputError(f"{shown_path(path)}: line {number} is not a JSON object.")
             yield row
 
 

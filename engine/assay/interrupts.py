@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from assay.processes import forget_in_children, prepare_process
+
 __all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible", "signalled"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -59,7 +61,11 @@ def interruptible() -> Iterator[threading.Event]:
 
     Yields:
         Set when the run is to stop: at an interrupt, where nobody else listens for signals, and when the run ends early.
+
+    Raises:
+        UsageError: The engine cannot run in this process.
     """
+    prepare_process()
     stop = threading.Event()
     with _told_of_signals(stop):
         try:
@@ -100,6 +106,16 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
         ours.close()
         listener.join()
         theirs.close()
+
+
+def _hear_nothing() -> None:
+    """A process that was forked in the middle of a run is no part of it: its signals are not the run's."""
+    if _HEARD:
+        signal.set_wakeup_fd(-1)
+        _HEARD.clear()
+
+
+forget_in_children(_hear_nothing)
 
 
 def _listen(told: socket.socket, stop: threading.Event, heard: threading.Event) -> None:

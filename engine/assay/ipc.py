@@ -15,8 +15,9 @@ import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from assay.arrow import check_names, from_arrow
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.reading import BadRow, Reading, Unit
+from assay.special_files import engine_path
 
 __all__ = ["IpcFile", "open_ipc"]
 
@@ -58,14 +59,14 @@ def open_ipc(path: Path, reading: Reading) -> IpcFile:
 
 def _opened(path: Path, opened: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
     try:
-        file = opened.enter_context(pa.memory_map(str(path)))
+        file = opened.enter_context(pa.memory_map(engine_path(path)))
         is_file = file.read(len(_MAGIC)) == _MAGIC
         file.seek(0)
         return opened.enter_context((pa.ipc.open_file if is_file else pa.ipc.open_stream)(file))
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError) as wrong:
-        raise InputError(f"{path}: neither an Arrow file nor an Arrow stream: {wrong}") from None
+        raise InputError(f"{shown_path(path)}: neither an Arrow file nor an Arrow stream: {wrong}") from None
 
 
 def _schema(path: Path, schema: pa.Schema) -> pl.Schema:
@@ -73,14 +74,14 @@ def _schema(path: Path, schema: pa.Schema) -> pl.Schema:
         check_names(schema)
         return from_arrow(schema.empty_table()).schema
     except InputError as wrong:
-        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
 
 
 def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
     try:
         return from_arrow(table)
     except InputError as wrong:
-        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
 
 
 def _read(
@@ -116,4 +117,4 @@ def _batches(path: Path, numbers: range) -> Iterator[pa.RecordBatch]:
             elif numbers:
                 yield from source
         except (pa.ArrowException, OSError) as wrong:
-            raise InputError(f"{path}: is damaged: {wrong}") from None
+            raise InputError(f"{shown_path(path)}: is damaged: {wrong}") from None

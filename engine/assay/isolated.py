@@ -19,13 +19,16 @@ from typing import IO, Any, Self
 from assay.errors import AssayError, UsageError, said_by
 from assay.folder import Failed
 from assay.interrupts import LEFTOVERS
+from assay.processes import forget_in_children
 from assay.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.summary import Summary
 
 __all__ = ["isolated", "serve"]
 
 _TRIES = 2
-_COMMAND = "from assay.isolated import serve; serve()"
+_COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.isolated import serve; serve()"
+"""Modules are looked for where this process does: a ``json.py`` in the current folder is not Python's."""
+
 _PATIENCE = 5.0
 """Seconds that a process has to end when it is told to."""
 _HURRY = 1.0
@@ -120,7 +123,10 @@ class _Child:
         if self._process is None:
             # in a group of its own: an interrupt at the keyboard is this process's to answer
             self._process = subprocess.Popen(  # noqa: S603  (this program, with words of our own)
-                [sys.executable, "-c", _COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+                [sys.executable, "-P", "-c", _COMMAND, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
             )
             _RUNNING.add(self._process)
             assert self._process.stdin is not None  # noqa: S101
@@ -165,6 +171,7 @@ def _end_all() -> None:
 
 
 LEFTOVERS.append(_end_all)
+forget_in_children(_RUNNING.clear)
 
 
 def _send(pipe: IO[bytes], message: Any) -> None:

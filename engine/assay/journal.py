@@ -17,7 +17,7 @@ from types import CodeType
 from typing import IO, Any, Self
 
 from assay import exact
-from assay.errors import RAISED, InputError, OutputError, UsageError, printable
+from assay.errors import RAISED, InputError, OutputError, UsageError, printable, shown_path
 from assay.inputs import Rollout
 from assay.locks import locked as locking
 from assay.streams import Fields
@@ -105,7 +105,7 @@ class Journal:
             if there is None:
                 self._write({"journal": _VERSION, **settings})
         except OSError as wrong:
-            raise OutputError(f"{self.path}: {wrong.strerror}.") from wrong
+            raise OutputError(f"{shown_path(self.path)}: {wrong.strerror}.") from wrong
 
     def _read(self) -> dict[str, Any] | None:
         """The settings of a journal that is there, its rollouts kept for ``restore``; what is torn is cut off."""
@@ -130,7 +130,7 @@ class Journal:
         except FileNotFoundError:
             return None
         except OSError as wrong:
-            raise InputError(f"{self.path}: {wrong.strerror}.") from None
+            raise InputError(f"{shown_path(self.path)}: {wrong.strerror}.") from None
         return header
 
     def _header(self, line: bytes) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class Journal:
         with contextlib.suppress(ValueError, RecursionError):
             found = exact.read(line.decode())
         if not isinstance(found, dict) or found.pop("journal", None) != _VERSION:
-            raise InputError(f"{self.path} is no journal of rollouts.", "Give another results_path.")
+            raise InputError(f"{shown_path(self.path)} is no journal of rollouts.", "Give another results_path.")
         return found
 
     def _refuse_other(self, there: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
@@ -146,8 +146,8 @@ class Journal:
         if differ:
             said = "; ".join(_difference(name, there.get(name), settings[name]) for name in differ)
             raise UsageError(
-                f"{self.path} holds another run: {said}.",
-                f"Give another results_path, or delete {self.path} to begin again.",
+                f"{shown_path(self.path)} holds another run: {said}.",
+                f"Give another results_path, or delete {shown_path(self.path)} to begin again.",
             )
 
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
@@ -183,7 +183,7 @@ class Journal:
         try:
             self._write(_line(number, rollout, {"prompt": prompt, "info": info}))
         except OSError as wrong:
-            raise OutputError(f"{self.path}: {wrong.strerror}.", "What is there is kept.") from wrong
+            raise OutputError(f"{shown_path(self.path)}: {wrong.strerror}.", "What is there is kept.") from wrong
         self.finished += not rollout.failed
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -296,8 +296,10 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"results_path: {folder} is a file.", "Give a folder; it is made if need be.") from None
+        raise UsageError(
+            f"results_path: {shown_path(folder)} is a file.", "Give a folder; it is made if need be."
+        ) from None
     except OSError as wrong:
-        raise OutputError(f"{folder}: {wrong.strerror}.") from wrong
+        raise OutputError(f"{shown_path(folder)}: {wrong.strerror}.") from wrong
     with locking(folder / _LOCK, str(folder), "Wait for it to end, or give another results_path."):
         yield

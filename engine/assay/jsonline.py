@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.lanes.jsontext import MAX_DEPTH, mended, too_deep
 from assay.reading import Reading
 
@@ -48,7 +48,9 @@ class Oddities:
 
     def notes(self, name: str) -> tuple[str, ...]:
         """What to say of a file by its name."""
-        return tuple(f"{name}:{self._first[kind]}: {self._said(kind)}" for kind in _SAID if kind in self._counts)
+        return tuple(
+            f"{shown_path(name)}:{self._first[kind]}: {self._said(kind)}" for kind in _SAID if kind in self._counts
+        )
 
     def _said(self, kind: str) -> str:
         count = self._counts[kind]

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from assay.chats import EXACT
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.jsonforms import Forms, fits
 from assay.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.jsonline import Bad, LineReader, too_long
@@ -47,7 +47,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
         try:
             look = _Look(Source.of(path, name, reading), reading, columns, forms)
         except OSError as wrong:
-            raise InputError(f"{name}: {wrong.strerror or wrong}.") from None
+            raise InputError(f"{shown_path(name)}: {wrong.strerror or wrong}.") from None
         forms = look.forms
         looks.append(look)
     try:
@@ -77,7 +77,7 @@ class _Look:
         self._bad: list[BadRow] = []
         self._rows, self._offset, self._line = 0, 0, 1
         if source.stamp[0] == 0:
-            raise InputError(f"{source.name}: the file is empty.")
+            raise InputError(f"{shown_path(source.name)}: the file is empty.")
         with source.open() as read, ThreadPoolExecutor(1, "assay-jsonl") as pool:
             pieces = cut(read, reading.max_line)
             ahead = pool.submit(next, pieces, None)
@@ -89,7 +89,9 @@ class _Look:
         """The file, now that the types of the columns are settled."""
         chunks = tuple(_settled(chunk, forms, schema) for chunk, forms in self._chunks)
         if BAD in schema and self._reading.reshape is None:
-            raise InputError(f"{self._source.name}: there is a column `{BAD}`; such names are reserved.", "Rename it.")
+            raise InputError(
+                f"{shown_path(self._source.name)}: there is a column `{BAD}`; such names are reserved.", "Rename it."
+            )
         if self._bad or BAD in schema:
             schema = pl.Schema({**schema, BAD: pl.String()})
         notes = self._reader.odd.notes(self._source.name)
@@ -142,7 +144,7 @@ class _Look:
         try:
             self._columns.see(rows, first)
         except InputError as wrong:
-            raise InputError(f"{self._source.name}: {wrong.fact}", wrong.hint) from None
+            raise InputError(f"{shown_path(self._source.name)}: {wrong.fact}", wrong.hint) from None
 
     def _has_new_forms(self) -> bool:
         schema = {name: _plainly(dtype) for name, dtype in self._columns.schema.items()}
@@ -156,7 +158,7 @@ class _Look:
         if len(self._bad) == MOST_BAD:
             first = self._bad[0]
             hint = f"The first is line {first.line}: {first.reason}"
-            raise InputError(f"{name}: more than {MOST_BAD:,} lines are no JSON objects.", hint)
+            raise InputError(f"{shown_path(name)}: more than {MOST_BAD:,} lines are no JSON objects.", hint)
         self._bad.append(
             BadRow(name, self._rows, line, self._offset + place, wrong.code, wrong.reason, _sample(raw)),
         )

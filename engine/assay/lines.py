@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.reading import Reading
 
 __all__ = ["FIRST", "SIZE", "Piece", "Source", "compression", "cut"]
@@ -62,7 +62,7 @@ class Source:
         """
         found, stamp, most = compression(path), _stamp(path), reading.max_uncompressed
         if not found and most is not None and stamp[0] > most:
-            said = f"{name}: {stamp[0]:,} bytes; --max-uncompressed allows {most:,}."
+            said = f"{shown_path(name)}: {stamp[0]:,} bytes; --max-uncompressed allows {most:,}."
             raise InputError(said, "Allow more, if it is yours.")
         return cls(path, name, found, stamp, reading.max_ratio, most)
 
@@ -96,7 +96,9 @@ class Source:
 
     def changed(self) -> InputError:
         """What to say when the file is not what it was."""
-        return InputError(f"{self.name}: changed while it was read.", "Score it when nothing writes to it any more.")
+        return InputError(
+            f"{shown_path(self.name)}: changed while it was read.", "Score it when nothing writes to it any more."
+        )
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -116,14 +118,16 @@ class _Counted:
             found: bytes = self._stream.read(size)
         except OSError as wrong:
             said = "cut short" if "Truncated" in str(wrong) else f"not readable: {wrong}"
-            raise InputError(f"{self._source.name}: its {self._source.compression} bytes are {said}.") from None
+            raise InputError(
+                f"{shown_path(self._source.name)}: its {self._source.compression} bytes are {said}."
+            ) from None
         self._given += len(found)
         self._check()
         return found
 
     def _check(self) -> None:
         given, taken, source = self._given, self._file.tell(), self._source
-        said = f"{source.name}: its first {taken:,} bytes become {given:,} bytes or more"
+        said = f"{shown_path(source.name)}: its first {taken:,} bytes become {given:,} bytes or more"
         if source.max_bytes is not None and given > source.max_bytes:
             raise InputError(f"{said}; --max-uncompressed allows {source.max_bytes:,}.", "Allow more, if it is yours.")
         if given > max(_NO_BOMB, source.max_ratio * taken):

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay.errors import OutputError, UsageError
+from assay.errors import OutputError, UsageError, shown_path
 
 try:
     import fcntl
@@ -15,6 +15,9 @@ except ImportError:  # not on Windows: there, runs at one place are not kept apa
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["locked"]
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+"""A link would have us empty what it leads to."""
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 """File systems that know no locks."""
@@ -36,9 +39,8 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     try:
         handle = _lock(path)
     except OSError as wrong:
-        raise OutputError(
-            f"{what}: {wrong.strerror}.", "Nothing was written; what was there before is untouched."
-        ) from wrong
+        why = f"{shown_path(path)} is a link" if path.is_symlink() else wrong.strerror
+        raise OutputError(f"{what}: {why}.", "Nothing was written; what was there before is untouched.") from wrong
     if handle is None:
         holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         raise UsageError(f"{what}: another run is writing there{f' ({holder})' if holder else ''}.", hint)
@@ -52,7 +54,7 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
 def _lock(path: Path) -> int | None:
     """A handle on a lock that is now ours, None where it is another's."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
         try:
             if fcntl is not None:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

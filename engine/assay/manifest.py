@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, printable, shown_path
 from assay.export import MANIFEST
 from assay.files import Cut
 from assay.newfile import new_file
@@ -73,7 +73,7 @@ class Manifest:
             found.append(f"the order of the columns: {', '.join(other.columns)} then, {', '.join(self.columns)} now")
         if found:
             raise UsageError(
-                f"{folder}: holds another run, which differs in {len(found)} thing{'s' * (len(found) > 1)}:\n"
+                f"{shown_path(folder)}: holds another run, which differs in {len(found)} thing{'s' * (len(found) > 1)}:\n"
                 + "\n".join(f"  {said}" for said in found[:10]),
                 "Go on with what began it, name another folder, or begin anew with --overwrite.",
             )
@@ -91,15 +91,15 @@ def read_manifest(folder: Path) -> Manifest | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as wrong:
-        raise InputError(f"{path}: not readable: {wrong}") from None
+        raise InputError(f"{shown_path(path)}: not readable: {wrong}") from None
     if not isinstance(plain, dict) or plain.get("manifest") != _FORMAT:
-        raise InputError(f"{path}: not a manifest of this release of Assay.", "Name another folder.")
+        raise InputError(f"{shown_path(path)}: not a manifest of this release of Assay.", "Name another folder.")
     try:
         cuts = [(Cut(*one[:3]), one[3]) for one in plain.pop("shards")]
         shards = tuple(Shard(at, cut, rows) for at, (cut, rows) in enumerate(cuts))
         settings, columns, command = plain.pop("settings"), plain.pop("columns"), plain.pop("command")
     except (KeyError, TypeError, IndexError) as wrong:
-        raise InputError(f"{path}: not a manifest: {wrong}") from None
+        raise InputError(f"{shown_path(path)}: not a manifest: {wrong}") from None
     made = {name: value for name, value in plain.items() if name not in ("manifest", "run")}
     return Manifest(made, settings, columns, shards, command)
 
@@ -133,12 +133,12 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _listed(what: str, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
     """In what inputs or verifiers differ."""
     was, is_now = ({str(one.get("name", one.get("id"))): one for one in many} for many in (then, now))
-    said = [f"{what} {name} was part of it, and is not now" for name in was if name not in is_now]
-    said += [f"{what} {name} was not part of it, and is now" for name in is_now if name not in was]
+    said = [f"{what} {printable(name)} was part of it, and is not now" for name in was if name not in is_now]
+    said += [f"{what} {printable(name)} was not part of it, and is now" for name in is_now if name not in was]
     for name in (name for name in was if name in is_now):
         one, other = was[name], is_now[name]
         said += [
-            f"{what} {name}: {key} {_short(one.get(key))} then, {_short(other.get(key))} now"
+            f"{what} {printable(name)}: {key} {_short(one.get(key))} then, {_short(other.get(key))} now"
             for key in dict.fromkeys([*one, *other])
             if one.get(key) != other.get(key) and key != "canonical"
         ]

@@ -16,9 +16,11 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import OutputError, UsageError
+from assay.errors import OutputError, UsageError, shown_path
 from assay.interrupts import LEFTOVERS
 from assay.locks import locked
+from assay.processes import forget_in_children
+from assay.special_files import NOWHERE, what_is
 
 __all__ = ["Told", "check_target", "new_file", "refused_by_disk"]
 
@@ -52,7 +54,7 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Tol
         yield from _drafted(path, target)
         return
     lock = target.with_name(f".{target.name}.lock")
-    with locked(lock, str(path), "Wait for it to end, or name another file."):
+    with locked(lock, shown_path(path), "Wait for it to end, or name another file."):
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):  # by a run that was killed
             with contextlib.suppress(OSError):
                 left.unlink()
@@ -62,10 +64,12 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Tol
 def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
     draft = target.with_name(f".{target.name}.{os.getpid()}-{_HOST:08x}.tmp")
     _DRAFTS.add(draft)
-    told = refused_by_disk(str(path), draft)
+    told = refused_by_disk(shown_path(path), draft)
     try:
         with told():
-            file = draft.open("wb")
+            draft.unlink(missing_ok=True)
+            # whatever others put there meanwhile, a link above all, is not written through
+            file = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
         try:
             yield file, told
             with told():
@@ -94,6 +98,7 @@ def _remove_drafts() -> None:
 
 
 LEFTOVERS.append(_remove_drafts)
+forget_in_children(_DRAFTS.clear)
 
 
 def check_target(path: Path, *, overwrite: bool, how: str) -> None:
@@ -108,11 +113,11 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
         UsageError: There is no such folder, the path is a folder, or a file is already there.
     """
     if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}.")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder.")
+        raise UsageError(f"{shown_path(path)}: there is no folder {shown_path(path.parent)}.")
+    if (what := what_is(path)) and what != NOWHERE:
+        raise UsageError(f"{shown_path(path)}: is {what}.", "Name another file.")
     if path.exists() and not overwrite:
-        raise UsageError(f"{path}: already there.", f"Name another file, or replace it with {how}.")
+        raise UsageError(f"{shown_path(path)}: already there.", f"Name another file, or replace it with {how}.")
 
 
 def refused_by_disk(name: str, draft: Path | None = None) -> Told:

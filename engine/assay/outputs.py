@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from assay import exact
 from assay.chats import EXACT, TEXT, Cells, chat_cells, chat_of, chat_type, value_of
-from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by
+from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by, shown_path
 from assay.lanes.jsontext import mended
 from assay.newfile import check_target, new_file
 
@@ -209,7 +209,7 @@ def save(outputs: Any, path: str | Path, *, overwrite: bool) -> str:
     """
     target = Path(path)
     if target.suffix.lower() != ".parquet":
-        raise UsageError(f"{path}: outputs are saved as parquet.", "Name a file that ends in .parquet.")
+        raise UsageError(f"{shown_path(path)}: outputs are saved as parquet.", "Name a file that ends in .parquet.")
     check_target(target, overwrite=overwrite, how="overwrite=True")
     table, changed = table_of(outputs)
     with new_file(target) as (file, told), told():
@@ -230,18 +230,18 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with pq.ParquetFile(path) as file:
             if METADATA_KEY.encode() not in (file.metadata.metadata or {}):
                 raise InputError(
-                    f"{path}: not saved by GenerateOutputs.to_parquet; its footer has no `{METADATA_KEY}`.",
+                    f"{shown_path(path)}: not saved by GenerateOutputs.to_parquet; its footer has no `{METADATA_KEY}`.",
                     "If another program wrote the table anew, read it with that, and GenerateOutputs.from_arrow reads the rows.",
                 )
             table = file.read()
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file.") from None
+        raise InputError(f"{shown_path(path)}: no such file.") from None
     except (OSError, pa.ArrowException) as wrong:
-        raise InputError(f"{path}: not a readable parquet file: {wrong}") from None
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {wrong}") from None
     try:
         return read_table(table)
     except InputError as wrong:
-        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
 
 
 def read_table(given: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,6 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from assay.errors import shown_path
+from assay.special_files import engine_path
+
 __all__ = ["are_checked", "find_fault", "mended"]
 
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
@@ -22,7 +25,9 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
         path: A parquet file.
         checksums: Compare each page with its checksum.
     """
-    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checksums) as file:
+    with pq.ParquetFile(
+        engine_path(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checksums
+    ) as file:
         for group in range(file.metadata.num_row_groups):
             for name in file.schema_arrow.names:
                 try:
@@ -31,13 +36,13 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
                 except (pa.ArrowException, OSError) as wrong:
                     said = str(wrong).strip().split("\n", 1)[0]
                     said = _NO_TEXT if "UTF8" in said else said.rstrip(".")
-                    return f"{path}: column `{name}`, row group {group}: {said}."
+                    return f"{shown_path(path)}: column `{name}`, row group {group}: {said}."
     return ""
 
 
 def are_checked(path: Path) -> bool:
     """Whether the first page of each column has a checksum; a writer gives one to all pages or to none."""
-    footer = pq.read_metadata(path)
+    footer = pq.read_metadata(engine_path(path))
     if not footer.num_row_groups:
         return True
     group = footer.row_group(0)

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.memory import room, share
 from assay.pages import are_checked, find_fault, mended
 from assay.reading import BadRow, Reading, Unit
+from assay.special_files import engine_path
 
 __all__ = ["ParquetFile", "open_parquet"]
 
@@ -65,7 +66,7 @@ class ParquetFile:
         if self.plain and self._buffered(units):
             groups = range(first, first + len(units))
             return register_io_source(partial(_read, self, groups), schema=self.schema, is_pure=True)
-        frame = pl.scan_parquet(self.path, glob=False)
+        frame = pl.scan_parquet(engine_path(self.path), glob=False)
         if len(units) == len(self.units):
             return frame
         rows = [unit.rows or 0 for unit in self.units]
@@ -97,12 +98,12 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     """
     room(reading.memory_limit)
     try:
-        schema = pl.scan_parquet(path, glob=False).collect_schema()
-        with pq.ParquetFile(path) as source:
+        schema = pl.scan_parquet(engine_path(path), glob=False).collect_schema()
+        with pq.ParquetFile(engine_path(path)) as source:
             footer, arrow = source.metadata, source.schema_arrow
     except (PolarsError, pa.ArrowException) as wrong:
         said = _seems(path) or str(wrong).strip().split("\n", 1)[0]
-        raise InputError(f"{path}: not a readable parquet file: {said}") from None
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {said}") from None
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_lies(path, groups)
@@ -113,7 +114,11 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
 
 def _checked(file: ParquetFile) -> ParquetFile:
     """The file once its pages are known to be good, or to be looked at as they are read."""
-    notes = () if are_checked(file.path) else (f"{file.path}: its pages have no checksums that could be compared",)
+    notes = (
+        ()
+        if are_checked(file.path)
+        else (f"{shown_path(file.path)}: its pages have no checksums that could be compared",)
+    )
     if not file.plain and (said := find_fault(file.path, checksums=True)):
         raise InputError(said)
     return ParquetFile(file.path, file.schema, file.units, file.reading, file.plain, notes=notes)
@@ -156,7 +161,7 @@ def _refuse_lies(path: Path, groups: Sequence[Any]) -> None:
                 max(*starts, min(starts) + column.total_compressed_size) > there
             ):
                 raise InputError(
-                    f"{path}: column `{column.path_in_schema}`, row group {at}: the footer speaks of what is not there."
+                    f"{shown_path(path)}: column `{column.path_in_schema}`, row group {at}: the footer speaks of what is not there."
                 )
 
 
@@ -212,7 +217,10 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     read = there = 0
     try:
         with pq.ParquetFile(
-            file.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=file.reading.verify_checksums
+            engine_path(file.path),
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            page_checksum_verification=file.reading.verify_checksums,
         ) as source:
             held: list[pa.RecordBatch] = []
             for batch in source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False):
@@ -226,11 +234,11 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
             if held:
                 yield pa.Table.from_batches(held)
         if there != known:  # a column that ends early ends the rows, without a word
-            raise InputError(f"{file.path}: a column ends early: {there:,} of {known:,} rows can be read.")
+            raise InputError(f"{shown_path(file.path)}: a column ends early: {there:,} of {known:,} rows can be read.")
     except MemoryError:  # the engine's kind as well as Python's
         raise
     except (pa.ArrowException, OSError) as wrong:
-        said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{file.path}: {wrong}"
+        said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {wrong}"
         raise InputError(said) from None
 
 

@@ -42,6 +42,7 @@ from assay.lanes.base import BAD, HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.rollout import shown_expr
 from assay.pieces import in_pieces
+from assay.processes import prepare_process
 from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
 
 __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
@@ -145,7 +146,11 @@ class Plan:
         Args:
             rollouts: A frame with this plan's schema.
             watched: Add the columns that a summary reads.
+
+        Raises:
+            UsageError: The engine cannot run in this process.
         """
+        prepare_process()
         frame = rollouts
         for layer in self._layers:
             frame = frame.with_columns(layer)

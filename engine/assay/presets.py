@@ -13,12 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as Described
 
-from assay.errors import InputError, UsageError, did_you_mean
+from assay.errors import InputError, UsageError, did_you_mean, shown_path
 from assay.extractors import EXTRACTORS
 from assay.lanes.base import HIDDEN
 from assay.layout import Failure, Field, Layout, Source
 from assay.paths import is_path, kind_of, parse
 from assay.specfile import MAX_BYTES
+from assay.special_files import open_input
 
 __all__ = [
     "NONE",
@@ -188,15 +189,15 @@ def load_preset(source: PresetSource) -> Preset:
     path = FilePath(source)
     if path.suffix.lower() == ".json":
         try:
-            with path.open("rb") as file:
+            with open_input(path) as file:
                 raw = file.read(MAX_BYTES + 1)
             if len(raw) > MAX_BYTES:
-                raise InputError(f"{path}: larger than {MAX_BYTES >> 20} MiB.", "Is this another file?")
+                raise InputError(f"{shown_path(path)}: larger than {MAX_BYTES >> 20} MiB.", "Is this another file?")
             return _read(raw.decode("utf-8-sig"), str(path))
         except OSError as wrong:
-            raise InputError(f"{path}: {wrong.strerror}.") from None
+            raise InputError(f"{shown_path(path)}: {wrong.strerror}.") from None
         except UnicodeDecodeError as wrong:
-            raise InputError(f"{path}: not UTF-8 (byte {wrong.start}).") from None
+            raise InputError(f"{shown_path(path)}: not UTF-8 (byte {wrong.start}).") from None
     known = {one.name: one for one in presets()}
     if (found := known.get(str(source))) is None:
         hint = did_you_mean(str(source), [*known, NONE])

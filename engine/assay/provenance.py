@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
+from assay.errors import path_text
 from assay.fns import Function, function
 from assay.lanes.onrow import IN_PROCESS
 from assay.rollouts import InputFile
@@ -33,7 +34,7 @@ def made_by(
         "assay_version": __version__,
         "polars_version": pl.__version__,
         "inputs": [_input(one) for one in inputs],
-        "tasks": [{"name": redacted(name), **_stat(Path(name))} for name in tasks],
+        "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name))} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from assay.errors import BadRowsError
+from assay.errors import BadRowsError, shown_path
 from assay.limits import Most
 from assay.newfile import check_target, new_file
 from assay.reading import BadRow, File, Reading
@@ -47,7 +47,7 @@ def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
     if not allowed.exceeded(len(bad), rows):
         return
     said = "1 line is no rollout" if len(bad) == 1 else f"{len(bad):,} lines are no rollouts"
-    shown = [f"  {row.file}:{row.line}: {row.reason}" for row in bad[:_SHOWN]]
+    shown = [f"  {shown_path(row.file)}:{row.line}: {row.reason}" for row in bad[:_SHOWN]]
     shown += [f"  … {len(bad) - _SHOWN:,} more"] if len(bad) > _SHOWN else []
     share = min(1000, 1 + int(1000 * len(bad) / rows)) / 10
     raise BadRowsError(

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import polars as pl
 
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, shown_path
 from assay.limits import MAX_RATIO, Most
 from assay.sizes import read_size
 
@@ -66,12 +66,12 @@ class Reading:
         limit, there = self.max_uncompressed, path.stat().st_size
         if limit is not None and size > limit:
             raise InputError(
-                f"{path}: {size:,} bytes when read; --max-uncompressed allows {limit:,}.",
+                f"{shown_path(path)}: {size:,} bytes when read; --max-uncompressed allows {limit:,}.",
                 "Allow more if you trust the file.",
             )
         if size > max(_HARMLESS, self.max_ratio * there):
             raise InputError(
-                f"{path}: {there:,} bytes become {size:,} when read, {size / there:,.0f} times as many; --max-ratio allows "
+                f"{shown_path(path)}: {there:,} bytes become {size:,} when read, {size / there:,.0f} times as many; --max-ratio allows "
                 f"{self.max_ratio:g}.",
                 f"Write --max-ratio {size // there + 1} if you trust the file.",
             )

@@ -8,6 +8,7 @@ from assay.columns import needed_columns, read_columns
 from assay.limits import Limits, Settled
 from assay.members import Entry, specs_of
 from assay.plan import Plan
+from assay.processes import prepare_process
 from assay.reference import score_row
 from assay.rows import from_columns
 from assay.spec import VerifierSpec
@@ -55,6 +56,7 @@ def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]
 
 def by_columns(members: Sequence[Any], rollouts: Mapping[str, Sequence[Any]]) -> list[Sequence[float]]:
     """What members that are no functions give each rollout; where they cannot score one, 0.0, and the state is told why."""
+    prepare_process()
     found: list[Sequence[float]] = []
     for member in members:
         specs = specs_of([Entry(member, 1.0, {})], Limits())

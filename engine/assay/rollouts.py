@@ -13,17 +13,19 @@ import polars.selectors as cs
 
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see, see_remote
-from assay.errors import ColumnsError, InputError, did_you_mean, encodable
+from assay.errors import ColumnsError, InputError, did_you_mean, path_text, shown_path
 from assay.files import Cut, Files, as_one, expand, first_line, format_of, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly, not_hidden
 from assay.paths import merged
 from assay.presets import NONE
+from assay.processes import prepare_process
 from assay.quarantine import check_bad_rows
 from assay.reading import BadRow, File, Reading, ReadingOptions, reading_of, rows_in_all
 from assay.remote import Remote, RemoteFile, is_url
 from assay.rows import from_rows
 from assay.secrets import redacted
 from assay.setdown import set_down
+from assay.special_files import engine_path, is_stream, open_input, path_of, regular
 from assay.tables import library_of, table_of
 
 __all__ = ["InputFile", "Rollouts", "open_rollouts", "part_of", "rename", "scan", "unchanged"]
@@ -139,6 +141,7 @@ def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
 
 def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
     """``scan``, with what the frame was made of; ``known`` are names that checks read. Bad rows have a column that says why."""
+    prepare_process()
     _check_names(reading.mapping, known)
     try:
         paths = [source] if isinstance(source, str | Path) else source
@@ -146,8 +149,15 @@ def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> R
             return _open_paths([str(one) for one in paths], reading)
         return _open_object(source, reading)
     except OSError as wrong:
-        shown = redacted(str(source)) if isinstance(source, str | Path) else "The rollouts"
-        raise InputError(f"{shown}: {wrong.strerror or first_line(wrong)}.") from None
+        raise InputError(f"{_shown(source, wrong)}: {wrong.strerror or first_line(wrong)}.") from None
+
+
+def _shown(source: Any, error: OSError) -> str:
+    """What an error is about: the file that it names, else what was to be read."""
+    if isinstance(source, list | tuple) and len(source) == 1:
+        source = source[0]
+    named = error.filename or source
+    return redacted(shown_path(named)) if isinstance(named, str | bytes | Path) else "The rollouts"
 
 
 def _arranged(
@@ -207,17 +217,19 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
         if len(paths) > 1:
             raise InputError("Standard input (-) cannot be mixed with files.")
         return _open_stdin(reading)
+    if any(_is_stream(path) for path in paths):
+        return _open_streams(paths, reading)
     found: list[Path | Remote] = []
     for path in paths:
-        found += Remote(path, reading.storage_options).expand() if is_url(path) else expand(path)
+        found += Remote(path, reading.storage_options).expand() if is_url(path) else expand(regular(Path(path)))
     seen: set[Path | str] = set()
     for one in found:
-        if isinstance(one, Path) and encodable(str(one)) != str(one):
+        if isinstance(one, Path) and not _is_utf8(one):
             hint = "Rename it, or read it through a link."
-            raise InputError(f"{one}: the engine opens no name that is not UTF-8.", hint)
+            raise InputError(f"{shown_path(one)}: the engine opens no name that is not UTF-8.", hint)
         real = one.url if isinstance(one, Remote) else one.resolve()
         if real in seen:
-            shown = one.shown if isinstance(one, Remote) else one
+            shown = one.shown if isinstance(one, Remote) else shown_path(one)
             raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
         seen.add(real)
     return _open_files(found, reading)
@@ -250,7 +262,7 @@ def _near(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Path
                 opened([one], _said(reading, format_of(one)))
             near.append(one.open(_said(reading, one.kind)) if isinstance(one, Remote) else one)
         except InputError as wrong:
-            skipped.append((one.shown if isinstance(one, Remote) else str(one), wrong.fact))
+            skipped.append((one.shown if isinstance(one, Remote) else path_text(one), wrong.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
                 raise
     return near, skipped
@@ -279,7 +291,7 @@ def _input(file: File, name: str) -> InputFile:
     if isinstance(file, RemoteFile):
         return InputFile(file.name, rows=known)
     there = file.path.stat()
-    return InputFile(name or str(file.path), there.st_size, known, None if name else there.st_mtime_ns)
+    return InputFile(name or path_text(file.path), there.st_size, known, None if name else there.st_mtime_ns)
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
@@ -292,11 +304,11 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
         if one.modified is None:
             continue
         try:
-            there = Path(one.name).stat()
+            there = path_of(one.name).stat()
         except OSError as wrong:
-            raise InputError(f"{one.name}: {wrong.strerror}, while it was read.", _ANEW) from None
+            raise InputError(f"{shown_path(one.name)}: {wrong.strerror}, while it was read.", _ANEW) from None
         if (there.st_size, there.st_mtime_ns) != (one.size, one.modified):
-            raise InputError(f"{one.name}: changed while it was read.", _ANEW)
+            raise InputError(f"{shown_path(one.name)}: changed while it was read.", _ANEW)
 
 
 _ANEW = "Score it when nothing writes to it any more."
@@ -304,9 +316,38 @@ _ANEW = "Score it when nothing writes to it any more."
 
 def _open_stdin(reading: Reading) -> Rollouts:
     """JSON lines, set down in a file so that they are read as any other."""
-    path = set_down(sys.stdin.buffer, "standard input")
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        why = "is closed" if sys.stdin is None else "gives no bytes here"
+        raise InputError(f"Standard input {why}.", "Pipe JSON lines into it, or name a file.")
+    path = set_down(stream, "standard input")
     found = _open_files([path], reading, {path: "standard input"})
     return replace(found, inputs=tuple(replace(one, name="-") for one in found.inputs))
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        engine_path(path)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_stream(path: str) -> bool:
+    return not is_url(path) and is_stream(Path(path))
+
+
+def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
+    """JSON lines of pipes, as those of standard input."""
+    if not all(map(_is_stream, paths)):
+        raise InputError("Pipes cannot be mixed with files.", "Write what they give to files first.")
+    if len(set(paths)) < len(paths):
+        raise InputError("A pipe is named twice.", "It can be read once.")
+    names: dict[Path, str] = {}
+    for path in paths:
+        with open_input(Path(path)) as stream:
+            names[set_down(stream, shown_path(path))] = path_text(path)
+    return _open_files(list(names), reading, names)
 
 
 def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from assay.allowed import Allowed
 from assay.checks.base import Check
 from assay.columns import read_columns
-from assay.errors import UsageError, did_you_mean
+from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.export import ENDINGS, STDOUT, open_writer
 from assay.files import ENGINE_ERRORS
 from assay.fns import users_own
@@ -37,6 +37,7 @@ from assay.secrets import redacted
 from assay.setdown import while_set_down
 from assay.shards import Job, cut
 from assay.spec import VerifierSource
+from assay.special_files import is_stream, path_of
 from assay.streaming import output_schema, stream
 from assay.summary import Summary
 from assay.tasks import content_of_tasks
@@ -161,7 +162,7 @@ class _Run:
         path = Path(self.out)
         if path.suffix.lower() not in ENDINGS:
             known = f"{', '.join(ENDINGS)}, / for a folder of parts, - for standard output"
-            raise UsageError(f"{self.out}: the ending says how to write; known: {known}.")
+            raise UsageError(f"{shown_path(self.out)}: the ending says how to write; known: {known}.")
         check_target(path, overwrite=self.overwrite, how="--overwrite")
 
     def check_apart(self, source: Rollouts) -> None:
@@ -172,9 +173,11 @@ class _Run:
         for file in (*(str(file.path) for file in source.files), *task_files_of(self.tasks)):
             real = os.path.realpath(file)
             if real == target:
-                raise UsageError(f"{self.out}: is one of the inputs.", "Name another file for the rewards.")
+                raise UsageError(f"{shown_path(self.out)}: is one of the inputs.", "Name another file for the rewards.")
             if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of what a link means)
-                raise UsageError(f"{self.out}: holds {file}, one of the inputs.", "Name another folder.")
+                raise UsageError(
+                    f"{shown_path(self.out)}: holds {shown_path(file)}, one of the inputs.", "Name another folder."
+                )
 
         if source.bad and not is_folder(self.out):
             check_bad_rows_file(self.out, overwrite=self.overwrite)
@@ -185,7 +188,7 @@ class _Run:
         self.progress.total = known if known is None or self.limit is None else min(known, self.limit)
         summary = Summary.of(plan)
         summary.told += source.notes
-        summary.out = None if self.out is None else str(self.out)
+        summary.out = None if self.out is None else path_text(self.out)
         summary.bad_rows = len(source.bad)
         return summary
 
@@ -194,7 +197,7 @@ class _Run:
         listed = write_bad_rows(source.bad, self.out)
         if source.bad:
             said = "1 bad row is" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows are"
-            summary.told.append(f"{said} unscored" + ("" if listed is None else f", and listed in {listed}"))
+            summary.told.append(f"{said} unscored" + ("" if listed is None else f", and listed in {path_text(listed)}"))
         return summary
 
 
@@ -233,14 +236,14 @@ def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> di
 
 def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any], parts: Parts) -> Summary:
     folder = Path(str(run.out))
-    is_pipe = source.inputs[0].name == "-"
+    is_pipe = any(one.name == "-" or is_stream(path_of(one.name)) for one in source.inputs)
     if source.read is None or is_pipe or run.limit is not None:
         wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
-        raise UsageError(f"{folder}/: a run in parts reads {wants}.", _ONE_FILE)
+        raise UsageError(f"{shown_path(folder)}/: a run in parts reads {wants}.", _ONE_FILE)
     for verifier, spec, check in plan.checks:
         if check.whole:
             said = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
-            raise UsageError(f"{folder}/: {said}", _ONE_FILE)
+            raise UsageError(f"{shown_path(folder)}/: {said}", _ONE_FILE)
     tell(plan.refuse(source.frame))
     shards = tuple(cut(source.read, parts.part_bytes))
     own = users_own()

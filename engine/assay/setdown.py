@@ -10,8 +10,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
-from assay.errors import InputError
+from assay.errors import InputError, shown_path
 from assay.interrupts import LEFTOVERS
+from assay.processes import forget_in_children
 
 __all__ = ["a_place", "set_down", "while_set_down"]
 
@@ -48,7 +49,8 @@ def set_down(stream: IO[bytes], name: str) -> Path:
     except OSError as wrong:
         _remove([path])
         raise InputError(
-            f"{name}: cannot be set down in {path.parent}: {wrong.strerror or wrong}.", "TMPDIR names another folder."
+            f"{name}: cannot be set down in {shown_path(path.parent)}: {wrong.strerror or wrong}.",
+            "TMPDIR names another folder.",
         ) from None
     except BaseException:
         _remove([path])
@@ -80,3 +82,4 @@ def _remove_all() -> None:
 
 atexit.register(_remove_all)
 LEFTOVERS.append(_remove_all)
+forget_in_children(_ALL.clear)

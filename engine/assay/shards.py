@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
-from assay.errors import InputError, said_by
+from assay.errors import InputError, said_by, shown_path
 from assay.export import open_writer, read_provenance
 from assay.files import ENGINE_ERRORS, Cut, Files
 from assay.fns import Function, adopt
@@ -241,4 +241,4 @@ def counted_in(folder: Path, shard: Shard) -> Summary:
     try:
         return Summary.load(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as wrong:
-        raise InputError(f"{path}: not readable: {said_by(wrong)}") from None
+        raise InputError(f"{shown_path(path)}: not readable: {said_by(wrong)}") from None

@@ -16,7 +16,7 @@ from typing import Any
 from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.errors import SpecError, printable
+from assay.errors import SpecError, path_text, shown_path
 from assay.specfile import Document, check_depth, read_document
 from assay.specread import CHECK_FIELDS, NATIVE, SpecReader, spellings
 
@@ -184,13 +184,13 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
     else:
         path = Path(source)
-        document, name, default_id = read_document(path), printable(str(source)), path.stem
+        document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     reader = SpecReader(document, _known(checks), strict=strict)
     found = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
     read = [CheckSpec(**check) for check in found.pop("checks")]
-    return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else str(source), **found)
+    return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else path_text(path), **found)
 
 
 def refused(name: str, problems: Sequence[str]) -> SpecError:

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from assay.errors import SpecError, printable
+from assay.errors import SpecError, printable, shown_path
+from assay.special_files import open_input
 
 __all__ = ["FORMATS", "Document", "Place", "check_depth", "named", "parse_text", "read_document"]
 
@@ -47,12 +48,12 @@ def read_document(path: Path) -> Document:
     Raises:
         SpecError: It cannot be read or parsed; the message names the file and the line.
     """
-    name = printable(str(path))
+    name = shown_path(path)
     if path.suffix.lower() not in FORMATS:
         hint = f"A verifier file ends in {', '.join(FORMATS)}; a verifier written in Python is passed as a dict."
         raise SpecError(f"{name}: unknown kind of file.", hint)
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             raise SpecError(

@@ -1,27 +1,81 @@
-"""Standard output is for data: what a user's code prints goes elsewhere."""
+"""Standard output is for data: what a user's code prints goes elsewhere, and what cannot be written is told."""
 
 import contextlib
+import io
+import os
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["only_data", "standard_output"]
+from assay.errors import OutputError
 
-_DATA: ContextVar[Any] = ContextVar("data", default=None)
+__all__ = ["Messages", "only_data", "open_streams", "standard_output", "write_data"]
+
+_DATA: ContextVar[tuple[Any] | None] = ContextVar("data", default=None)
+"""Standard output while what is printed goes elsewhere."""
 
 
 def standard_output() -> Any:
     """The stream that data goes to; None where it is closed."""
-    return _DATA.get() or sys.stdout
+    kept = _DATA.get()
+    return sys.stdout if kept is None else kept[0]
+
+
+def write_data(text: str) -> None:
+    """Write text to standard output, at once.
+
+    Raises:
+        OutputError: It is closed, or the disk is full.
+        BrokenPipeError: Nobody reads it any more.
+    """
+    stream = standard_output()
+    if stream is None:
+        raise OutputError("Standard output is closed.")
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"standard output: {error.strerror or error}.") from None
 
 
 @contextlib.contextmanager
 def only_data() -> Iterator[None]:
     """Keep standard output for data: what is printed meanwhile goes to standard error."""
-    before = _DATA.set(sys.stdout)
+    before = _DATA.set((sys.stdout,))
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
         _DATA.reset(before)
+
+
+class Messages:
+    """A stream for messages: what it cannot take, for the disk is full or nobody reads it, is dropped; the work goes on."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text, if that is possible."""
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is left, if that is possible."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def open_streams() -> None:
+    """Have the streams of a program take whatever is written to them, where the locale is not UTF-8 and where they are closed."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    messages = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (open to the end)
+    sys.stderr = Messages(messages)

@@ -41,11 +41,7 @@ def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if library_of(source).startswith("datasets."):
-        if isinstance(source, Mapping):
-            raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
-        if not hasattr(source, "num_rows"):
-            raise InputError(f"{library_of(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
-        return from_arrow(source.with_format("arrow")[:])
+        return _of_datasets(source, mapping)
     if library_of(source) == "pandas.DataFrame":
         return _of_pandas(source)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
@@ -58,6 +54,17 @@ def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
     )
+
+
+def _of_datasets(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
+    """A Hugging Face Dataset, or the batch of one that its ``map`` gives a function."""
+    if isinstance(source, dict):
+        raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
+    if isinstance(source, Mapping):
+        return from_columns({name: source[name] for name in source}, mapping)
+    if not hasattr(source, "num_rows"):
+        raise InputError(f"{library_of(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
+    return from_arrow(source.with_format("arrow")[:])
 
 
 def _of_pandas(frame: Any) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from assay.columns import COMPLETION
-from assay.errors import ColumnsError, InputError, SpecError, did_you_mean
+from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, shown_path
 from assay.files import ENGINE_ERRORS, broken_file, first_line
 from assay.lanes.base import HIDDEN, TASK_FOUND, exactly, not_hidden
 from assay.plan import TASK_ID
@@ -18,6 +18,7 @@ from assay.reading import Reading
 from assay.rollouts import open_rollouts
 from assay.rows import from_rows
 from assay.specfile import parse_text
+from assay.special_files import open_input
 
 __all__ = ["content_of_tasks", "join_tasks", "load_tasks", "outspoken", "read_whole"]
 
@@ -89,21 +90,22 @@ def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:
     try:
         return from_rows(tasks).lazy()
     except InputError as wrong:
-        raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
+        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
 
 
 def _yaml_tasks(path: Path) -> list[Any]:
     try:
-        data = parse_text(path.read_text("utf-8-sig"), ".yaml", str(path)).data
+        with open_input(path) as file:
+            data = parse_text(file.read().decode("utf-8-sig"), ".yaml", shown_path(path)).data
     except OSError as wrong:
-        raise InputError(f"{path}: {wrong.strerror}.") from None
+        raise InputError(f"{shown_path(path)}: {wrong.strerror}.") from None
     except UnicodeDecodeError as wrong:
-        raise InputError(f"{path}: not UTF-8 (byte {wrong.start}).") from None
+        raise InputError(f"{shown_path(path)}: not UTF-8 (byte {wrong.start}).") from None
     except SpecError as wrong:
         raise InputError(str(wrong)) from None
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
-        raise InputError(f"{path}: expected a list of tasks, or `tasks:` with a list.")
+        raise InputError(f"{shown_path(path)}: expected a list of tasks, or `tasks:` with a list.")
     return tasks
 
 
@@ -113,16 +115,16 @@ def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
         try:
             task = json.loads(path.read_text("utf-8-sig"))
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
-            raise InputError(f"{path}: not readable JSON: {wrong}") from None
+            raise InputError(f"{shown_path(path)}: not readable JSON: {wrong}") from None
         except RecursionError:
-            raise InputError(f"{path}: not readable JSON: nested too deeply.") from None
+            raise InputError(f"{shown_path(path)}: not readable JSON: nested too deeply.") from None
         except ValueError:  # what Python says of it is for programmers
-            raise InputError(f"{path}: not readable JSON: a number with too many digits.") from None
+            raise InputError(f"{shown_path(path)}: not readable JSON: a number with too many digits.") from None
         if not isinstance(task, dict):
-            raise InputError(f"{path}: a task must be a JSON object, not {type(task).__name__}.")
+            raise InputError(f"{shown_path(path)}: a task must be a JSON object, not {type(task).__name__}.")
         tasks.append({TASK_ID: path.parent.name, **task})
     if not tasks:
-        raise InputError(f"{folder}: a {_HARBOR}, but no */task.json.")
+        raise InputError(f"{shown_path(folder)}: a {_HARBOR}, but no */task.json.")
     return tasks
 
 

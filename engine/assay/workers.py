@@ -21,6 +21,7 @@ from typing import Any
 from assay.errors import RAISED, UsageError, said_by
 from assay.interrupts import LEFTOVERS
 from assay.limits import Limits, Settled, failed, timed_out
+from assay.processes import forget_in_children
 from assay.rewards import RewardFunction
 from assay.runner import Work, run_async, run_here
 from assay.watched import Cell
@@ -46,7 +47,14 @@ def _close_all() -> None:
         workers.close()
 
 
+def _forget_all() -> None:
+    """Leave the processes to the one that started them."""
+    for workers in list(_ALL):
+        workers.forget()
+
+
 LEFTOVERS.append(_close_all)
+forget_in_children(_forget_all)
 
 
 class Workers:
@@ -73,6 +81,12 @@ class Workers:
     def close(self) -> None:
         """End the processes."""
         _close(self._workers)
+
+    def forget(self) -> None:
+        """Leave the processes to another; the next call starts new ones."""
+        self._end.detach()
+        self._workers = []
+        self._end = weakref.finalize(self, _close, self._workers)
 
     def __call__(self, work: Work, limits: Limits) -> None:
         """Make the calls; their outcomes are in ``work`` afterwards.
