@@ -9,7 +9,19 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 
 # from the ground up; a module may import what stands before it
 ORDER = (
-    *("_version", "errors", "sizes", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "secrets"),
+    *(
+        "_version",
+        "errors",
+        "sizes",
+        "sources",
+        "locks",
+        "stdout",
+        "interrupts",
+        "eventloop",
+        "watched",
+        "limits",
+        "secrets",
+    ),
     "newfile",
     *(
         "lanes.base",
@@ -30,13 +42,13 @@ ORDER = (
         "exact",
         "chats",
         "lanes.rollout",
+        "lanes.failures",
         "lanes.schemas",
         "lanes.expectations",
     ),
     *("lanes.expectation_columns", "lanes"),
     *("fns", "verifiers"),
     *(
-        "watched",
         "runner",
         "bounded",
         "checks.base",

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.reward import Rewards, examples
-from assay.errors import RAISED, SpecError, UsageError, printable
+from assay.errors import SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
 from assay.limits import Limits, Settled, failed, only, own_failure, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
@@ -26,7 +26,7 @@ from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
 from assay.rewards import RewardFunction, key_of, reward_function, same_objects
-from assay.runner import run_in_loop
+from assay.runner import run_in_loop, within
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
 
@@ -230,9 +230,9 @@ class Rubric:
             one = self._inspected(func, objects)
             values = [[given[name]] if one.group else given[name] for name in ARGUMENTS]
             found = one.caller(ARGUMENTS)(values)
-            found = await found if inspect.isawaitable(found) else found
+            found = await within(found) if inspect.isawaitable(found) else found
             return settled(only(found) if one.group else found)
-        except (*RAISED, asyncio.CancelledError) as wrong:  # one broken function never ends a run
+        except BaseException as wrong:  # one broken function never ends a run
             if not own_failure(wrong):
                 raise
             return failed(wrong)
@@ -261,7 +261,7 @@ class Rubric:
             prompts: One for each rollout, as are all lists.
             completions: Text or messages.
             answers: Golds.
-            states: What each rollout knows of itself.
+            states: What each rollout knows of itself; not looked at where there are no rollouts.
             tasks: Kinds of task.
             infos: What else is known of each example.
             example_ids: The example of each; by default every prompt is an example.
@@ -281,7 +281,9 @@ class Rubric:
             "info": [info or {} for info in infos],
             "example_id": list(example_ids or range(len(prompts))),
         }
-        if len({len(values) for values in rollouts.values()}) > 1:
+        # where there is no rollout, states are of none: callers of the releases of verifiers leave one there
+        lengths = {len(values) for name, values in rollouts.items() if name != "state" or len(prompts)}
+        if len(lengths) > 1:
             said = ", ".join(f"{len(values)} of {name}" for name, values in rollouts.items())
             raise ValueError(f"a rollout has one value in every list; here are {said}")
         lists = {f"{name}s": values for name, values in rollouts.items() if name != "state"}

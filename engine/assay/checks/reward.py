@@ -12,10 +12,10 @@ import polars as pl
 
 from assay.bounded import run
 from assay.checks.base import Check, Outcome, Row
-from assay.errors import RAISED, printable, said_by
+from assay.errors import printable, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
 from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, is_read, python_values
-from assay.limits import Limits, settled
+from assay.limits import Limits, listed, own_failure, settled
 from assay.rewards import RewardFunction, shortfall, verdict
 from assay.runner import Work
 
@@ -225,8 +225,10 @@ def _again(functions: Sequence[RewardFunction], limits: Limits, side_by_side: bo
 def _listed(given: Any) -> tuple[Any, str | None]:
     """What a function that sees all rollouts of an example gave: a list."""
     try:
-        return list(given), None
-    except RAISED as wrong:
+        return listed(given), None
+    except BaseException as wrong:  # an iterator may be anybody's
+        if not own_failure(wrong):
+            raise
         return [], said_by(wrong)
 
 
