@@ -176,7 +176,13 @@ class Rubric:
         **kwargs: Any,
     ) -> float:
         """What one member gives one rollout; ``kwargs`` are objects that functions can name."""
-        given = dict(zip(ARGUMENTS, (prompt, completion, answer, state, task, info or {}, example_id), strict=True))
+        given = dict(
+            zip(
+                ARGUMENTS,
+                (prompt, completion, answer, state, task, {} if info is None else info, example_id),
+                strict=True,
+            )
+        )
         score, error = await self._call(func, given, self.class_objects | kwargs)
         if error is not None:
             name = member_name(func)
@@ -278,7 +284,7 @@ class Rubric:
             "answer": answers,
             "state": states,
             "task": tasks,
-            "info": [info or {} for info in infos],
+            "info": [{} if info is None else info for info in infos],
             "example_id": list(example_ids or range(len(prompts))),
         }
         # where there is no rollout, states are of none: callers of the releases of verifiers leave one there
