@@ -211,6 +211,27 @@ def test_a_function_that_joins_a_group_joins_its_first_rubric(caplog):
     assert "joins the first rubric" in caplog.text
 
 
+def counts(state):
+    state["n"] = state.get("n", 0) + 1
+    return 0.0
+
+
+def counted(completions, states):
+    return [state.get("n", 0) for state in states]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_rubrics_of_a_group_run_one_after_another_as_columns_too(nested):
+    rubrics = [Rubric([counted, counts]), Rubric([counts, counted]), Rubric([counted], [10.0])]
+    group = RubricGroup([RubricGroup(rubrics[:2]), rubrics[2]] if nested else rubrics)
+    scores, _ = score(group, ["a", "b"], example_ids=[1, 1])
+    assert scores.reward == [23.0, 23.0]
+    rows = [{"completion": text, "example_id": 1} for text in "ab"]
+    assert assay.score(rows, group)["reward"].to_list() == [23.0, 23.0]
+    defined = score_rows(assay.scan(rows).collect().to_dicts(), group.members(Limits()))
+    assert [row["reward"] for row in defined] == [23.0, 23.0]
+
+
 def test_a_group_has_a_rubric():
     for kind in (AssertionError, ValueError):
         with pytest.raises(kind, match="RubricGroup must have at least one rubric"):

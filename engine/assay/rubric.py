@@ -42,10 +42,11 @@ class Rubric:
 
     A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``,
     ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of
-    ``class_objects``. It returns a finite number, and may be asynchronous; beside one that is, all run in one event
+    ``class_objects``. It returns a finite number (a Boolean, a ``Decimal``, a ``Fraction``, a scalar of an array library or an
+    array without dimensions is one; text that spells a number is not), and may be asynchronous; beside one that is, all run in one event
     loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts
-    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises
-    scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
+    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises,
+    whatever but an interrupt, scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members beside the functions.
 
