@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import random
 from types import SimpleNamespace
 
 import polars as pl
@@ -293,3 +295,77 @@ def test_a_request_that_failed_is_no_member_of_a_group_though_it_has_an_answer(t
     (tmp_path / "batch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = assay.score(tmp_path / "batch.jsonl", assay.Rubric([share]))
     assert found["reward"].to_list() == [1.0, None]
+
+
+# ── rows of any make ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ERRORS = [
+    None,
+    "",
+    "x",
+    "two\nlines",
+    0,
+    1,
+    False,
+    True,
+    {},
+    {"a": None},
+    {"a": 1, "b": None},
+    [],
+    ["q", None],
+    1.5,
+    float("nan"),
+]
+STATES = [
+    None,
+    {},
+    {"error": "s"},
+    {"generation_error": "g"},
+    {"generation_error": None, "error": "q"},
+    "no json",
+    "[1]",
+]
+STATES += ['{"error": "t"}', '{"generation\\u005ferror": "escaped"}', "", {"error": {"a": [None]}}]
+SAID = {
+    "error": ERRORS,
+    "generation_error": ERRORS,
+    "prior_error": ERRORS,
+    "state": STATES,
+    "reward": [None, 0.0, 1.0],
+    "prior_reward": [None, 0.0, 1.0],
+    "passed": [True, None],
+    "feedback": ["", "f"],
+    "timing": [{"t": 1}],
+    "metrics": [{"m": 1}],
+    "example_id": [1, 2],
+    "generation_ms": [1.0],
+}
+TEXTS = [None, "", "a", " "]
+CHATS = [None, [], [{"role": "assistant", "content": "a"}], [{"role": "user", "content": "a"}]]
+CHATS += [
+    [{"role": "assistant", "content": ""}],
+    [{"role": "assistant", "content": "a"}, {"role": "tool", "content": "b"}],
+]
+
+
+@pytest.mark.parametrize("number", range(int(os.environ.get("ASSAY_FUZZ", "12"))))
+def test_what_rows_say_is_the_same_in_every_form_and_for_the_definition(tmp_path, number):
+    rng = random.Random(number)
+    names = [name for name in SAID if rng.random() < 0.35]
+    if rng.random() < 0.3:
+        names = list(dict.fromkeys([*names, "generation_ms", "scoring_ms", "total_ms", "reward", "error"]))
+    pools = {name: rng.sample(given, min(len(given), rng.choice([1, 2, 3, 20]))) for name, given in SAID.items()}
+    said = rng.choice([TEXTS, CHATS])
+    rows = [
+        {"completion": rng.choice(said), "prompt": "p"} | {name: rng.choice(pools.get(name, [1.0])) for name in names}
+        for _ in range(rng.choice([1, 2, 20, 300]))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judge = rng.choice([assay.Rubric([share]), assay.load_verifier(NATIVE)])
+    expected = None
+    for source in (rows, tmp_path / "rows.jsonl"):
+        found = assay.score(source, judge).select("reward", "error")
+        defined = score_rows(assay.scan(source).collect().to_dicts(), verifiers_of_run(judge, None, None))
+        assert found.rows() == [(row["reward"], row["error"]) for row in defined]
+        assert expected is None or found.equals(expected)
+        expected = found

@@ -4,7 +4,7 @@ import os
 
 from fuzz_rubric import Case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ", "12"))
+CASES = int(os.environ.get("ASSAY_FUZZ", "8"))
 """How many runs; ASSAY_FUZZ=2000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.lanes.base import BAD, exactly, rowwise
-from assay.lanes.jsontext import loads
+from assay.lanes.jsontext import NOT_JSON, loads
 from assay.lanes.rollout import without_nulls
 
 __all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]
@@ -43,6 +43,10 @@ _RESULTS = ("passed", "feedback", _ERROR)
 _PRIOR = "prior_"
 _VERIFIERS = ("example_id", "prompt", "timing", "metrics")
 """Columns of what verifiers up to 0.1.14 wrote, besides the reward."""
+
+_NOTHING = ("null", "false", "0", "0.0", "-0.0", "NaN")
+_OPENING = ("{", "[")
+"""JSON texts of values that are nothing, and how those of structure begin: what a column of several types makes of them."""
 
 _SHOWN = 500
 """Characters of an error that are told."""
@@ -118,9 +122,14 @@ def _is_silent(row: Mapping[str, Any], said: _Said) -> bool:
 
 def _words(error: Any) -> str | None:
     """An error as it is told; None for what says that there is none."""
+    if isinstance(error, str) and error.startswith(_OPENING):
+        said = loads(error)
+        error = error if said is NOT_JSON else said
     error = without_nulls(error)
-    if not error or error != error:  # noqa: PLR0124  (NaN, which pandas has for null)
+    if not error or error != error or (isinstance(error, str) and error in _NOTHING):  # noqa: PLR0124  (NaN)
         return None
+    if isinstance(error, float) and error.is_integer():  # beside a fraction a whole number is a float
+        error = int(error)
     told = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
     return told[:_SHOWN]
 
@@ -192,9 +201,11 @@ def _silent_expr(schema: pl.Schema, said: _Said) -> pl.Expr:
 def _words_expr(error: pl.Expr, dtype: Any) -> pl.Expr | None:
     if dtype == pl.Null:
         return None
-    if dtype == pl.String:
-        return pl.when(error != "").then(error.str.head(_SHOWN))
-    return rowwise(error, _words, pl.String)
+    if dtype != pl.String:
+        return rowwise(error, _words, pl.String)
+    structured = error.str.starts_with(_OPENING[0]) | error.str.starts_with(_OPENING[1])
+    plain = pl.when(error.is_in(["", *_NOTHING]).not_()).then(error.str.head(_SHOWN))
+    return pl.when(structured).then(rowwise(pl.when(structured).then(error), _words, pl.String)).otherwise(plain)
 
 
 def _of_state_expr(dtype: Any, silent: pl.Expr) -> pl.Expr | None:
