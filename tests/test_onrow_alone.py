@@ -9,6 +9,8 @@ import pytest
 
 import assay
 from assay import fns
+from assay.judges import verifiers_of_run
+from assay.reference import score_rows
 from assay.rows import from_rows
 from assay.testing import assert_plan_conforms
 
@@ -201,3 +203,48 @@ def test_one_row_with_a_long_gold_is_scored_as_two_are():
             assert assay.score([row] * rows)["reward"].to_list() == [reward] * rows
     spec = {"checks": [{"type": "contains", "value": gold + "b"}]}
     assert assay.score([{"completion": text}], spec)["reward"].item() == 0.0
+
+
+GOLDS_WITH_NULLS = [
+    {"tool": "click", "text": None},
+    {"tool": "click", "text": None, "ref": {"a": [None, {"b": None}]}},
+    [None, 1],
+    "text",
+    1,
+    None,
+]
+
+
+@pytest.mark.parametrize("fn", ["tool_calls_match", "exact_match", "contains", "seen"])
+@pytest.mark.parametrize("rows", [1, 300])
+def test_a_flat_gold_of_several_types_keeps_its_nulls_for_the_definition_too(fn, rows, registered_seen):
+    texts = [json.dumps(gold) for gold in GOLDS_WITH_NULLS[:2]] + [str(gold) for gold in GOLDS_WITH_NULLS]
+    table = [
+        {"completion": text, "fn_name": fn, "expected": gold} for text in texts for gold in GOLDS_WITH_NULLS
+    ] * rows
+    member = [{"completion": row["completion"], "answer": row["expected"]} for row in table]
+    for given, judge in ((table, None), (member, assay.Rubric([assay.fns.get(fn)]))):
+        frame = assay.scan(given).collect()
+        found = assay.score(given, judge)
+        defined = score_rows(frame.to_dicts(), verifiers_of_run(judge, None, None))
+        for name in ("reward", "feedback", "error"):
+            assert found[name].to_list() == [row[name] for row in defined]
+    as_text = [
+        {"completion": row["completion"], "verifier": {"fn_name": fn, "expected": row["expected"]}} for row in table
+    ]
+    assert assay.score(as_text)["reward"].to_list() == assay.score(table)["reward"].to_list()
+
+
+@pytest.fixture
+def registered_seen():
+    assay.fns.register("seen", lambda output, expected, params: float(output == json.dumps(expected)))
+    yield
+    del assay.fns._REGISTRY["seen"]
+
+
+def test_a_null_field_of_a_struct_is_absent_for_both():
+    gold = [{"tool": "click", "text": None}, {"tool": "click", "text": "hi"}]
+    frame = pl.DataFrame({"completion": ['{"tool": "click", "text": "hi"}'] * 2, "expected": gold})
+    frame = frame.with_columns(fn_name=pl.lit("tool_calls_match"))
+    assert assay.score(frame)["reward"].to_list() == [1.0, 1.0]
+    assert [row["reward"] for row in score_rows(frame.to_dicts(), verifiers_of_run(None, "", None))] == [1.0, 1.0]

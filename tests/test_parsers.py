@@ -190,7 +190,7 @@ def test_the_format_as_a_model_sees_it():
     assert parser.format(reasoning="so", answer=4, code=5).endswith("<code>\n5\n</code>")
     assert XMLParser(["self"]).format(self=1) == "<self>\n1\n</self>"
     for given_ in ({"reasoning": "so"}, {"reasoning": None, "code": 1}, {"reasoning": 1, "code": None, "answer": 2}):
-        with pytest.raises(ValueError, match=r"No value for the field `(reasoning|code)`"):
+        with pytest.raises(ValueError, match=r"Missing value for field `(reasoning|code)`"):
             parser.format(**given_)
 
 

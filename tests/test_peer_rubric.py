@@ -22,6 +22,7 @@ with warnings.catch_warnings():
 
 FILE = """
 import asyncio
+import fractions
 import functools
 
 import {module} as vf
@@ -60,8 +61,8 @@ async def wait_for_it(answer, seen):
     return len(answer) * seen
 
 
-def text(answer):
-    return "0.25"
+def exact(answer):
+    return fractions.Fraction(1, 4)
 
 
 def nothing():
@@ -108,7 +109,7 @@ async def judge(prompt, completion):
     return 0.125
 
 
-functions = vf.Rubric(funcs=[correct, brief, easy, text], weights=[1.0, 0.5, -0.25, 0.0], parser=parser)
+functions = vf.Rubric(funcs=[correct, brief, easy, exact], weights=[1.0, 0.5, -0.25, 0.0], parser=parser)
 formats = vf.Rubric([parser.get_format_reward_func(), brief])
 broken = vf.Rubric(funcs=[raises, brief, nothing], weights=[1.0, 1.0, 3.0])
 awaited = vf.Rubric(funcs=[easy, later, brief], parallelize_scoring=False)
@@ -225,7 +226,7 @@ def test_score_rollout_gives_the_same(files, name):
 
 def test_call_reward_func_gives_the_same(files):
     given = columns()
-    for name in ("correct", "brief", "easy", "raises", "text", "nothing"):
+    for name in ("correct", "brief", "easy", "raises", "exact", "nothing"):
         ours, theirs = (
             asyncio.run(
                 file.functions.call_reward_func(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay import Rubric, RubricGroup, aggregate
+from assay.judges import verifiers_of_run
 from assay.lanes.rollout import python_values
 from assay.limits import Limits
 from assay.plan import Plan
@@ -395,3 +396,68 @@ def test_an_answer_of_jsonl_is_what_it_is_alone_whatever_the_others_are(tmp_path
         path = tmp_path / f"{count}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
         assert assay.score(path, rubric)["reward"].to_list() == [1.0, 1.0, 0.0][:count]
+
+
+# ── bits ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def penalty(completion):
+    return -1.0 * completion.count("!")  # -0.0 where there is none
+
+
+def nought(completion):
+    return -0.0
+
+
+async def nought_later(completion):
+    return -0.0
+
+
+def noughts(completions):
+    return [-0.0] * len(completions)
+
+
+@pytest.mark.parametrize(
+    ("funcs", "weights"),
+    [
+        ([penalty], [1.0]),
+        ([penalty], [-0.5]),
+        ([penalty, nought], [0.5, 0.25]),
+        ([penalty, nought_later, noughts], [1.0, 0.0, -0.0]),
+        ([nought, lambda: 1.0, lambda: -1.0], [3.0, 1.0, 1.0]),
+        ([nought, assay.load_verifier({"id": "v", "checks": [{"type": "contains", "value": "x"}]})], [1.0, -1.0]),
+    ],
+)
+@pytest.mark.parametrize("rows", [1, 300])
+def test_a_sum_is_never_minus_nought_and_what_a_function_gave_stays_as_it_is(funcs, weights, rows):
+    apart = [Rubric([func], [weight]) for func, weight in zip(funcs, weights, strict=True)]
+    for rubric in (Rubric(funcs, weights), RubricGroup(apart), RubricGroup([RubricGroup(apart), Rubric([nought])])):
+        table = [{"completion": "fine!" if at % 2 else "fine", "example_id": at} for at in range(rows)]
+        found = assay.score(table, rubric)
+        defined = score_rows(assay.scan(table).collect().to_dicts(), verifiers_of_run(rubric, None, None))
+        names = [name for name in found.columns if name.startswith("score/")]
+        assert len(names) == len(rubric.get_reward_funcs())
+        for name in ("reward", *names):
+            assert bits(found[name]) == bits([row[name] for row in defined])
+        assert "-0.0" not in bits(found["reward"])
+        assert bits(found["score/nought" if "score/nought" in names else names[0]])[0] == "-0.0"
+        lists = {
+            "prompts": ["p"] * rows,
+            "completions": [row["completion"] for row in table],
+            "answers": [""] * rows,
+            "states": [{} for _ in table],
+            "tasks": [""] * rows,
+            "infos": [{}] * rows,
+            "example_ids": list(range(rows)),
+        }
+        scores = asyncio.run(rubric.score_rollouts(**lists, use_tqdm=False))
+        assert bits(scores.reward) == bits(found["reward"])
+        alone = asyncio.run(rubric.score_rollout("p", "fine", "", {}))
+        assert repr(alone.reward) == repr(scores.reward[0])
+        assert {name: repr(value) for name, value in alone.metrics.items()} == {
+            name: repr(values[0]) for name, values in scores.metrics.items()
+        }
+
+
+def bits(values):
+    return [repr(value) for value in values]

@@ -47,6 +47,14 @@ def longest_awaited(completions):
     return longest_later(completions)
 
 
+def raising(wrong):
+    def func(completions):
+        raise wrong
+
+    func.__name__ = "<lambda>"
+    return func
+
+
 # ── all rollouts of an example ──────────────────────────────────────────────────────────────────────────────────────────
 
 TEXTS = ["a", "aa", "aaa", "aaaa", "b"]
@@ -110,6 +118,15 @@ def test_a_function_names_any_plurals():
         (lambda completions: 1.0, "TypeError: 'float' object is not iterable"),
         (lambda completions: None, "TypeError: 'NoneType' object is not iterable"),
         (lambda completions: 1 / 0, "ZeroDivisionError: division by zero"),
+        *(
+            (
+                lambda completions, given=given: given,
+                f"TypeError: the rewards of several rollouts are a list, not {name}",
+            )
+            for given, name in (("11", "str"), (b"11", "bytes"), ({1: 1, 2: 1}, "dict"), ({0, 1}, "set"))
+        ),
+        (raising(GeneratorExit("x")), "GeneratorExit: x"),
+        (raising(SystemExit(1)), "SystemExit: 1"),
     ],
 )
 def test_an_answer_that_is_no_reward_for_each_is_an_error_of_each(func, said):
@@ -119,11 +136,11 @@ def test_an_answer_that_is_no_reward_for_each_is_an_error_of_each(func, said):
 
 
 def test_an_answer_for_one_rollout_that_cannot_be_read_is_its_own():
-    scores, errors = score(Rubric([lambda completions: [1, "x", float("nan"), "2"]]), ["a"] * 4, example_ids=[1] * 4)
+    scores, errors = score(Rubric([lambda completions: [1, "x", float("nan"), 2]]), ["a"] * 4, example_ids=[1] * 4)
     assert scores.reward == [1.0, 0.0, 0.0, 2.0]
     assert [error and error.partition(": ")[2] for error in errors] == [
         None,
-        "ValueError: could not convert string to float: 'x'",
+        "ValueError: the reward is not a finite number",
         "ValueError: the reward is not a finite number",
         None,
     ]
@@ -194,9 +211,47 @@ def test_a_function_that_joins_a_group_joins_its_first_rubric(caplog):
     assert "joins the first rubric" in caplog.text
 
 
+def counts(state):
+    state["n"] = state.get("n", 0) + 1
+    return 0.0
+
+
+def counted(completions, states):
+    return [state.get("n", 0) for state in states]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_rubrics_of_a_group_run_one_after_another_as_columns_too(nested):
+    rubrics = [Rubric([counted, counts]), Rubric([counts, counted]), Rubric([counted], [10.0])]
+    group = RubricGroup([RubricGroup(rubrics[:2]), rubrics[2]] if nested else rubrics)
+    scores, _ = score(group, ["a", "b"], example_ids=[1, 1])
+    assert scores.reward == [23.0, 23.0]
+    rows = [{"completion": text, "example_id": 1} for text in "ab"]
+    assert assay.score(rows, group)["reward"].to_list() == [23.0, 23.0]
+    defined = score_rows(assay.scan(rows).collect().to_dicts(), group.members(Limits()))
+    assert [row["reward"] for row in defined] == [23.0, 23.0]
+
+
 def test_a_group_has_a_rubric():
-    with pytest.raises(ValueError, match="at least one rubric"):
-        RubricGroup([])
+    for kind in (AssertionError, ValueError):
+        with pytest.raises(kind, match="RubricGroup must have at least one rubric"):
+            RubricGroup([])
+    emptied = RubricGroup([Rubric()])
+    emptied.rubrics.clear()
+    with pytest.raises(AssertionError, match="RubricGroup must have at least one rubric"):
+        emptied.add_reward_func(length)
+
+
+@pytest.mark.parametrize(
+    "rubric", [Rubric([half, length]), RubricGroup([Rubric([half]), Rubric([length])])], ids=["one", "group"]
+)
+def test_without_rollouts_states_are_not_looked_at(rubric):
+    state = {"timing": {"total_ms": 0.0}}
+    scores, _ = score(rubric, [], states=[state])
+    assert scores == RolloutScores(reward=[], metrics={"half": [], "length": []})
+    assert state == {"timing": {"total_ms": 0.0}}
+    with pytest.raises(ValueError, match="one value in every list"):
+        score(rubric, ["a"], states=[{}, {}])
 
 
 def test_a_group_without_rollouts_has_names():

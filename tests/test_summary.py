@@ -145,6 +145,16 @@ def test_the_most_frequent_come_first_and_equals_in_order_of_the_alphabet():
     assert [one["reason"] for one in many.as_json()["reasons"]] == [f"reason {n}" for n in range(5)]
 
 
+def test_rewards_whose_sum_no_float_holds_have_no_mean_and_end_no_run(tmp_path):
+    huge = assay.Rubric([lambda completion: {"a": 1e308, "b": -1e308}[completion]])
+    for name, texts in (("over", "aaaa"), ("both", "aabb"), ("under", "bbbb")):
+        source = tmp_path / f"{name}.parquet"
+        pl.DataFrame({"completion": [*texts]}).write_parquet(source, row_group_size=2)
+        found = assay.score_file(source, huge, f"{tmp_path}/{name}/", isolate=False, part_bytes=1)
+        assert (found.rows, found.scored, found.mean_reward) == (4, 4, None)
+        assert json.loads(json.dumps(found.as_json(), allow_nan=False)) == found.as_json()
+
+
 def test_an_empty_summary_divides_by_nothing():
     empty = Summary([], [])
     assert (empty.mean_reward, empty.pass_rate, empty.rows_per_second) == (None, None, None)

@@ -256,8 +256,10 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     if (shares := _shares(verifiers)) is None:
         return mean_steps(scores, [1.0] * len(scores), name)
     terms = [(share.path, pl.lit(share.weight) * pl.col(score)) for share, score in zip(shares, scores, strict=True)]
-    total = _summed(terms, pl.lit(0.0))
-    return [total.alias(f"{name}/sum"), pl.when(pl.col(f"{name}/sum").is_finite()).then(f"{name}/sum").alias(name)]
+    total, so_far = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
+    # NOTE: the engine drops `0.0 +`, so that a sum of nothing but -0.0 stays one; any other sum is what it is without it
+    known = pl.when(so_far == 0.0).then(pl.lit(0.0)).when(so_far.is_finite()).then(so_far)
+    return [total.alias(f"{name}/sum"), known.alias(name)]
 
 
 def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:

@@ -7,7 +7,18 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any
 
-__all__ = ["LOOP"]
+__all__ = ["LOOP", "run_to_end"]
+
+
+def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What comes of a coroutine, though a task beside it, made by whoever's code, raises what would end the loop."""
+    task = loop.create_task(coroutine)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):
+            if task.done():  # it is its own
+                raise
 
 
 class EventLoop:
@@ -50,9 +61,13 @@ class Served:
         self.loop: asyncio.AbstractEventLoop
         self.end: asyncio.Event
         self._ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="assay-rewards", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="assay-rewards", daemon=True)
         self.thread.start()
         self._ready.wait()
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            run_to_end(runner.get_loop(), self._live())
 
     async def _live(self) -> None:
         self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()

@@ -76,6 +76,19 @@ def _generated_type(dtype: Any) -> Any:
     return pl.List(message) if isinstance(message, pl.Struct) else None
 
 
+def _broken_off(trace: Any) -> str | None:
+    """What went wrong in a trace that was not completed; errors of one that was are of its scoring."""
+    errors = trace.get("errors") if isinstance(trace, Mapping) and trace.get("is_completed") is not True else None
+    if not isinstance(errors, list | tuple):
+        return None
+    said = [": ".join(_texts(one)) if isinstance(one, Mapping) else str(one) for one in errors if one]
+    return "; ".join(filter(None, said)) or None
+
+
+def _texts(error: Mapping[str, Any]) -> list[str]:
+    return [value for name in ("type", "message") if isinstance(value := error.get(name), str)]
+
+
 def _weighted_sum(rewards: Any) -> float | None:
     ones = [one for one in rewards.values() if isinstance(one, Mapping)] if isinstance(rewards, Mapping) else []
     known = [float(one["score"]) * _weight(one) for one in ones if _is_number(one.get("score"))]
@@ -101,6 +114,11 @@ EXTRACTORS = {
         _generated,
         _generated_type,
         "of a tree of messages, the last branch from the first sampled one to the last sampled one of the assistant",
+    ),
+    "broken_off": Extractor(
+        _broken_off,
+        lambda dtype: pl.String() if isinstance(dtype, pl.Struct) else None,
+        "the errors of a trace that was not completed",
     ),
     "weighted_sum": Extractor(
         _weighted_sum,

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.client import denied, permanent
-from assay.errors import RAISED, AssayError, UsageError, printable, said_by
+from assay.errors import AssayError, UsageError, printable, said_by
 from assay.inputs import Rollout
 from assay.journal import Journal
+from assay.lanes.failures import GENERATION_ERROR
 from assay.limits import own_failure
 from assay.loops import maybe_await, work_off
 from assay.progress import progress
@@ -153,11 +154,13 @@ class Run:
         """The state of a rollout that came with its completion, which it keeps if it has none."""
         try:
             rollout.state = await self._begun(rollout)
-        except (*RAISED, asyncio.CancelledError) as wrong:
+        except BaseException as wrong:
             if not own_failure(wrong):
                 raise
             rollout.failed, rollout.error = True, _said(wrong)
-            rollout.state = standard_state(rollout, rollout.completion or "") | {"error": rollout.error}
+            rollout.state = standard_state(rollout, rollout.completion or "")
+        if rollout.failed:
+            _tell(rollout)
 
     async def _generate(self, rollout: Rollout, total: int) -> None:
         # what a rollout does to its prompt and info must not reach the other rollouts of its example
@@ -179,7 +182,7 @@ class Run:
                 **self.options,
             )
             rollout.completion, rollout.state = _checked(completion), filled(state, standard_state(rollout, completion))
-        except (*RAISED, asyncio.CancelledError) as wrong:
+        except BaseException as wrong:
             if not own_failure(wrong):
                 raise
             self._failed(rollout, wrong)
@@ -195,7 +198,7 @@ class Run:
             rollout.completion = _checked(rollout.state["completion"])
         except TypeError:
             rollout.completion = nothing
-        rollout.state["error"] = rollout.error
+        _tell(rollout)
         _LOG.debug("a rollout of example %s failed: %s", rollout.example_id, printable(rollout.error))
 
     def _refuse_denied(self, wrong: BaseException, total: int) -> None:
@@ -253,13 +256,19 @@ class Run:
                 one.metrics = {name: values[number] for name, values in found.metrics.items()}
 
 
+def _tell(rollout: Rollout) -> None:
+    """Tell the state of a rollout that its generation failed, so that nobody who has it scores it."""
+    if rollout.state is not None:
+        rollout.state["error"] = rollout.state[GENERATION_ERROR] = rollout.error
+
+
 async def _tried(score: Callable[..., Awaitable[Any]], /, **given: Any) -> tuple[Any, BaseException | None]:
     """What a rubric gives, or what it raised, where that is its own failure and not the end of the run."""
     try:
         return await score(**given), None
     except AssayError:
         raise
-    except (*RAISED, asyncio.CancelledError) as wrong:
+    except BaseException as wrong:
         if not own_failure(wrong):
             raise
         return None, wrong

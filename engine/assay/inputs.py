@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.errors import InputError, quoted, shown_path
 from assay.files import expand, format_of
+from assay.lanes.failures import generation_error
 from assay.lanes.rollout import messages
 from assay.lines import Source, cut
 from assay.presets import NONE
@@ -139,8 +140,9 @@ def _is_id(value: Any) -> bool:
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
     """Inputs of a run as rollouts.
 
-    A rollout whose completion is there is not generated. With a client, None and an empty completion are not there; without
-    one, an empty completion is an answer as any other.
+    A rollout whose completion is there is not generated. With a client, None and an empty completion are not there, and neither
+    is what was left by a generation that failed. Without one, an empty completion is an answer as any other, and a rollout whose
+    generation failed stays unscored.
 
     Args:
         inputs: ``GenerateInputs``, or what ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
@@ -163,7 +165,8 @@ def _rollout(
     row: Mapping[str, Any], example_id: int, where: str, message_type: str, ask: Callable[[str], Messages], client: bool
 ) -> Rollout:
     completion = row.get("completion")
-    given = completion is not None and (bool(completion) or not client)
+    failed = None if completion is None else generation_error(row)
+    given = completion is not None and not (client and (failed or not completion))
     if given:
         _refuse_other(completion, f"{where}: `completion`")
     prompt: Any = row.get("prompt")
@@ -179,6 +182,8 @@ def _rollout(
         example_id=example_id,
         completion=completion if given else None,
         given=given,
+        error=failed or "",
+        failed=failed is not None,
     )
     if not given:
         if message_type == "chat":

@@ -73,15 +73,19 @@ class Failure:
         path: Where it stands.
         fine: Values that tell of nothing, besides null.
         says: The reason; the value follows.
+        by: Name of the extractor the value goes through; ``""`` for none.
     """
 
     path: Path
     fine: tuple[str | int | bool, ...]
     says: str
+    by: str = ""
 
     def why(self, value: Any) -> str | None:
         """The reason for a value."""
-        if value is ABSENT or value is None or value in self.fine:
+        if value is not ABSENT and value is not None and self.by:
+            value = EXTRACTORS[self.by].function(value)
+        if value is ABSENT or value is None or value in ("", [], {}) or value in self.fine:
             return None
         said = value if isinstance(value, str) else json.dumps(_without_nulls(value), ensure_ascii=False, default=str)
         return f"{self.says} {said[: 4 * SHOWN]}"

@@ -127,7 +127,8 @@ def specs_of(
         raise SpecError("The rubric has no reward functions.", "Add one: rubric.add_reward_func(func, weight=1.0)")
     names, functions = _names(entries), functions_of(entries)
     host: Host = Workers([*functions.values()], limits.workers, origin) if limits.workers and functions else run
-    together = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host)
+    rubrics = [entries[at].path for at in functions]
+    together = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
     places = {at: place for place, at in enumerate(functions)}
     found = []
     for at, one in enumerate(entries):

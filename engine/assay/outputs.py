@@ -2,7 +2,7 @@
 
 A table has one row a rollout and the columns that datasets have: ``example_id``, ``prompt``, ``completion``, ``task``,
 ``answer``, ``info`` and ``state`` as JSON text, ``reward``, and one column a metric. Times and ``error`` are copied out of the
-state for whoever reads the table. Where a column cannot say what was there, the column ``exact`` does, and in messages the
+state for whoever reads the table, and so is ``generation_error`` where a generation failed. Where a column cannot say what was there, the column ``exact`` does, and in messages the
 field of that name: JSON of what the others leave unsaid (see ``assay.exact``), absent where nothing is. What belongs to no
 row stands in the metadata of the schema.
 """
@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from assay import exact
 from assay.chats import EXACT, TEXT, Cells, chat_cells, chat_of, chat_type, value_of
 from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by, shown_path
+from assay.lanes.failures import GENERATION_ERROR, TIMES
 from assay.lanes.jsontext import mended
 from assay.newfile import check_target, new_file
 
@@ -28,11 +29,10 @@ __all__ = ["METADATA_KEY", "read_file", "read_table", "save", "table_of", "warn"
 METADATA_KEY = "assay.outputs"
 """Key of the schema's metadata under which the run's stands, as JSON."""
 
-TIMES = ("generation_ms", "scoring_ms", "total_ms")
 KEPT = ("example_id", "prompt", "completion", "task", "answer", "info", "state", "reward")
 """The columns that are read back; times and ``error`` are in the state."""
 
-_FIXED = {*KEPT, *TIMES, "error", EXACT}
+_FIXED = {*KEPT, *TIMES, "error", GENERATION_ERROR, EXACT}
 _PREFIX = "metric/"
 _VERSION = 1
 _GROUP = 10_000
@@ -154,7 +154,10 @@ class _Saving:
         for name in TIMES:
             times = [timing.get(name) if isinstance(timing, Mapping) else None for timing in timings]
             found[name] = self._array([_number(time) for time in times], pa.float64())
-        found["error"] = self._array([_error(state.get("error")) for state in known], TEXT)
+        for name in ("error", GENERATION_ERROR):
+            errors = [_error(state.get(name)) for state in known]
+            if name == "error" or any(error is not None for error in errors):
+                found[name] = self._array(errors, TEXT)
         return found
 
 

@@ -284,7 +284,7 @@ class XMLParser(Parser):
         for field, names in self._fields:
             value = kwargs.get(next((name for name in [field, *names] if name in kwargs), field))
             if value is None:
-                raise ValueError(f"No value for the field `{field}`; it is given by: {', '.join(names)}.")
+                raise ValueError(f"Missing value for field `{field}`; it is given by: {', '.join(names)}.")
             parts.append(f"<{field}>\n{value}\n</{field}>")
         return "\n".join(parts)
 

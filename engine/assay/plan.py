@@ -35,12 +35,14 @@ from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.onrow import OnRow
 from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
-from assay.errors import RAISED, ColumnsError, SpecError, said_by
+from assay.errors import ColumnsError, SpecError, said_by
 from assay.fns import function, list_fns
 from assay.judges import verifiers_of_run
 from assay.lanes.base import BAD, HIDDEN, TASK_FOUND, TEXT, exactly, layers
+from assay.lanes.failures import no_rollout_expr
 from assay.lanes.messages import completion_text_expr
 from assay.lanes.rollout import shown_expr
+from assay.limits import own_failure
 from assay.pieces import in_pieces
 from assay.processes import prepare_process
 from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
@@ -180,7 +182,7 @@ class Plan:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
-            frame = frame.filter(pl.col(BAD).is_null()) if BAD in schema else frame
+            frame = frame.filter(bad.is_null()) if (bad := no_rollout_expr(schema)) is not None else frame
             for layer in layers(check.refusal_lanes(), schema):
                 frame = frame.with_columns(layer)
             told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
@@ -233,10 +235,12 @@ class Plan:
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
-        text = completion_text_expr(COMPLETION, schema[COMPLETION])
+        bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
+        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # nobody is asked about such a row
         lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
         steps = [
+            [] if bad is None else [one_line_expr(bad).alias(BAD)],
             [text.alias(TEXT)],
             *layers(lanes, schema),
             [self._unscored(schema).alias(UNSCORED)],
@@ -271,7 +275,7 @@ class Plan:
             said = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             why = pl.when(pl.col(TASK_FOUND).is_null()).then(said).otherwise(why)
         own = (check.unscored_expr() for _, _, check in self.checks)
-        bad = [one_line_expr(pl.col(BAD))] if BAD in schema else []
+        bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
         return pl.coalesce(*bad, why, *(one_line_expr(said) for said in own if said is not None))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
@@ -290,7 +294,9 @@ class Plan:
                     frame = frame.with_columns(layer)
                 dtype = frame.select(score=check.expr()).collect_schema()["score"]
                 check.complaint(), check.claim()
-            except (*RAISED, pl.exceptions.PanicException) as wrong:  # a user's own class may raise anything
+            except BaseException as wrong:  # a user's own class may raise anything
+                if not own_failure(wrong):
+                    raise
                 name, tried = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
                 said = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(wrong)}"
                 raise SpecError(said, f"assay.testing.assert_{tried}_conforms compares it with the rows.") from None

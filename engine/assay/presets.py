@@ -114,11 +114,13 @@ class Unscored(_Strict):
 
     Attributes:
         path: Where the value stands.
+        by: Name of the function it goes through first, if it does.
         unless: Values that tell nothing of the kind, besides null.
         says: The reason; the value follows it.
     """
 
     path: _Path
+    by: _By | None = None
     unless: tuple[str | int | bool, ...] = ()
     says: str
 
@@ -327,7 +329,7 @@ def laid_out(
         tuple(fields.values()),
         tuple((name, value) for name, value in preset.constants.items() if name not in mapping),
         preset.drop,
-        tuple(Failure(parse(one.path), one.unless, one.says) for one in preset.unscored),
+        tuple(Failure(parse(one.path), one.unless, one.says, one.by or "") for one in preset.unscored),
         None if preset.first_only is None else (preset.first_only, tuple(first)),
         detected and _COMPLETION not in mapping and _moves_completion(preset),
     )

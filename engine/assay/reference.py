@@ -24,8 +24,8 @@ from assay.aggregate import (
 from assay.checks.base import Check, Outcome, Row
 from assay.columns import COMPLETION
 from assay.lanes.base import BAD, TASK_FOUND
+from assay.lanes.failures import failure
 from assay.lanes.messages import completion_text
-from assay.lanes.onrow import untyped
 from assay.lanes.rollout import MEMO, RAW
 from assay.plan import NULL_COMPLETION, TASK_ID, no_task
 from assay.spec import VerifierSpec
@@ -62,11 +62,9 @@ def _seen(row: Row) -> tuple[Row, str | None]:
     why = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         why = no_task(row[TASK_ID])
-    if row.get(BAD) is not None:
-        why = row[BAD]
-    seen = {name: untyped(value) for name, value in row.items()}
-    seen |= {COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}
-    return seen, why
+    if (said := row.get(BAD)) is not None or (said := failure(row)) is not None:
+        why = said
+    return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, why
 
 
 def _unscored(seen: Row, checks: Sequence[Check]) -> str | None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.checks.reward import Rewards, examples
-from assay.errors import RAISED, SpecError, UsageError, printable
+from assay.errors import SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
 from assay.limits import Limits, Settled, failed, only, own_failure, settled
 from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
@@ -26,7 +26,7 @@ from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
 from assay.rewards import RewardFunction, key_of, reward_function, same_objects
-from assay.runner import run_in_loop
+from assay.runner import run_in_loop, within
 from assay.spec import VerifierSpec
 from assay.types import Info, Messages, RewardFunc, RolloutScore, RolloutScores, State
 
@@ -42,10 +42,11 @@ class Rubric:
 
     A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``,
     ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of
-    ``class_objects``. It returns a finite number, and may be asynchronous; beside one that is, all run in one event
+    ``class_objects``. It returns a finite number (a Boolean, a ``Decimal``, a ``Fraction``, a scalar of an array library or an
+    array without dimensions is one; text that spells a number is not), and may be asynchronous; beside one that is, all run in one event
     loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts
-    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises
-    scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
+    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises,
+    whatever but an interrupt, scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members beside the functions.
 
@@ -176,7 +177,13 @@ class Rubric:
         **kwargs: Any,
     ) -> float:
         """What one member gives one rollout; ``kwargs`` are objects that functions can name."""
-        given = dict(zip(ARGUMENTS, (prompt, completion, answer, state, task, info or {}, example_id), strict=True))
+        given = dict(
+            zip(
+                ARGUMENTS,
+                (prompt, completion, answer, state, task, {} if info is None else info, example_id),
+                strict=True,
+            )
+        )
         score, error = await self._call(func, given, self.class_objects | kwargs)
         if error is not None:
             name = member_name(func)
@@ -230,9 +237,9 @@ class Rubric:
             one = self._inspected(func, objects)
             values = [[given[name]] if one.group else given[name] for name in ARGUMENTS]
             found = one.caller(ARGUMENTS)(values)
-            found = await found if inspect.isawaitable(found) else found
+            found = await within(found) if inspect.isawaitable(found) else found
             return settled(only(found) if one.group else found)
-        except (*RAISED, asyncio.CancelledError) as wrong:  # one broken function never ends a run
+        except BaseException as wrong:  # one broken function never ends a run
             if not own_failure(wrong):
                 raise
             return failed(wrong)
@@ -261,7 +268,7 @@ class Rubric:
             prompts: One for each rollout, as are all lists.
             completions: Text or messages.
             answers: Golds.
-            states: What each rollout knows of itself.
+            states: What each rollout knows of itself; not looked at where there are no rollouts.
             tasks: Kinds of task.
             infos: What else is known of each example.
             example_ids: The example of each; by default every prompt is an example.
@@ -278,10 +285,12 @@ class Rubric:
             "answer": answers,
             "state": states,
             "task": tasks,
-            "info": [info or {} for info in infos],
+            "info": [{} if info is None else info for info in infos],
             "example_id": list(example_ids or range(len(prompts))),
         }
-        if len({len(values) for values in rollouts.values()}) > 1:
+        # where there is no rollout, states are of none: callers of the releases of verifiers leave one there
+        lengths = {len(values) for name, values in rollouts.items() if name != "state" or len(prompts)}
+        if len(lengths) > 1:
             said = ", ".join(f"{len(values)} of {name}" for name, values in rollouts.items())
             raise ValueError(f"a rollout has one value in every list; here are {said}")
         lists = {f"{name}s": values for name, values in rollouts.items() if name != "state"}

@@ -11,6 +11,13 @@ from assay.types import RewardFunc, RolloutScore, RolloutScores
 __all__ = ["RubricGroup"]
 
 
+class _NoRubricError(AssertionError, ValueError):
+    """A group without a rubric; in the releases of ``verifiers`` it is the one here and the other there."""
+
+    def __init__(self) -> None:
+        super().__init__("RubricGroup must have at least one rubric")
+
+
 class RubricGroup(Rubric):
     """Rubrics whose rewards add up; what functions of one name give is added up, too.
 
@@ -19,12 +26,12 @@ class RubricGroup(Rubric):
         kwargs: As of ``Rubric``.
 
     Raises:
-        ValueError: There is no rubric.
+        AssertionError: There is no rubric; it is a ValueError, too.
     """
 
     def __init__(self, rubrics: Sequence[Rubric], **kwargs: Any) -> None:
         if not rubrics:
-            raise ValueError("a RubricGroup has at least one rubric")
+            raise _NoRubricError
         self.rubrics = list(rubrics)
         super().__init__(**kwargs)
 
@@ -41,7 +48,13 @@ class RubricGroup(Rubric):
         return [weight for rubric in self.rubrics for weight in rubric.get_reward_weights()]
 
     def add_reward_func(self, func: RewardFunc | VerifierSpec, weight: float = 1.0) -> None:
-        """Add a member to the first rubric."""
+        """Add a member to the first rubric.
+
+        Raises:
+            AssertionError: There is none; it is a ValueError, too.
+        """
+        if not self.rubrics:
+            raise _NoRubricError
         self.logger.warning("The reward function joins the first rubric of the group.")
         self.rubrics[0].add_reward_func(func, weight)
 
@@ -61,7 +74,7 @@ class RubricGroup(Rubric):
             score = await rubric.score_rollout(*args, **kwargs)
             total.reward += score.reward
             for name, value in score.metrics.items():
-                total.metrics[name] = total.metrics.get(name, 0.0) + value
+                total.metrics[name] = total.metrics[name] + value if name in total.metrics else value
         return total
 
     async def score_rollouts(self, *args: Any, **kwargs: Any) -> RolloutScores:

@@ -7,18 +7,15 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
 
-from assay.limits import Limits, Settled, failed, settled, timed_out
-from assay.watched import Abandoned, Cell, Stepped
+from assay.limits import Limits, Settled, failed, own_failure, settled, timed_out
+from assay.watched import Cell, Stepped
 
-__all__ = ["Callee", "Interrupted", "Work", "run_async", "run_here", "run_in_loop"]
-
-_ENDS = (KeyboardInterrupt, GeneratorExit, Abandoned)
-"""What a call may raise that is not its own failure."""
+__all__ = ["Callee", "Interrupted", "Work", "run_async", "run_here", "run_in_loop", "within"]
 
 
 class Interrupted(Exception):  # noqa: N818  (a KeyboardInterrupt that no event loop dies of)
@@ -117,7 +114,7 @@ class Work:
 
 def _failed(wrong: BaseException) -> Settled:
     """What came of a call that raised, unless the run is to end."""
-    if isinstance(wrong, _ENDS):
+    if not own_failure(wrong):
         raise wrong
     return failed(wrong)
 
@@ -195,16 +192,18 @@ async def run_async(
     async def call(row: int, number: int) -> None:
         if work.scores[number][row] is not None:
             return
-        settle(row, number, await _called(work, row, number, limits.timeout, cell))
+        try:
+            one = await _called(work, row, number, limits.timeout, cell)
+        except GeneratorExit as wrong:
+            # NOTE: where a call awaits a future that ended with one, Python closes the call, and raises it here
+            one = failed(wrong)
+        settle(row, number, one)
 
     async def one_by_one() -> None:
         for row in rows:
             started = time.perf_counter()
-            if work.side_by_side:
-                await asyncio.gather(*(call(row, number) for number in range(len(work.calls))))
-            else:
-                for number in range(len(work.calls)):
-                    await call(row, number)
+            calls = [call(row, number) for number in range(len(work.calls))]
+            await (asyncio.gather(*calls) if work.side_by_side else _in_turn(calls))
             work.done(row, time.perf_counter() - started)
 
     at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
@@ -219,12 +218,19 @@ async def run_async(
         raise Interrupted
 
 
+async def _in_turn(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
+    for one in calls:
+        await asyncio.create_task(one)  # in a task of its own nothing else is closed with it, either
+
+
 class _Late(Exception):  # noqa: N818  (not what a function raises)
     """A call took too long."""
 
 
-async def _within(awaited: Awaitable[Any], seconds: float) -> Any:
+async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
     """What an awaitable gives within a time; what takes longer is cancelled, and left behind where it does not mind.
+
+    Whatever it raises, the caller has it: in a task of its own nothing is closed but the awaitable.
 
     Raises:
         _Late: It takes longer.
@@ -271,7 +277,7 @@ async def _called(work: Work, row: int, number: int, seconds: float | None, cell
         given = work.call(row, number)
         if inspect.isawaitable(given):
             awaited = given if cell is None else Stepped(given, cell, (row, number))
-            given = await (awaited if seconds is None else _within(awaited, seconds))
+            given = await (awaited if seconds is None else within(awaited, seconds))
     except _Late:
         return timed_out(seconds or 0.0)
     except asyncio.CancelledError as wrong:

@@ -7,8 +7,9 @@ from typing import Any, Protocol, Union, get_args, get_origin
 from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
 from assay.checks.byclass import ByClass
-from assay.errors import RAISED, said_by
+from assay.errors import said_by
 from assay.lanes.onrow import IN_PROCESS
+from assay.limits import own_failure
 from assay.specfile import Place, named
 from assay.verifiers import get_verifier
 
@@ -49,12 +50,16 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[
         return []
     try:
         check = ByClass(kind, cls(**dict(config)))
-    except RAISED as wrong:  # a user's own class may raise anything
+    except BaseException as wrong:  # a user's own class may raise anything
+        if not own_failure(wrong):
+            raise
         reader.problem(("params",), f"{cls.__qualname__} cannot be made: {said_by(wrong)}")
         return []
     try:
         params = config.model_dump(mode="json")
-    except RAISED as wrong:  # a default or a validator's value may be any object
+    except BaseException as wrong:  # a default or a validator's value may be any object
+        if not own_failure(wrong):
+            raise
         reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(wrong)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
@@ -69,7 +74,9 @@ def _config(reader: Reader, cls: Any, given: Any) -> BaseModel | None:
         for error in wrong.errors():
             _config_problem(reader, cls.Config, error)
         return None
-    except RAISED as wrong:  # a validator may raise more than pydantic catches
+    except BaseException as wrong:  # a validator may raise more than pydantic catches
+        if not own_failure(wrong):
+            raise
         reader.problem(("params",), f"{cls.Config.__qualname__} cannot read them: {said_by(wrong)}")
         return None
     return config

@@ -62,15 +62,15 @@ class CheckSummary:
 
     @property
     def mean(self) -> float | None:
-        """Mean score over the scored rows; None when there are none."""
-        return self.total / self.rows if self.rows else None
+        """Mean score over the scored rows; None when there are none, or when no float holds their sum."""
+        return self.total / self.rows if self.rows and math.isfinite(self.total) else None
 
     def merge(self, other: "CheckSummary") -> None:
         """Add the same check over other rows."""
         self.rows += other.rows
         self.failures += other.failures
         self.errors += other.errors
-        self.total = math.fsum((self.total, other.total))
+        self.total = self.total + other.total
         _add(self.reasons, other.reasons)
         _add(self.remarks, other.remarks)
 
@@ -145,8 +145,8 @@ class Summary:
 
     @property
     def mean_reward(self) -> float | None:
-        """Mean reward over the scored rows; None when there are none."""
-        return self.total / self.scored if self.scored else None
+        """Mean reward over the scored rows; None when there are none, or when no float holds their sum."""
+        return self.total / self.scored if self.scored and math.isfinite(self.total) else None
 
     @property
     def pass_rate(self) -> float | None:
@@ -163,7 +163,7 @@ class Summary:
         reward = batch[hidden("reward")]
         self.rows += batch.height
         self.scored += reward.len() - reward.null_count()
-        self.total = math.fsum((self.total, float(reward.sum())))
+        self.total = self.total + float(reward.sum())
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
@@ -180,7 +180,7 @@ class Summary:
                 counted = part.select(rows=score.count(), total=score.sum(), failures=short.sum(), errors=error.count())
                 rows, total, failures, errors = counted.row(0)
                 summary.rows += rows
-                summary.total = math.fsum((summary.total, total))
+                summary.total = summary.total + total
                 summary.failures += failures
                 summary.errors += errors
                 if (remark := remark_column(verifier, spec)) in part.columns:
@@ -197,7 +197,7 @@ class Summary:
         self.scored += other.scored
         self.passed += other.passed
         self.errors += other.errors
-        self.total = math.fsum((self.total, other.total))
+        self.total = self.total + other.total
         _add(self.unscored, other.unscored)
         entries = {one.id: one for one in self.checks}
         for one in other.checks:

@@ -13,9 +13,10 @@ import polars as pl
 from assay.checks import CHECKS
 from assay.checks.base import Check, Example
 from assay.columns import COMPLETION
-from assay.errors import RAISED, said_by
+from assay.errors import said_by
 from assay.fns import function, get
 from assay.judges import on_row
+from assay.limits import own_failure
 from assay.plan import Plan
 from assay.reference import score_rows
 from assay.spec import VerifierSpec, load_verifier
@@ -165,7 +166,9 @@ def _assert_twin_answers(fn_name: str, pairs: Sequence[tuple[str, str]], params:
             reward = answer.struct.field("score") if isinstance(answer.dtype, pl.Struct) else answer
             if reward.cast(pl.Float64).is_finite().any():
                 return
-        except (*RAISED, pl.exceptions.PanicException) as wrong:
+        except BaseException as wrong:
+            if not own_failure(wrong):
+                raise
             said = said_by(wrong)
     raise AssertionError(f"the twin of {fn_name} never answers: {said}")
 

@@ -160,7 +160,8 @@ class GenerateOutputs(_ById):
         Columns: ``example_id``; ``prompt`` and ``completion``, text where all are, else lists of structs with ``role``,
         ``content``, ``tool_calls`` (each as JSON) and ``tool_call_id``, in which a text is one message without a role; ``task``;
         ``answer``; ``info`` and ``state`` as JSON text; ``reward``; ``generation_ms``, ``scoring_ms``, ``total_ms`` and
-        ``error`` as the state has them, null where it does not; and one a metric, by its name, or as ``metric/<name>``
+        ``error`` as the state has them, null where it does not; ``generation_error`` where a generation failed, with
+        which a row stays unscored when it is scored again; and one a metric, by its name, or as ``metric/<name>``
         where that is taken. ``exact``, a column and a field of messages, is there where something needs it: JSON of
         what the others cannot say. ``metadata`` stands in the metadata of the schema.
 

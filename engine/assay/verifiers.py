@@ -20,6 +20,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.errors import did_you_mean, said_by
+from assay.limits import own_failure
 
 __all__ = [
     "GROUP",
@@ -160,7 +161,9 @@ def _load(point: EntryPoint) -> type:
     try:
         loaded: type = point.load()
         return register_verifier(point.name)(loaded)
-    except (Exception, SystemExit) as wrong:
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
         raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {said_by(wrong)}") from wrong
 
 

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from assay.errors import RAISED, UsageError, said_by
+from assay.errors import UsageError, said_by
+from assay.eventloop import run_to_end
 from assay.interrupts import LEFTOVERS
-from assay.limits import Limits, Settled, failed, timed_out
+from assay.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.processes import forget_in_children
 from assay.rewards import RewardFunction
 from assay.runner import Work, run_async, run_here
@@ -272,7 +273,9 @@ def _load(functions: Sequence[RewardFunction], origin: str) -> tuple[str, Any]:
     """How a process gets the functions: the bytes of a pickle, or where the rubric is."""
     try:
         return "pickle", pickle.dumps(list(functions))
-    except RAISED as wrong:
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
         if origin:
             return "import", origin
         raise UsageError(
@@ -301,7 +304,9 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
         os.dup2(sink, sys.stdout.fileno())
     try:
         functions = _loaded(*load)
-    except RAISED as wrong:
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
         pipe.send(("broken", said_by(wrong), 0.0))
         return
     shared = _Shared(cell)
@@ -316,7 +321,7 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
             for row, number in settled:
                 work.scores[number][row] = 0.0
             if work.is_async or not run_here(work, shared):
-                runner.run(run_async(work, limits, shared))
+                run_to_end(runner.get_loop(), run_async(work, limits, shared))
             try:
                 pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
             except OSError:  # the parent is gone

@@ -2,11 +2,9 @@
 
 import builtins
 import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import polars as pl
@@ -14,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from assay.bounded import each
-from assay.errors import RAISED, encodable, said_by
+from assay.errors import encodable, said_by
 from assay.lanes.base import Lane, exactly, rowwise, text
 from assay.lanes.onrow import untyped
-from assay.limits import NO_REWARD, Limits
+from assay.limits import NO_REWARD, Limits, is_reward, is_score, own_failure, settled
 
 __all__ = [
     "BELOW_1",
@@ -29,7 +27,6 @@ __all__ = [
     "Row",
     "is_reward",
     "is_score",
-    "scalar",
 ]
 
 Row = Mapping[str, Any]
@@ -41,26 +38,6 @@ NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 
 BELOW_1 = "the reward is below 1"
 """Reason of a row of which nothing else can be said."""
-
-
-def scalar(value: Any) -> Any:
-    """The Python value of an array library's scalar or array without dimensions; anything else as it is."""
-    is_array = getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None))
-    return value.item() if is_array else value
-
-
-def is_reward(value: object) -> bool:
-    """Whether ``float(value)`` is a finite number (booleans count, strings do not)."""
-    value = scalar(value)
-    try:
-        return isinstance(value, Real) and math.isfinite(value)
-    except OverflowError:  # an integer that no float holds
-        return False
-
-
-def is_score(value: object) -> bool:
-    """Whether a value is a finite number in [0, 1] (booleans count)."""
-    return is_reward(value) and bool(0 <= scalar(value) <= 1)
 
 
 class Params(BaseModel):
@@ -254,13 +231,17 @@ class Check:
 
     def outcome(self, row: Row) -> Outcome:
         """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""
+        row = {name: untyped(value) for name, value in row.items()}
         try:
             given = self.row(row)
-            if not (is_score(given) if self.bounded else is_reward(given)):
+            score, misfit = settled(given)
+            if misfit is not None or (self.bounded and not is_score(score)):
                 return Outcome(0.0, self.misfit, self.misfit)
-            score, error = float(given), self.error(row)
+            error = self.error(row)
             return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
-        except RAISED as wrong:  # one broken check never ends a run
+        except BaseException as wrong:  # one broken check never ends a run
+            if not own_failure(wrong):
+                raise
             return Outcome(0.0, said_by(wrong), said_by(wrong))
 
     @property
@@ -287,8 +268,7 @@ class Check:
         dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
         def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
-            seen = {name: untyped(value) for name, value in row.items()}
-            return None if seen["completion"] is None else vars(self.outcome(seen))
+            return None if row["completion"] is None else vars(self.outcome(row))
 
         within = partial(_each, self.limits)
 

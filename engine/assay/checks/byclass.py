@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks.base import BELOW_1, Check, Outcome, Row, is_reward, scalar
+from assay.checks.base import BELOW_1, Check, Outcome, Row
 from assay.errors import RAISED, said_by
 from assay.lanes.base import Lane, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
+from assay.lanes.onrow import untyped
 from assay.lanes.rollout import messages
-from assay.limits import NO_REWARD
+from assay.limits import NO_REWARD, own_failure, scalar, settled
 from assay.verifiers import Verifier
 
 __all__ = ["ByClass", "prompt_text", "target_of"]
@@ -47,10 +48,11 @@ def _content(message: Any) -> str:
 
 def target_of(row: Row) -> dict[str, Any]:
     """The reference data of a row: its ``target``, else its gold columns by name; JSON text of objects is read."""
-    if row.get(_TARGET) is not None:
-        target = _read(row[_TARGET])
+    given = {name: untyped(row.get(name)) for name in (_TARGET, *_GOLDS)}
+    if given[_TARGET] is not None:
+        target = _read(given[_TARGET])
         return dict(target) if isinstance(target, Mapping) else {_TARGET: target}
-    return {name: _read(row[name]) for name in _GOLDS if row.get(name) is not None}
+    return {name: _read(given[name]) for name in _GOLDS if given[name] is not None}
 
 
 def _read(value: Any) -> Any:
@@ -84,11 +86,12 @@ class ByClass(Check):
             prompt = prompt_text(row.get(_PROMPT))
             result = self.verifier.verify(prompt=prompt, completion=row["completion"], target=target_of(row))
             info = _json(getattr(result, "info", None))
-            reward: Any = result.reward
-            if not is_reward(reward):
+            reward, misfit = settled(result.reward)
+            if misfit is not None:
                 return Outcome(0.0, NO_REWARD, NO_REWARD, info)
-            reward = float(reward)
-        except RAISED as wrong:  # one broken verifier never ends a run
+        except BaseException as wrong:  # one broken verifier never ends a run
+            if not own_failure(wrong):
+                raise
             return Outcome(0.0, said_by(wrong), said_by(wrong))
         return Outcome(reward, (BELOW_1 if info == "{}" else info) if reward < 1 else "", None, info)
 
@@ -173,7 +176,9 @@ def _answers(twin: pl.Expr, name: str, asked: pl.Series) -> pl.Series:
         # a column beside the texts: a twin of another length is refused, and a literal is repeated; lazy, for only then what
         # a twin says twice is computed once
         found = frame.lazy().with_columns(answer=twin).select(reward=reward, info=info, error=none).collect()
-    except (*RAISED, pl.exceptions.PanicException) as wrong:  # one broken twin never ends a run
+    except BaseException as wrong:  # one broken twin never ends a run
+        if not own_failure(wrong):
+            raise
         said = said_by(wrong).partition("\n\n")[0]  # the engine adds the expression
         error = pl.lit(f"the twin of {name} cannot run: {said}")
         found = frame.with_columns(reward=pl.lit(0.0), info=none, error=error).select("reward", "info", "error")

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from assay.bounded import each
-from assay.checks.base import BELOW_1, Outcome, is_reward
-from assay.errors import RAISED, AssayWarning, quoted, said_by
+from assay.checks.base import BELOW_1, Outcome
+from assay.errors import AssayWarning, quoted, said_by
 from assay.fns import Function, function
 from assay.lanes.base import in_place, is_small, once, rowwise
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
 from assay.lanes.onrow_columns import PLAIN_VALUE
-from assay.limits import NO_REWARD, Limits
+from assay.limits import NO_REWARD, Limits, own_failure, settled
 
 __all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_unscored"]
 
@@ -38,12 +38,13 @@ def outcome_of(one: Function, output: str, expected: Any, params: dict[str, Any]
     An exception, NaN, infinity or anything else that is no number scores 0.0 and fills ``error``.
     """
     try:
-        reward = one.fn(output, expected, params)
-        if not is_reward(reward):
+        reward, misfit = settled(one.fn(output, expected, params))
+        if misfit is not None:
             return Outcome(0.0, NO_REWARD, NO_REWARD, one.name)
-        reward = float(reward)
         reason, error = _told(one, output, expected, params) if reward < 1 else ("", None)
-    except RAISED as wrong:  # one broken function never ends a run
+    except BaseException as wrong:  # one broken function never ends a run
+        if not own_failure(wrong):
+            raise
         return Outcome(0.0, said_by(wrong), said_by(wrong), one.name)
     return Outcome(reward if error is None else 0.0, reason, error, one.name)
 
@@ -203,27 +204,41 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
     nothing = asked.select("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
     try:
         twin = one.expr(pl.col("text"), pl.col("expected"), params)
-    except RAISED as wrong:  # a twin may be anybody's
+    except BaseException as wrong:  # a twin may be anybody's
+        if not own_failure(wrong):
+            raise
         if not one.builtin:  # ours refuse params that the function will say what is wrong with
             _warn(one, wrong)
         return nothing
     try:
-        if not isinstance(twin, pl.Expr):
-            raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
-        found = asked.with_columns(answer=twin)
-        dtype = found.schema["answer"]
-        if one.builtin and isinstance(dtype, pl.Struct):
-            return found.select("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
-        if not (dtype == pl.Boolean or dtype.is_numeric()):
-            raise TypeError(f"it gives {dtype}, not Boolean or Float64")
-        found = found.with_columns(score=pl.col("answer").cast(pl.Float64))
-    except (*RAISED, pl.exceptions.PanicException) as wrong:
+        found = _answered(asked, twin, builtin=one.builtin)
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
         _warn(one, wrong)
         return nothing
+    if isinstance(found.schema["answer"], pl.Struct):
+        return found.select("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
+    found = found.with_columns(score=pl.col("answer").cast(pl.Float64))
     failing = pl.col("score") < 1
     told = quoted_expr(pl.when(failing).then("expected"), before=one.complaint)
     reason = pl.coalesce(told, pl.when(failing).then(pl.lit(BELOW_1)))
     return found.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
+
+
+def _answered(asked: pl.DataFrame, twin: Any, *, builtin: bool) -> pl.DataFrame:
+    """What was asked with a twin's ``answer`` beside it: numbers, or of a built-in function a struct.
+
+    Raises:
+        TypeError: It is anything else.
+    """
+    if not isinstance(twin, pl.Expr):
+        raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
+    found = asked.with_columns(answer=twin)
+    dtype = found.schema["answer"]
+    if not (dtype == pl.Boolean or dtype.is_numeric() or (builtin and isinstance(dtype, pl.Struct))):
+        raise TypeError(f"it gives {dtype}, not Boolean or Float64")
+    return found
 
 
 def _warn(one: Function, wrong: BaseException) -> None:

@@ -6,16 +6,17 @@ import threading
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import polars as pl
 
 from assay.bounded import run
 from assay.checks.base import Check, Outcome, Row
-from assay.errors import RAISED, printable, said_by
+from assay.errors import printable, said_by
 from assay.lanes.base import TASK_FOUND, Lane, exactly, positions, text
 from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, is_read, python_values
-from assay.limits import Limits, settled
+from assay.limits import Limits, listed, own_failure, settled
 from assay.rewards import RewardFunction, shortfall, verdict
 from assay.runner import Work
 
@@ -42,11 +43,14 @@ Host = Callable[[Work, Limits], None]
 class Rewards:
     """The functions of a rubric, which run together: rollout by rollout, then those that see all rollouts of an example.
 
+    Rubrics that add up run one after another, as their ``score_rollouts`` do: what one leaves in a state the next one finds.
+
     Args:
         functions: The functions, in order.
         limits: What the run allows them.
         side_by_side: Whether asynchronous functions of one rollout run together.
         host: Makes the calls.
+        rubrics: Which rubric each function is of; by default they are all of one.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Rewards:
         *,
         side_by_side: bool = True,
         host: Host = run,
+        rubrics: Sequence[Any] = (),
     ) -> None:
         self.functions = tuple(functions)
         self.limits = limits or Limits()
@@ -63,6 +68,7 @@ class Rewards:
         self._host = host
         self._lock = threading.RLock()  # a function that asks the engine may be interrupted by another batch
         self._logged: list[set[str]] = [set() for _ in self.functions]
+        self.rubrics = tuple(rubrics)
         self.grouped = any(one.group for one in self.functions)
         self._alone = host is run and not (self.grouped or any(one.is_async for one in self.functions))
         wanted = {name for one in self.functions for name in one.wants}
@@ -72,7 +78,7 @@ class Rewards:
         self.columns = tuple(column for name in ARGUMENTS if name in reads for column in COLUMN_OF[name])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.functions, self.limits, self.side_by_side, self._host)
+        return _again, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics)
 
     def close(self) -> None:
         """End the processes of the host."""
@@ -124,20 +130,34 @@ class Rewards:
         values = list(zip(*given.values(), strict=True)) if given else [()] * rows
         scores: list[list[float]] = [[] for _ in self.functions]
         errors: list[dict[int, str]] = [{} for _ in self.functions]
-        alone = [at for at, one in enumerate(self.functions) if not one.group]
-        if alone:
-            work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, absent)
-            work.seconds, work.tick, work.stop = seconds, self.limits.tick, self.limits.stop
-            yield work
-            for number, at in enumerate(alone):
-                scores[at], errors[at] = work.scores[number], work.errors[number]
-        if self.grouped:
-            yield from self._together(names, values, keys, scores, errors, absent)
+        tick = self.limits.tick
+        for places in self._turns():
+            alone = [at for at in places if not self.functions[at].group]
+            if alone:
+                work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, absent)
+                work.seconds, work.tick, work.stop = seconds, tick, self.limits.stop
+                yield work
+                tick = None  # a rollout is counted once
+                for number, at in enumerate(alone):
+                    scores[at], errors[at] = work.scores[number], work.errors[number]
+            if len(alone) < len(places):
+                together = [at for at in places if self.functions[at].group]
+                yield from self._together(together, names, values, keys, scores, errors, absent)
         self._log(errors)
         return scores, errors
 
+    def _turns(self) -> list[list[int]]:
+        """Places of functions that run together, one turn after another."""
+        places = range(len(self.functions))
+        if not (
+            self.grouped and self.rubrics
+        ):  # a rollout at a time, the rubrics of a rollout are one after another anyway
+            return [[*places]]
+        return [[*turn] for _, turn in groupby(places, key=self.rubrics.__getitem__)]
+
     def _together(
         self,
+        places: Sequence[int],
         names: Sequence[str],
         values: Sequence[Sequence[Any]],
         keys: Sequence[Any],
@@ -146,7 +166,6 @@ class Rewards:
         absent: tuple[str, ...],
     ) -> Generator[Work, None, None]:
         """Functions that see all rollouts of an example: one call for each example."""
-        places = [at for at, one in enumerate(self.functions) if one.group]
         members: dict[Any, list[int]] = {}
         for row, key in enumerate(keys):
             if key is not None:
@@ -218,15 +237,19 @@ class Rewards:
 _PARTS = {"score": pl.Float64, "error": pl.String}
 
 
-def _again(functions: Sequence[RewardFunction], limits: Limits, side_by_side: bool, host: Host) -> Rewards:
-    return Rewards(functions, limits, side_by_side=side_by_side, host=host)
+def _again(
+    functions: Sequence[RewardFunction], limits: Limits, side_by_side: bool, host: Host, rubrics: Sequence[Any]
+) -> Rewards:
+    return Rewards(functions, limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
 
 
 def _listed(given: Any) -> tuple[Any, str | None]:
     """What a function that sees all rollouts of an example gave: a list."""
     try:
-        return list(given), None
-    except RAISED as wrong:
+        return listed(given), None
+    except BaseException as wrong:  # an iterator may be anybody's
+        if not own_failure(wrong):
+            raise
         return [], said_by(wrong)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "messages",
     "python_values",
     "shown_expr",
+    "without_nulls",
 ]
 
 ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
@@ -87,23 +88,24 @@ def _message(message: Any) -> Any:
     if EXACT in message:  # written by Assay
         return chat_of([message], EXACT)[0]
     found = {
-        key: _without_nulls(value) for key, value in message.items() if value is not None or key in ("role", "content")
+        key: without_nulls(value) for key, value in message.items() if value is not None or key in ("role", "content")
     }
     if isinstance(found.get("tool_calls"), list):  # datasets have each as JSON text
         found["tool_calls"] = [_object(call) if isinstance(call, str) else call for call in found["tool_calls"]]
     return found
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """A value of a column without the fields that are null: in structs they were absent before rows were made alike."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, Mapping):
         return {
-            key: inner if type(inner) in _ATOMS else _without_nulls(inner)
+            key: inner if type(inner) in _ATOMS else without_nulls(inner)
             for key, inner in value.items()
             if inner is not None
         }
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _object(value: Any) -> Any:
@@ -116,7 +118,7 @@ def _object(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
         return {} if found is None else found if isinstance(found, dict) else value
-    return _without_nulls(untyped(value))
+    return without_nulls(untyped(value))
 
 
 def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
