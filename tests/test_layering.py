@@ -66,6 +66,7 @@ ORDER = (
         "presets",
         "memory",
         "reading",
+        "frames",
         "lines",
         "jsonline",
         "jsonforms",

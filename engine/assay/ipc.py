@@ -12,17 +12,15 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-from polars.io.plugins import register_io_source
 
 from assay.arrow import check_names, from_arrow
 from assay.errors import InputError
+from assay.frames import as_source
 from assay.reading import BadRow, Reading, Unit
 
 __all__ = ["IpcFile", "open_ipc"]
 
 _MAGIC = b"ARROW1"
-_ROWS = 16_384
-"""Rows that are worked on together, where the engine has no wish of its own."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,17 @@ class IpcFile:
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of some record batches; by default all."""
-        numbers = range(len(self.units))[first:last]
-        return register_io_source(partial(_read, self, numbers), schema=self.schema, is_pure=True)
+        return as_source(partial(self.read, first, last), self.schema)
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame."""
+        size = 0
+        for batch in _batches(self.path, range(len(self.units))[first:last]):
+            table = pa.Table.from_batches([batch]).select(names)
+            whole = _checked(self.path, table)
+            size += table.nbytes  # not before it is known to be valid: to count it is to believe it
+            self.reading.refuse_bomb(self.path, size)
+            yield from whole.iter_slices(rows)
 
 
 def open_ipc(path: Path, reading: Reading) -> IpcFile:
@@ -81,29 +88,6 @@ def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
         return from_arrow(table)
     except InputError as wrong:
         raise InputError(f"{path}: {wrong.fact}", wrong.hint) from None
-
-
-def _read(
-    file: IpcFile,
-    numbers: range,
-    names: list[str] | None,
-    predicate: pl.Expr | None,
-    limit: int | None,
-    rows: int | None,
-) -> Iterator[pl.DataFrame]:
-    read = 0
-    for batch in _batches(file.path, numbers):
-        table = pa.Table.from_batches([batch])
-        table = table if names is None else table.select(names)
-        whole = _checked(file.path, table)
-        read += table.nbytes  # not before it is known to be valid: to count it is to believe it
-        file.reading.refuse_bomb(file.path, read)
-        for piece in whole.iter_slices(rows or _ROWS):
-            frame = piece if limit is None else piece.head(limit)
-            limit = None if limit is None else limit - frame.height
-            yield frame if predicate is None else frame.filter(predicate)
-            if limit == 0:
-                return
 
 
 def _batches(path: Path, numbers: range) -> Iterator[pa.RecordBatch]:

@@ -5,22 +5,19 @@ The buffered one decodes a few pages ahead, whatever the size of a group, and jo
 types of all columns are the same either way, and always where pages are to be checked or mended.
 """
 
-import queue
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 from polars.exceptions import PolarsError
-from polars.io.plugins import register_io_source
 
 from assay.errors import InputError
+from assay.frames import as_source, by_engine
 from assay.memory import room, share
 from assay.pages import are_checked, find_fault, mended
 from assay.reading import BadRow, Reading, Unit
@@ -33,7 +30,6 @@ _GROUPS_AT_ONCE = 24
 _SMALL = 2048
 """Rows of a group that is not worth the engine's while."""
 
-_ROWS = 16_384
 _BUFFER = 1 << 20
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_date32),
@@ -63,13 +59,21 @@ class ParquetFile:
         """The rows of some row groups; by default all."""
         units = self.units[first:last]
         if self.plain and self._buffered(units):
-            groups = range(first, first + len(units))
-            return register_io_source(partial(_read, self, groups), schema=self.schema, is_pure=True)
+            return as_source(partial(self.read, first, last), self.schema)
         frame = pl.scan_parquet(self.path, glob=False)
         if len(units) == len(self.units):
             return frame
         rows = [unit.rows or 0 for unit in self.units]
         return frame.slice(sum(rows[:first]), sum(rows[first:last]))
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame."""
+        units = self.units[first:last]
+        if not (self.plain and self._buffered(units)):
+            yield from by_engine(self.scan(first, last), names, sum(unit.size for unit in units))
+            return
+        for table in _pieces(self, range(first, first + len(units)), names, rows):
+            yield pl.DataFrame(pl.from_arrow(_valid(self, table), rechunk=False))
 
     def fault(self) -> str:
         """What of it cannot be read, for a message; ``""`` when all can be."""
@@ -107,7 +111,7 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_lies(path, groups)
     reading.refuse_bomb(path, sum(unit.size for unit in units))
-    file = ParquetFile(path, schema, units, reading, _is_plain(arrow, schema))
+    file = ParquetFile(path, schema, units, reading, _is_plain(arrow.remove_metadata(), tuple(schema.items())))
     return _checked(file) if reading.verify_checksums else file
 
 
@@ -160,7 +164,8 @@ def _refuse_lies(path: Path, groups: Sequence[Any]) -> None:
                 )
 
 
-def _is_plain(arrow: pa.Schema, schema: pl.Schema) -> bool:
+@lru_cache(64)  # thousands of files have one schema
+def _is_plain(arrow: pa.Schema, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
     names = arrow.names
     if not names or any(
         one.startswith(f"{other}.") for one in names for other in names
@@ -168,7 +173,7 @@ def _is_plain(arrow: pa.Schema, schema: pl.Schema) -> bool:
         return False
     if not all(_has_plain_type(column.type) for column in arrow):
         return False
-    return pl.DataFrame(arrow.empty_table()).schema == schema
+    return tuple(pl.DataFrame(arrow.empty_table()).schema.items()) == schema
 
 
 def _has_plain_type(dtype: Any) -> bool:
@@ -180,25 +185,6 @@ def _has_plain_type(dtype: Any) -> bool:
 
 
 # ── the buffered reader ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _read(
-    file: ParquetFile,
-    groups: range,
-    names: list[str] | None,
-    predicate: pl.Expr | None,
-    limit: int | None,
-    rows: int | None,
-) -> Iterator[pl.DataFrame]:
-    names = list(file.schema) if names is None else names
-    for table in _ahead(_pieces(file, groups, names, rows or _ROWS)):
-        frame = pl.DataFrame(pl.from_arrow(_valid(file, table), rechunk=False)).select(cs.by_name(names))
-        if limit is not None:
-            frame = frame.head(limit)
-            limit -= frame.height
-        yield frame if predicate is None else frame.filter(predicate)
-        if limit == 0:
-            return
 
 
 def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
@@ -243,30 +229,3 @@ def _valid(file: ParquetFile, table: pa.Table) -> pa.Table:
             raise InputError(find_fault(file.path)) from None
         return mended(table)
     return table
-
-
-def _ahead(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Pieces, the next of them made in a thread while the last is worked on."""
-    made: queue.Queue[pa.Table | BaseException | None] = queue.Queue(1)
-    ended = threading.Event()
-
-    def make() -> None:
-        try:
-            for piece in pieces:
-                made.put(piece)
-                if ended.is_set():
-                    return
-            made.put(None)
-        except BaseException as wrong:  # noqa: BLE001  (it is raised where the pieces are taken)
-            made.put(wrong)
-
-    threading.Thread(target=make, name="assay-parquet", daemon=True).start()
-    try:
-        while (piece := made.get()) is not None:
-            if isinstance(piece, BaseException):
-                raise piece
-            yield piece
-    finally:
-        ended.set()
-        if not made.empty():
-            made.get_nowait()

@@ -1,6 +1,6 @@
 """What reading a file of rollouts takes and gives, whatever its format."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
@@ -203,6 +203,9 @@ class File(Protocol):
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of units ``first`` up to, not including, ``last``; by default all."""
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame, some columns of them, about so many rows in each."""
 
 
 def name_of(file: File) -> str:
