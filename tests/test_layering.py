@@ -72,6 +72,7 @@ ORDER = (
         "jsonforms",
         "jsonl",
         "jsonlook",
+        "thrift",
         "pages",
         "parquet",
         "arrow",

@@ -259,19 +259,19 @@ def _reconcilable(one: Any, other: Any) -> bool:
     return False
 
 
-def broken_file(files: Sequence[File]) -> str:
-    """Which of the files cannot be read to its end, for a message; ``""`` when all can."""
+def broken_file(files: Sequence[File]) -> InputError | None:
+    """Which of the files cannot be read to its end, and what to do; None when all can."""
     for file in files:
-        if isinstance(file, ParquetFile) and (said := file.fault()):
-            return said
+        if isinstance(file, ParquetFile) and not file.dense and (said := file.fault()):
+            return InputError(said)
         try:
             # a stream of batches would end without a word where a thread of the engine fails
             file.scan().select(pl.all().null_count()).collect(engine="streaming")
         except ENGINE_ERRORS as wrong:
-            return f"{name_of(file)}: {first_line(wrong)}"
+            return InputError(f"{name_of(file)}: {first_line(wrong)}")
         except InputError as wrong:
-            return wrong.fact
-    return ""
+            return wrong
+    return None
 
 
 def _open_file(path: Path, reading: Reading) -> File:

@@ -40,13 +40,49 @@ class IpcFile:
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         """The same frame by frame."""
-        size = 0
+        size, dictionaries = 0, Dictionaries()
         for batch in _batches(self.path, range(len(self.units))[first:last]):
             table = pa.Table.from_batches([batch]).select(names)
             whole = _checked(self.path, table)
-            size += table.nbytes  # not before it is known to be valid: to count it is to believe it
+            size += dictionaries.weigh(
+                batch.select(names)
+            )  # not before it is known to be valid: to count it is to believe it
             self.reading.refuse_bomb(self.path, size)
             yield from whole.iter_slices(rows)
+
+
+class Dictionaries:
+    """What batches have in memory, where many of them share their dictionaries: each counts once, and so does what is added to it."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, ...], pa.Array] = {}
+
+    def weigh(self, batch: pa.RecordBatch) -> int:
+        """Bytes of a batch that none before it had."""
+        return int(batch.nbytes) - sum(self._known(column, (at,)) for at, column in enumerate(batch.columns))
+
+    def _known(self, array: pa.Array, place: tuple[int, ...]) -> int:
+        """Bytes of the dictionaries in an array, at any depth, that were counted already."""
+        dtype = array.type
+        if pa.types.is_dictionary(dtype):
+            last, self._last[place] = self._last.get(place), array.dictionary
+            return 0 if last is None else _shared(last, array.dictionary)
+        if isinstance(array, pa.StructArray):
+            return sum(self._known(array.field(at), (*place, at)) for at in range(dtype.num_fields))
+        if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
+            return self._known(array.values, (*place, 0))
+        return 0
+
+
+def _shared(last: pa.Array, now: pa.Array) -> int:
+    """Bytes of a dictionary that are those of the last one, which it is or goes on."""
+    if _places(last) == _places(now):
+        return int(now.nbytes)
+    return int(last.nbytes) if len(now) >= len(last) and now.slice(0, len(last)).equals(last) else 0
+
+
+def _places(array: pa.Array) -> list[int | None]:
+    return [None if one is None else one.address for one in array.buffers()]
 
 
 def open_ipc(path: Path, reading: Reading) -> IpcFile:

@@ -82,7 +82,7 @@ def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, s
         return table.collect()
     except ENGINE_ERRORS as wrong:
         broken = broken_file(open_rollouts(source, Reading(storage_options=storage_options)).files)
-        raise InputError(broken or f"The task table cannot be read: {first_line(wrong)}") from None
+        raise broken or InputError(f"The task table cannot be read: {first_line(wrong)}") from None
 
 
 def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:
