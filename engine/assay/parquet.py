@@ -275,11 +275,11 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
                 rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
                 if rows_held >= rows or size_held >= most:
                     _refuse_counted(file, read, largest)
-                    yield pa.Table.from_batches(held)
+                    yield _joined(held)
                     held, rows_held, size_held = [], 0, 0
             if held:
                 _refuse_counted(file, read, largest)
-                yield pa.Table.from_batches(held)
+                yield _joined(held)
         if there != known:  # a column that ends early ends the rows, without a word
             raise InputError(f"{file.path}: a column ends early: {there:,} of {known:,} rows can be read.")
     except MemoryError:  # the engine's kind as well as Python's
@@ -287,6 +287,11 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     except (pa.ArrowException, OSError) as wrong:
         said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{file.path}: {wrong}"
         raise InputError(said) from None
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Batches as one: each would cost whatever is done with the rows after."""
+    return pa.Table.from_batches(batches).combine_chunks()
 
 
 def _refuse_counted(file: ParquetFile, read: int, largest: int) -> None:
