@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import assay
-from assay.files import open_files
+from assay.files import Cut, open_files
 from assay.reading import Reading
-from assay.shards import cut
+from assay.shards import Shard, cut
 
 ROWS = 600
 TEXTS = ["a refund is due", '{"refund": 1}', "no", None, "Ünïcödé refund", "refund " * 40]
@@ -87,14 +87,15 @@ def test_a_folder_holds_the_rewards_of_one_file_in_parts(there):
     assert json.loads(Path("out/_summary.json").read_text())["rows"] == ROWS
 
 
-def test_parts_are_whole_units_of_one_file_in_order(there):
+def test_parts_are_whole_units_of_one_file_or_whole_files_in_order(there):
     files = open_files([Path("a.parquet"), Path("b.jsonl")], Reading())
     shards = cut(files, 2500)
     assert [one.number for one in shards] == list(range(len(shards)))
     for number, file in enumerate(files.files):
-        units = [at for one in shards if one.cut.file == number for at in range(one.cut.first, one.cut.last)]
-        assert units == list(range(len(file.units)))
-    assert len(cut(files, 1 << 40)) == 2
+        there = len(file.units)
+        units = [at for one in shards if number in one.cut.files for at in range(*one.cut.units(number, there))]
+        assert units == list(range(there))
+    assert cut(files, 1 << 40) == [Shard(0, Cut(0, 0, len(files.files[1].units), 1), ROWS)]
     assert len(cut(files, 1)) == sum(len(file.units) for file in files.files)
 
 

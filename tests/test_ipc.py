@@ -79,6 +79,51 @@ def test_a_file_that_grows_beyond_its_ratio_is_refused_as_it_is_read(tmp_path):
     assert assay.score_file(path, SPEC, max_ratio=1e6).rows == 100
 
 
+TEXTS = pa.array([f"{at:04}" * 500 for at in range(400)]).dictionary_encode()
+PLACES = pa.array(range(401), pa.int32())
+NESTED = {
+    "a column": TEXTS,
+    "a struct": pa.StructArray.from_arrays([TEXTS], ["text"]),
+    "a list": pa.ListArray.from_arrays(PLACES, TEXTS),
+    "a large list of structs": pa.LargeListArray.from_arrays(
+        PLACES.cast(pa.int64()), pa.StructArray.from_arrays([TEXTS], ["text"])
+    ),
+}
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("place", NESTED)
+def test_a_dictionary_counts_once_however_many_batches_there_are(tmp_path, place, new):
+    table, path = pa.table({"completion": ["b"] * 400, "text": NESTED[place]}), tmp_path / "in.arrow"
+    with new(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)  # 320 MB, if each batch had a dictionary of its own
+    assert assay.score_file(path, SPEC, max_ratio=2, max_uncompressed="2MB").rows == 400
+    with pytest.raises(assay.InputError, match="--max-uncompressed allows 524,288"):
+        assay.score_file(path, SPEC, max_uncompressed="512kB")
+
+
+@pytest.mark.parametrize("deltas", [True, False], ids=["what is new", "all of it anew"])
+def test_a_dictionary_that_grows_counts_what_is_new_of_it(tmp_path, deltas):
+    words, path = [f"{at:04}" * 500 for at in range(400)], tmp_path / "in.arrow"
+    schema = pa.schema([("completion", pa.dictionary(pa.int32(), pa.string()))])
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)
+    with pa.ipc.new_stream(str(path), schema, options=options) as writer:
+        for at in range(1, 401):
+            column = pa.DictionaryArray.from_arrays(pa.array([at - 1], pa.int32()), pa.array(words[:at]))
+            writer.write_batch(pa.record_batch([column], schema=schema))
+    assert assay.score_file(path, SPEC, max_ratio=2, max_uncompressed="2MB").rows == 400
+
+
+def test_a_dictionary_in_place_of_another_counts(tmp_path):
+    path, schema = tmp_path / "in.arrow", pa.schema([("completion", pa.dictionary(pa.int32(), pa.string()))])
+    with pa.ipc.new_stream(str(path), schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for at in range(80):
+            column = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array([f"{at}" + "b" * (1 << 20)]))
+            writer.write_batch(pa.record_batch([column], schema=schema))
+    with pytest.raises(assay.InputError, match="--max-ratio allows 200"):
+        assay.score_file(path, SPEC)
+
+
 def test_a_batch_that_lies_of_its_lengths_is_looked_at_before_it_is_counted(tmp_path):
     offsets = pa.array([0, 2, 1 << 30, 3], pa.int32()).buffers()[1]
     lying = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abc"))

@@ -12,10 +12,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import assay
-from assay.pages import are_checked, find_fault
+from assay import parquet
+from assay.pages import are_checked, find_fault, largest_page
 from assay.parquet import _refuse_lies, open_parquet
 from assay.pieces import in_pieces
-from assay.reading import Reading, reading_of
+from assay.reading import HARMLESS, Reading, reading_of
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}, {"type": "min_length", "value": 3}]}
 ROWS = 700
@@ -257,10 +258,10 @@ def test_a_file_without_checksums_is_scored_with_a_note(tmp_path):
 
 @pytest.fixture(scope="module")
 def bomb(tmp_path_factory):
-    """70 MiB of one letter in some kilobytes."""
+    """70 MiB of one letter in some kilobytes, in one page."""
     text = pa.array(["b" * (1 << 20)] * 70)
     path = tmp_path_factory.mktemp("bomb") / "a.parquet"
-    return written(path, {"completion": text}, compression="zstd", use_dictionary=False, write_batch_size=1)
+    return written(path, {"completion": text}, compression="zstd", use_dictionary=False, data_page_size=1 << 30)
 
 
 def test_a_file_that_grows_beyond_its_ratio_is_refused_before_it_is_read(bomb):
@@ -270,18 +271,81 @@ def test_a_file_that_grows_beyond_its_ratio_is_refused_before_it_is_read(bomb):
     assert assay.score_file(bomb, SPEC, max_ratio=1e6).rows == 70
 
 
+@pytest.mark.parametrize("rows", [1, 7, 70])
+def test_texts_that_repeat_are_no_bomb_where_they_come_in_pieces(tmp_path, rows):
+    path = tmp_path / "a.parquet"
+    text = {"completion": pa.array(["b" * (1 << 20)] * 70)}
+    written(path, text, rows, compression="zstd", use_dictionary=False, write_batch_size=1)
+    assert path.stat().st_size < 1 << 19
+    assert assay.score_file(path, SPEC).rows == 70
+    assert "--max-uncompressed allows 1,048,576." in said(path, max_uncompressed="1MB")
+    assert "--max-uncompressed allows 1,048,576." in said([path, bomb_beside(tmp_path)], max_uncompressed="1MB")
+
+
+def bomb_beside(folder):
+    path = folder / "beside.parquet"
+    return written(path, {"completion": pa.array(["b"])})
+
+
+@pytest.mark.parametrize("others", [[], ["noise"]], ids=["alone", "in a file that is large"])
+def test_of_a_bomb_the_columns_that_are_read_count(tmp_path, bomb, others):
+    table = pq.read_table(bomb).append_column("text", pa.array(["b"] * 70))
+    for name in others:
+        table = table.append_column(name, pa.array([os.urandom(1 << 14) for _ in range(70)]))
+    path = written(tmp_path / "a.parquet", table, use_dictionary=False, compression="zstd", data_page_size=1 << 30)
+    for source in (path, [path, written(tmp_path / "b.parquet", table.slice(0, 1))]):
+        assert "times as many; --max-ratio allows 200." in said(source, keep=[])
+        assert assay.score_file(source, SPEC, mapping={"completion": "text"}, keep=[]).rows >= 70
+        scanned = assay.scan(source).select("text").collect()
+        assert scanned["text"].to_list() == ["b"] * scanned.height
+
+
+def test_a_bomb_that_the_engine_alone_can_read_is_refused_by_its_row_groups(tmp_path):
+    table = pa.table({"completion": ["b" * (1 << 20)] * 70, "half": pa.array([1.5] * 70, pa.float16())})
+    options = {"compression": "zstd", "use_dictionary": False, "write_batch_size": 1}
+    assert "--max-ratio allows 200." in said(written(tmp_path / "a.parquet", table, 70, **options))
+    assert assay.score_file(written(tmp_path / "b.parquet", table, 7, **options), SPEC).rows == 70
+
+
+def test_pages_whose_headers_cannot_be_read_are_as_large_as_their_column(tmp_path, bomb):
+    table = pa.table({"completion": ["b" * (1 << 20)] * 70})
+    options = {"compression": "zstd", "use_dictionary": False, "write_batch_size": 1}
+    path = written(tmp_path / "a.parquet", table, **options)
+    assert largest_page(path, ["completion"]) < 1 << 21
+    assert largest_page(bomb, ["completion"]) > 70 << 20
+    assert largest_page(bomb, ["another"]) == 0
+    data = bytearray(path.read_bytes())
+    for damage in (b"\x00" * 16, b"\x19\xff" * 8, b"\x15\x01\x15\x01\x15\x01\x00", b"\xfc" * 64):
+        path.write_bytes(data[:4] + damage + data[4 + len(damage) :])
+        assert (
+            largest_page(path, ["completion"]) == pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size
+        )
+
+
 def test_a_file_with_more_bytes_than_allowed_is_refused(bomb):
     assert "--max-uncompressed allows 1,048,576." in said(bomb, max_uncompressed="1MB", max_ratio=1e6)
 
 
 def test_values_that_are_said_once_count_as_often_as_they_are_read(tmp_path):
     text = pa.array(["b" * (1 << 18)] * 400)
-    path = written(
-        tmp_path / "a.parquet", {"completion": text}, 10, compression="zstd"
-    )  # the footer knows of one value a group
+    path = written(tmp_path / "a.parquet", {"completion": text}, compression="zstd")  # the footer knows of one value
     assert "--max-ratio allows 200" in said(path)
     assert "--max-uncompressed allows" in said(path, max_ratio=1e6, max_uncompressed="50MB")
     assert assay.score_file(path, SPEC, max_ratio=1e6).rows == 400
+    written(path, {"completion": text}, 10, compression="zstd")
+    assert "--max-uncompressed allows" in said(path, max_uncompressed="50MB")
+    assert assay.score_file(path, SPEC).rows == 400
+
+
+def test_a_value_that_stands_there_once_is_not_decoded_more_often_than_memory_allows(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 24, pa.int32()), pa.array(["b" * (16 << 20)]))
+    written(path, {"completion": text}, compression="zstd", store_schema=False)  # 384 MiB
+    sizes = []
+    counted = parquet._refuse_counted
+    monkeypatch.setattr(parquet, "_refuse_counted", lambda *given: (sizes.append(given[-1]), counted(*given)))
+    assert "--max-ratio allows 200" in said(path)
+    assert max(sizes) <= 4 * HARMLESS
 
 
 def test_a_small_file_is_no_bomb(tmp_path):

@@ -16,6 +16,7 @@ from assay.checks.base import Check, Row
 from assay.columns import COMPLETION, read_columns
 from assay.errors import InputError
 from assay.files import ENGINE_ERRORS
+from assay.frames import batches
 from assay.interrupts import interruptible
 from assay.judges import judged_by, limits_of_run, verifiers_of_run
 from assay.lanes.messages import completion_text_expr
@@ -27,7 +28,6 @@ from assay.rollouts import Rollouts, open_rollouts
 from assay.scoring import cause, engine_error, prepare, tell, warn
 from assay.setdown import while_set_down
 from assay.spec import VerifierSource, load_verifier
-from assay.streaming import batches
 from assay.summary import Summary
 
 __all__ = ["Bench", "CheckCost", "bench"]

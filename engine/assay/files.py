@@ -1,7 +1,7 @@
 """From a path, a glob or a folder to the files it means, and from a file to a lazy frame, by its format."""
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, did_you_mean, path_text, shown_path
+from assay.frames import by_engine, one_after_another
 from assay.ipc import open_ipc
 from assay.jsonl import JsonlFile
 from assay.jsonlook import open_jsonl
@@ -124,17 +125,28 @@ def format_of(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """Units of one file, in order: what a shard reads.
+    """Units in order, of one file or of several in a row: what a shard reads.
 
     Attributes:
-        file: The file, by its place among all.
-        first: The first unit.
-        last: The unit after the last.
+        file: The file, by its place among all; of several, the first.
+        first: The first unit of it.
+        last: The unit after the last; of several files, in the last of them.
+        final: The last file; None where there is one.
     """
 
     file: int
     first: int
     last: int
+    final: int | None = None
+
+    @property
+    def files(self) -> range:
+        """The places of its files."""
+        return range(self.file, (self.file if self.final is None else self.final) + 1)
+
+    def units(self, file: int, there: int) -> tuple[int, int]:
+        """Of one of its files, which has so many units, the first that it reads and the one after the last."""
+        return (self.first if file == self.files[0] else 0), (self.last if file == self.files[-1] else there)
 
 
 @dataclass(frozen=True)
@@ -171,14 +183,15 @@ class Files:
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
         """All rows, or those of a cut."""
-        if cut is not None:
-            return self._alike([self.files[cut.file].scan(cut.first, cut.last)])
-        return self._alike([file.scan() for file in self.files])
-
-    def _alike(self, frames: list[pl.LazyFrame]) -> pl.LazyFrame:
-        if len(frames) == 1 and len(self.files) == 1:
-            return frames[0]
-        return pl.concat([pl.LazyFrame(schema=self.schema), *frames], how="diagonal_relaxed")
+        cut = cut or Cut(0, 0, len(self.files[-1].units), len(self.files) - 1)
+        parts = [(self.files[at], *cut.units(at, len(self.files[at].units))) for at in cut.files]
+        if len(parts) > 1:
+            return one_after_another(parts, self.schema, self.memory_limit)
+        file, first, last = parts[0]
+        frame = file.scan(first, last)
+        if len(self.files) == 1:
+            return frame
+        return pl.concat([pl.LazyFrame(schema=self.schema), frame], how="diagonal_relaxed")
 
 
 def open_files(paths: Sequence[Path], reading: Reading) -> Files:
@@ -202,7 +215,8 @@ def as_one(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memor
     """
     schemas = [file.schema for file in files]
     _refuse_drift(list(map(name_of, files)), schemas)
-    empty = [pl.LazyFrame(schema=schema) for schema in schemas]
+    # each schema once: what is made of thousands that are alike is no other
+    empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
 
@@ -252,19 +266,19 @@ def _reconcilable(one: Any, other: Any) -> bool:
     return False
 
 
-def broken_file(files: Sequence[File]) -> str:
-    """Which of the files cannot be read to its end, for a message; ``""`` when all can."""
+def broken_file(files: Sequence[File]) -> InputError | None:
+    """Which of the files cannot be read to its end, and what to do; None when all can."""
     for file in files:
-        if isinstance(file, ParquetFile) and (said := file.fault()):
-            return said
+        if isinstance(file, ParquetFile) and not file.dense and (said := file.fault()):
+            return InputError(said)
         try:
             # a stream of batches would end without a word where a thread of the engine fails
             file.scan().select(pl.all().null_count()).collect(engine="streaming")
         except ENGINE_ERRORS as wrong:
-            return f"{shown_path(name_of(file))}: {first_line(wrong)}"
+            return InputError(f"{shown_path(name_of(file))}: {first_line(wrong)}")
         except InputError as wrong:
-            return wrong.fact
-    return ""
+            return wrong
+    return None
 
 
 def _open_file(path: Path, reading: Reading) -> File:
@@ -299,6 +313,10 @@ class _Whole:
         """All rows; none where the one unit is left out."""
         frame = self.reader(self.path)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """The same frame by frame."""
+        return by_engine(self.scan(first, last), names, self.units[0].size)
 
 
 def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:

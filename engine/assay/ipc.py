@@ -12,18 +12,16 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-from polars.io.plugins import register_io_source
 
 from assay.arrow import check_names, from_arrow
 from assay.errors import InputError, shown_path
+from assay.frames import as_source
 from assay.reading import BadRow, Reading, Unit
 from assay.special_files import engine_path
 
 __all__ = ["IpcFile", "open_ipc"]
 
 _MAGIC = b"ARROW1"
-_ROWS = 16_384
-"""Rows that are worked on together, where the engine has no wish of its own."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,53 @@ class IpcFile:
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of some record batches; by default all."""
-        numbers = range(len(self.units))[first:last]
-        return register_io_source(partial(_read, self, numbers), schema=self.schema, is_pure=True)
+        return as_source(partial(self.read, first, last), self.schema)
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame."""
+        size, dictionaries = 0, Dictionaries()
+        for batch in _batches(self.path, range(len(self.units))[first:last]):
+            table = pa.Table.from_batches([batch]).select(names)
+            whole = _checked(self.path, table)
+            size += dictionaries.weigh(
+                batch.select(names)
+            )  # not before it is known to be valid: to count it is to believe it
+            self.reading.refuse_bomb(self.path, size)
+            yield from whole.iter_slices(rows)
+
+
+class Dictionaries:
+    """What batches have in memory, where many of them share their dictionaries: each counts once, and so does what is added to it."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, ...], pa.Array] = {}
+
+    def weigh(self, batch: pa.RecordBatch) -> int:
+        """Bytes of a batch that none before it had."""
+        return int(batch.nbytes) - sum(self._known(column, (at,)) for at, column in enumerate(batch.columns))
+
+    def _known(self, array: pa.Array, place: tuple[int, ...]) -> int:
+        """Bytes of the dictionaries in an array, at any depth, that were counted already."""
+        dtype = array.type
+        if pa.types.is_dictionary(dtype):
+            last, self._last[place] = self._last.get(place), array.dictionary
+            return 0 if last is None else _shared(last, array.dictionary)
+        if isinstance(array, pa.StructArray):
+            return sum(self._known(array.field(at), (*place, at)) for at in range(dtype.num_fields))
+        if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
+            return self._known(array.values, (*place, 0))
+        return 0
+
+
+def _shared(last: pa.Array, now: pa.Array) -> int:
+    """Bytes of a dictionary that are those of the last one, which it is or goes on."""
+    if _places(last) == _places(now):
+        return int(now.nbytes)
+    return int(last.nbytes) if len(now) >= len(last) and now.slice(0, len(last)).equals(last) else 0
+
+
+def _places(array: pa.Array) -> list[int | None]:
+    return [None if one is None else one.address for one in array.buffers()]
 
 
 def open_ipc(path: Path, reading: Reading) -> IpcFile:
@@ -82,29 +125,6 @@ def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
         return from_arrow(table)
     except InputError as wrong:
         raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
-
-
-def _read(
-    file: IpcFile,
-    numbers: range,
-    names: list[str] | None,
-    predicate: pl.Expr | None,
-    limit: int | None,
-    rows: int | None,
-) -> Iterator[pl.DataFrame]:
-    read = 0
-    for batch in _batches(file.path, numbers):
-        table = pa.Table.from_batches([batch])
-        table = table if names is None else table.select(names)
-        whole = _checked(file.path, table)
-        read += table.nbytes  # not before it is known to be valid: to count it is to believe it
-        file.reading.refuse_bomb(file.path, read)
-        for piece in whole.iter_slices(rows or _ROWS):
-            frame = piece if limit is None else piece.head(limit)
-            limit = None if limit is None else limit - frame.height
-            yield frame if predicate is None else frame.filter(predicate)
-            if limit == 0:
-                return
 
 
 def _batches(path: Path, numbers: range) -> Iterator[pa.RecordBatch]:

@@ -6,17 +6,15 @@ like, ``Forms`` says.
 """
 
 import io
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
-import polars.selectors as cs
-from polars.io.plugins import register_io_source
 
+from assay.frames import as_source, pick
 from assay.jsonforms import parse
 from assay.jsonline import Bad, LineReader, too_long
 from assay.lanes.base import BAD
@@ -26,8 +24,6 @@ from assay.reading import BadRow, Reading, Unit
 from assay.rows import Columns
 
 __all__ = ["Chunk", "JsonlFile", "golds", "rows_of"]
-
-_AHEAD = 2
 
 
 @dataclass(frozen=True)
@@ -84,25 +80,14 @@ class JsonlFile:
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of units ``first`` up to, not including, ``last``; by default all."""
+        return as_source(partial(self.read, first, last), self.schema)
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """The same frame by frame; a chunk is a frame."""
         chosen = self.chunks if self.source.compression and (first, last) in ((0, None), (0, 1)) else ()
         if not self.source.compression:
             chosen = self.chunks[first:last]
-
-        def read(
-            names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
-        ) -> Iterator[pl.DataFrame]:
-            wanted = list(self.schema) if names is None else [name for name in self.schema if name in names]
-            with ThreadPoolExecutor(1, "assay-jsonl") as pool:
-                for frame in _ahead(pool, self._frames(chosen, wanted)):
-                    found = frame if limit is None else frame.head(limit)
-                    if limit is not None:
-                        limit -= found.height
-                    found = found if names is None else found.select(cs.by_name(names))
-                    yield found if predicate is None else found.filter(predicate)
-                    if limit == 0:
-                        break
-
-        return register_io_source(read, schema=self.schema)
+        return self._frames(chosen, names)
 
     def _frames(self, chosen: Sequence[Chunk], wanted: Sequence[str]) -> Iterator[pl.DataFrame]:
         opened = self.source.open() if self.source.compression else self.source.seek()
@@ -111,7 +96,7 @@ class JsonlFile:
                 frame = self._frame(chunk, self._bytes(given, chunk), wanted)
                 if frame.height != chunk.rows:
                     raise self.source.changed()
-                yield frame.select(cs.by_name(wanted))
+                yield pick(frame, wanted)
 
     def _bytes(self, given: Any, chunk: Chunk) -> bytes:
         if self.source.compression:
@@ -160,20 +145,6 @@ def rows_of(data: bytes, line: int, reader: LineReader) -> Iterator[tuple[int, i
     for number, raw in enumerate(io.BytesIO(data), line):
         yield number, place, raw, reader.read(raw, number)
         place += len(raw)
-
-
-def _ahead(pool: ThreadPoolExecutor, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Frames in order, made by another thread while their reader works on the ones before."""
-    asked: deque[Future[pl.DataFrame | None]] = deque()
-    for _ in range(_AHEAD):
-        asked.append(pool.submit(next, frames, None))
-    try:
-        while (frame := asked.popleft().result()) is not None:
-            asked.append(pool.submit(next, frames, None))
-            yield frame
-    finally:
-        for one in asked:
-            one.cancel()
 
 
 def _exactly(read: Callable[[int], bytes], size: int) -> bytes:

@@ -21,10 +21,16 @@ from assay.lines import Piece, Source, cut
 from assay.reading import BadRow, Reading
 from assay.rows import Columns
 
-__all__ = ["MOST_BAD", "open_jsonl"]
+__all__ = ["FEW", "MANY", "MOST_BAD", "open_jsonl"]
 
 MOST_BAD = 100_000
 """Bad lines of a file after which it is taken for one that has no JSON lines."""
+
+MANY = 16
+"""Files that are so many that it counts what a small one of them costs."""
+
+FEW = 1 << 14
+"""Bytes of a chunk that Python reads sooner than the engine would begin, where there are many files."""
 
 _EXACT_INTEGER = 2**53
 _SAMPLE = 200
@@ -43,13 +49,16 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
     columns = Columns(reading.mapping)
     looks: list[_Look] = []
     forms = Forms({})
-    for path, name in files:
-        try:
-            look = _Look(Source.of(path, name, reading), reading, columns, forms)
-        except OSError as wrong:
-            raise InputError(f"{shown_path(name)}: {wrong.strerror or wrong}.") from None
-        forms = look.forms
-        looks.append(look)
+    few = FEW if len(files) > MANY else 0
+    with ThreadPoolExecutor(1, "assay-jsonl") as pool:
+        for path, name in files:
+            try:
+                look = _Look(Source.of(path, name, reading), reading, columns, forms, few)
+                look.through(pool)
+            except OSError as wrong:
+                raise InputError(f"{shown_path(name)}: {wrong.strerror or wrong}.") from None
+            forms = look.forms
+            looks.append(look)
     try:
         schema = columns.settle()
     except InputError as wrong:
@@ -66,11 +75,12 @@ class _Look:
         reading: How it is read.
         columns: What is known of the columns; it learns.
         forms: What values looked like in the files before.
+        few: Bytes of a chunk that Python reads sooner than the engine would begin.
     """
 
-    def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms) -> None:
+    def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, few: int) -> None:
         self.forms = forms
-        self._source, self._reading, self._columns = source, reading, columns
+        self._source, self._reading, self._columns, self._few = source, reading, columns, few
         self._golds = [reading.mapping.get(name, name) for name in ("answer", EXPECTED)]
         self._reader = LineReader(reading, golds(reading))
         self._chunks: list[tuple[Chunk, Forms | None]] = []
@@ -78,8 +88,11 @@ class _Look:
         self._rows, self._offset, self._line = 0, 0, 1
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
-        with source.open() as read, ThreadPoolExecutor(1, "assay-jsonl") as pool:
-            pieces = cut(read, reading.max_line)
+
+    def through(self, pool: ThreadPoolExecutor) -> None:
+        """Look through the file; the next lines are read while the last are looked at."""
+        with self._source.open() as read:
+            pieces = cut(read, self._reading.max_line)
             ahead = pool.submit(next, pieces, None)
             while (piece := ahead.result()) is not None:
                 ahead = pool.submit(next, pieces, None)
@@ -102,6 +115,8 @@ class _Look:
         forms: Forms | None = None
         if not piece.whole:
             self._quarantine(self._line, 0, data, too_long(self._reading.max_line))
+        elif len(data) <= self._few:
+            self._read(data)
         elif self._is_read_by_engine(data) or (
             self._read(data) and self._has_new_forms() and self.forms.read(data) is not None
         ):

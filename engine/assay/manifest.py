@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class Manifest:
     shards: tuple[Shard, ...]
     command: str = ""
 
-    @property
+    @cached_property
     def run(self) -> str:
         """SHA-256 of all that decides what comes out, as hexadecimal digits."""
         said = [self.told(), list(self.columns)]  # their order, too
@@ -58,7 +59,7 @@ class Manifest:
 
     def told(self) -> dict[str, Any]:
         """All that decides what comes out, as plain data."""
-        shards = [[one.cut.file, one.cut.first, one.cut.last, one.rows] for one in self.shards]
+        shards = [_of_shard(one) for one in self.shards]
         plain = {**self.made, "settings": self.settings, "columns": self.columns, "shards": shards}
         return dict(json.loads(json.dumps(plain)))
 
@@ -79,6 +80,12 @@ class Manifest:
             )
 
 
+def _of_shard(shard: Shard) -> list[int | None]:
+    """A shard as plain data: file, first unit, the one after the last, rows; and the last file, where there are several."""
+    plain = [shard.cut.file, shard.cut.first, shard.cut.last, shard.rows]
+    return plain if shard.cut.final is None else [*plain, shard.cut.final]
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder; None where there is none.
 
@@ -95,7 +102,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(plain, dict) or plain.get("manifest") != _FORMAT:
         raise InputError(f"{shown_path(path)}: not a manifest of this release of Assay.", "Name another folder.")
     try:
-        cuts = [(Cut(*one[:3]), one[3]) for one in plain.pop("shards")]
+        cuts = [(Cut(*one[:3], *one[4:]), one[3]) for one in plain.pop("shards")]
         shards = tuple(Shard(at, cut, rows) for at, (cut, rows) in enumerate(cuts))
         settings, columns, command = plain.pop("settings"), plain.pop("columns"), plain.pop("command")
     except (KeyError, TypeError, IndexError) as wrong:

@@ -340,8 +340,8 @@ def _refuse_blind(job: Job, shard: Shard) -> None:
     Raises:
         UsageError: It does not.
     """
-    file = job.files.files[shard.cut.file]
-    copied = not isinstance(file, RemoteFile) or file.copy is not None
-    for path in (job.folder / MANIFEST, *((file.path,) if copied else ())):
+    files = [job.files.files[number] for number in shard.cut.files]
+    read = [file.path for file in files if not isinstance(file, RemoteFile) or file.copy is not None]
+    for path in (job.folder / MANIFEST, *read):
         if not path.exists():
             raise UsageError(f"Node {socket.gethostname()} does not see {path.absolute()}.", _SHARED)

@@ -1,16 +1,19 @@
 """The pages of a parquet file: whether they have checksums, what in them cannot be read, and text that is no UTF-8."""
 
-from collections.abc import Iterator
+import io
+import os
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import shown_path
 from assay.special_files import engine_path
+from assay.thrift import read_struct
 
-__all__ = ["are_checked", "find_fault", "mended"]
+__all__ = ["are_checked", "chunks_of", "find_fault", "largest_page", "largest_value", "mended"]
 
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
 _ROWS = 1024
@@ -25,18 +28,28 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
         path: A parquet file.
         checksums: Compare each page with its checksum.
     """
-    with pq.ParquetFile(
-        engine_path(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checksums
-    ) as file:
+    try:
+        file = pq.ParquetFile(
+            engine_path(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checksums
+        )
+    except (pa.ArrowException, OSError) as wrong:  # it is gone, or another one by now
+        number = getattr(wrong, "errno", None)
+        return f"{shown_path(path)}: {os.strerror(number) if number else str(wrong).strip().rstrip('.')}."
+    with file:
         for group in range(file.metadata.num_row_groups):
             for name in file.schema_arrow.names:
-                try:
-                    for batch in file.iter_batches(_ROWS, row_groups=[group], columns=[name], use_threads=False):
-                        batch.validate(full=True)
-                except (pa.ArrowException, OSError) as wrong:
-                    said = str(wrong).strip().split("\n", 1)[0]
-                    said = _NO_TEXT if "UTF8" in said else said.rstrip(".")
+                if said := _fault_of(file, group, name):
                     return f"{shown_path(path)}: column `{name}`, row group {group}: {said}."
+    return ""
+
+
+def _fault_of(file: pq.ParquetFile, group: int, name: str) -> str:
+    try:
+        for batch in file.iter_batches(_ROWS, row_groups=[group], columns=[name], use_threads=False):
+            batch.validate(full=True)
+    except (pa.ArrowException, OSError) as wrong:
+        said = str(wrong).strip().split("\n", 1)[0]
+        return _NO_TEXT if "UTF8" in said else said.rstrip(".")
     return ""
 
 
@@ -56,6 +69,79 @@ def are_checked(path: Path) -> bool:
             if not _has_checksum(iter(file.read(64))):
                 return False
     return True
+
+
+def chunks_of(group: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
+    """What a row group has of some columns: all their leaves, each with the name of its column."""
+    leaves = [group.column(number) for number in range(group.num_columns)]
+    by_name: dict[str, list[Any]] = {}
+    for leaf in leaves:
+        steps = leaf.path_in_schema.split(".")  # a name may have dots itself
+        for at in range(1, len(steps) + 1):
+            by_name.setdefault(".".join(steps[:at]), []).append(leaf)
+    return [(name, leaf) for name in names for leaf in by_name.get(name, [])]
+
+
+def largest_page(path: Path, names: Collection[str]) -> int:
+    """Bytes of the largest page of some columns, uncompressed, as its header says: what cannot be read piece by piece.
+
+    Of a column whose headers cannot be read, all its bytes.
+    """
+    footer = pq.read_metadata(path)
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    with path.open("rb") as file:
+        return max((_largest_of(leaf, file) for group in groups for _, leaf in chunks_of(group, names)), default=0)
+
+
+def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collection[str], harmless: int) -> int:
+    """Bytes that a value may have which stands in a dictionary once and in any number of rows: those of the dictionary's page.
+
+    Args:
+        path: The file.
+        footer: Its footer.
+        groups: Row groups that are read.
+        names: Columns that are.
+        harmless: Bytes that no column is looked at for.
+    """
+    largest = 0
+    with path.open("rb") as file:
+        for group in map(footer.row_group, groups):
+            for _, leaf in chunks_of(group, names):
+                if leaf.has_dictionary_page and leaf.total_uncompressed_size > harmless:
+                    largest = max(largest, next(_sizes_of(leaf, file), 0))
+    return largest
+
+
+def _largest_of(leaf: Any, file: IO[bytes]) -> int:
+    return max(_sizes_of(leaf, file), default=0)
+
+
+def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
+    """Bytes of the pages of a column in a row group, in order; all its bytes for one whose header cannot be read, and no more."""
+    at = leaf.data_page_offset
+    if leaf.has_dictionary_page and leaf.dictionary_page_offset:
+        at = min(at, leaf.dictionary_page_offset)
+    end = at + leaf.total_compressed_size
+    while at < end:
+        file.seek(at)
+        header = io.BytesIO(file.read(_HEADER))
+        try:
+            sizes = read_struct(header)
+            size, packed = sizes[_SIZE], sizes[_PACKED]
+        except (KeyError, ValueError, OverflowError):
+            size, packed = -1, -1
+        if min(size, packed) < 0:
+            yield int(leaf.total_uncompressed_size)
+            return
+        yield size
+        at += header.tell() + packed
+
+
+_HEADER = 1 << 16
+"""Bytes that the header of a page has at most."""
+
+_SIZE, _PACKED = 2, 3
+"""Fields of the header of a page: its bytes, and those that it is packed in."""
 
 
 def _has_checksum(header: Iterator[int]) -> bool:

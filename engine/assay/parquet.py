@@ -5,25 +5,22 @@ The buffered one decodes a few pages ahead, whatever the size of a group, and jo
 types of all columns are the same either way, and always where pages are to be checked or mended.
 """
 
-import queue
-import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import polars.selectors as cs
 import pyarrow as pa
 import pyarrow.parquet as pq
 from polars.exceptions import PolarsError
-from polars.io.plugins import register_io_source
 
 from assay.errors import InputError, shown_path
+from assay.frames import as_source, by_engine
 from assay.memory import room, share
-from assay.pages import are_checked, find_fault, mended
-from assay.reading import BadRow, Reading, Unit
+from assay.pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
+from assay.reading import HARMLESS, BadRow, Reading, Unit
 from assay.special_files import engine_path
 
 __all__ = ["ParquetFile", "open_parquet"]
@@ -34,7 +31,9 @@ _GROUPS_AT_ONCE = 24
 _SMALL = 2048
 """Rows of a group that is not worth the engine's while."""
 
-_ROWS = 16_384
+_TOGETHER = 1024
+"""Rows that are decoded together, or fewer where they are long or may be."""
+
 _BUFFER = 1 << 20
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_date32),
@@ -50,6 +49,7 @@ class ParquetFile:
     Attributes:
         reading: How it is to be read.
         plain: Whether the buffered reader gives the columns the types that the engine gives them.
+        dense: Whether columns are so small for what they become that it matters which of them are read.
     """
 
     path: Path
@@ -57,20 +57,34 @@ class ParquetFile:
     units: tuple[Unit, ...]
     reading: Reading = field(default_factory=Reading)
     plain: bool = False
+    dense: bool = False
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of some row groups; by default all."""
         units = self.units[first:last]
-        if self.plain and self._buffered(units):
-            groups = range(first, first + len(units))
-            return register_io_source(partial(_read, self, groups), schema=self.schema, is_pure=True)
+        if self.dense or (self.plain and self._buffered(units)):
+            return as_source(partial(self.read, first, last), self.schema)
+        return self._by_engine(first, last)
+
+    def _by_engine(self, first: int, last: int | None) -> pl.LazyFrame:
+        units = self.units[first:last]
         frame = pl.scan_parquet(engine_path(self.path), glob=False)
         if len(units) == len(self.units):
             return frame
         rows = [unit.rows or 0 for unit in self.units]
         return frame.slice(sum(rows[:first]), sum(rows[first:last]))
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame."""
+        units = self.units[first:last]
+        in_pieces = self.dense and _refuse_bomb(self, names)
+        if not (self.plain and (in_pieces or self._buffered(units))):
+            yield from by_engine(self._by_engine(first, last), names, sum(unit.size for unit in units))
+            return
+        for table in _pieces(self, range(first, first + len(units)), names, rows):
+            yield pl.DataFrame(pl.from_arrow(_valid(self, table), rechunk=False))
 
     def fault(self) -> str:
         """What of it cannot be read, for a message; ``""`` when all can be."""
@@ -107,8 +121,8 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_lies(path, groups)
-    reading.refuse_bomb(path, sum(unit.size for unit in units))
-    file = ParquetFile(path, schema, units, reading, _is_plain(arrow, schema))
+    plain, dense = _is_plain(arrow.remove_metadata(), tuple(schema.items())), _is_dense(groups, arrow.names, reading)
+    file = ParquetFile(path, schema, units, reading, plain, dense)
     return _checked(file) if reading.verify_checksums else file
 
 
@@ -121,7 +135,7 @@ def _checked(file: ParquetFile) -> ParquetFile:
     )
     if not file.plain and (said := find_fault(file.path, checksums=True)):
         raise InputError(said)
-    return ParquetFile(file.path, file.schema, file.units, file.reading, file.plain, notes=notes)
+    return replace(file, notes=notes)
 
 
 def _seems(path: Path) -> str:
@@ -165,7 +179,61 @@ def _refuse_lies(path: Path, groups: Sequence[Any]) -> None:
                 )
 
 
-def _is_plain(arrow: pa.Schema, schema: pl.Schema) -> bool:
+# ── bombs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _weighed(group: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """What each column of a row group is packed in, and what it becomes."""
+    found = dict.fromkeys(names, (0, 0))
+    for name, leaf in chunks_of(group, names):
+        packed, size = found[name]
+        found[name] = packed + leaf.total_compressed_size, size + leaf.total_uncompressed_size
+    return found
+
+
+def _sums(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    packed, size = 0, 0
+    for one in sizes:
+        packed, size = packed + one[0], size + one[1]
+    return packed, size
+
+
+def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
+    """Whether it matters which columns are read: some become too much for what they are packed in, or all become too much."""
+    total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
+    if limit is not None and total > limit:
+        return True
+    if total <= HARMLESS:
+        return False
+    weighed = [_weighed(group, names) for group in groups]
+    columns = [_sums(each[name] for each in weighed) for name in names]
+    dense = sum(size for packed, size in columns if size > reading.max_ratio * packed)
+    return dense > HARMLESS or reading.is_dense(*reversed(_sums(columns)))
+
+
+def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
+    """Refuse columns that become too much, or too much for what they are packed in and not piece by piece.
+
+    Returns:
+        Whether they are to be read in pieces, for they become much.
+
+    Raises:
+        InputError: They do.
+    """
+    footer, reading = pq.read_metadata(file.path), file.reading
+    groups = [_sums(_weighed(footer.row_group(at), names).values()) for at in range(footer.num_row_groups)]
+    packed, size = _sums(groups)
+    reading.refuse_large(file.path, size)
+    if not reading.is_dense(size, packed):
+        return False
+    piece = largest_page(file.path, names) if file.plain else max(size for _, size in groups)
+    if piece > HARMLESS:
+        reading.refuse_bomb(file.path, size, packed)
+    return True
+
+
+@lru_cache(64)  # thousands of files have one schema
+def _is_plain(arrow: pa.Schema, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
     names = arrow.names
     if not names or any(
         one.startswith(f"{other}.") for one in names for other in names
@@ -173,7 +241,7 @@ def _is_plain(arrow: pa.Schema, schema: pl.Schema) -> bool:
         return False
     if not all(_has_plain_type(column.type) for column in arrow):
         return False
-    return pl.DataFrame(arrow.empty_table()).schema == schema
+    return tuple(pl.DataFrame(arrow.empty_table()).schema.items()) == schema
 
 
 def _has_plain_type(dtype: Any) -> bool:
@@ -187,25 +255,6 @@ def _has_plain_type(dtype: Any) -> bool:
 # ── the buffered reader ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(
-    file: ParquetFile,
-    groups: range,
-    names: list[str] | None,
-    predicate: pl.Expr | None,
-    limit: int | None,
-    rows: int | None,
-) -> Iterator[pl.DataFrame]:
-    names = list(file.schema) if names is None else names
-    for table in _ahead(_pieces(file, groups, names, rows or _ROWS)):
-        frame = pl.DataFrame(pl.from_arrow(_valid(file, table), rechunk=False)).select(cs.by_name(names))
-        if limit is not None:
-            frame = frame.head(limit)
-            limit -= frame.height
-        yield frame if predicate is None else frame.filter(predicate)
-        if limit == 0:
-            return
-
-
 def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
     """Rows of some groups, so many together, or fewer where they are long."""
     units = [file.units[at] for at in groups]
@@ -213,8 +262,8 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     known = sum(unit.rows or 0 for unit in units)
     a_row = sum(unit.size for unit in units) // max(1, known)
     # few at once, so that some long rows among short ones do not make a large piece
-    at_once = max(1, min(1024, most // (16 * max(1, a_row))))
-    read = there = 0
+    at_once = min(_TOGETHER, most // (16 * max(1, a_row)))
+    read = there = largest = 0
     try:
         with pq.ParquetFile(
             engine_path(file.path),
@@ -222,17 +271,23 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
             buffer_size=_BUFFER,
             page_checksum_verification=file.reading.verify_checksums,
         ) as source:
+            value = largest_value(file.path, source.metadata, groups, names, 4 * HARMLESS // _TOGETHER)
+            at_once = max(1, min(at_once, 4 * HARMLESS // max(1, value)))
             held: list[pa.RecordBatch] = []
+            rows_held = size_held = 0
             for batch in source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False):
                 held.append(batch)
                 there += batch.num_rows
                 read += batch.nbytes
-                if sum(one.num_rows for one in held) >= rows or sum(one.nbytes for one in held) >= most:
-                    file.reading.refuse_bomb(file.path, read)
-                    yield pa.Table.from_batches(held)
-                    held = []
+                largest = max(largest, batch.nbytes)
+                rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
+                if rows_held >= rows or size_held >= most:
+                    _refuse_counted(file, read, largest)
+                    yield _joined(held)
+                    held, rows_held, size_held = [], 0, 0
             if held:
-                yield pa.Table.from_batches(held)
+                _refuse_counted(file, read, largest)
+                yield _joined(held)
         if there != known:  # a column that ends early ends the rows, without a word
             raise InputError(f"{shown_path(file.path)}: a column ends early: {there:,} of {known:,} rows can be read.")
     except MemoryError:  # the engine's kind as well as Python's
@@ -240,6 +295,18 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     except (pa.ArrowException, OSError) as wrong:
         said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {wrong}"
         raise InputError(said) from None
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Batches as one: each would cost whatever is done with the rows after."""
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _refuse_counted(file: ParquetFile, read: int, largest: int) -> None:
+    """Refuse what has become too much, whatever the footer says: values that stand there once count as often as they are read."""
+    if largest > HARMLESS:
+        file.reading.refuse_bomb(file.path, read)
+    file.reading.refuse_large(file.path, read)
 
 
 def _valid(file: ParquetFile, table: pa.Table) -> pa.Table:
@@ -251,30 +318,3 @@ def _valid(file: ParquetFile, table: pa.Table) -> pa.Table:
             raise InputError(find_fault(file.path)) from None
         return mended(table)
     return table
-
-
-def _ahead(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Pieces, the next of them made in a thread while the last is worked on."""
-    made: queue.Queue[pa.Table | BaseException | None] = queue.Queue(1)
-    ended = threading.Event()
-
-    def make() -> None:
-        try:
-            for piece in pieces:
-                made.put(piece)
-                if ended.is_set():
-                    return
-            made.put(None)
-        except BaseException as wrong:  # noqa: BLE001  (it is raised where the pieces are taken)
-            made.put(wrong)
-
-    threading.Thread(target=make, name="assay-parquet", daemon=True).start()
-    try:
-        while (piece := made.get()) is not None:
-            if isinstance(piece, BaseException):
-                raise piece
-            yield piece
-    finally:
-        ended.set()
-        if not made.empty():
-            made.get_nowait()

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -88,6 +89,7 @@ def is_path(given: str) -> bool:
     return given.startswith(("$.", "$["))
 
 
+@lru_cache(1024)  # every file is compared with every preset
 def parse(written: str) -> Path:
     """A path from how it is written.
 

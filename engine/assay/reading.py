@@ -1,6 +1,6 @@
 """What reading a file of rollouts takes and gives, whatever its format."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
@@ -11,13 +11,24 @@ from assay.errors import InputError, UsageError, shown_path
 from assay.limits import MAX_RATIO, Most
 from assay.sizes import read_size
 
-__all__ = ["BadRow", "File", "Reading", "ReadingOptions", "Reshape", "Unit", "name_of", "reading_of", "rows_in_all"]
+__all__ = [
+    "HARMLESS",
+    "BadRow",
+    "File",
+    "Reading",
+    "ReadingOptions",
+    "Reshape",
+    "Unit",
+    "name_of",
+    "reading_of",
+    "rows_in_all",
+]
 
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
 """From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
 
-_HARMLESS = 64 << 20
-"""Bytes that any file may have when it is read."""
+HARMLESS = 64 << 20
+"""Bytes that any file, and any piece of a file, may have when it is read."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +64,41 @@ class Reading:
     skip_bad_files: bool = False
     memory_limit: int | None = None
 
-    def refuse_bomb(self, path: Path, size: int) -> None:
-        """Refuse what is too large when read.
+    def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
+        """Refuse what is too large when read, or too large for what it is packed in.
 
         Args:
             path: The file.
             size: Bytes that it becomes, as it says itself or as counted.
+            packed: Bytes that it is packed in; None for those of the file.
 
         Raises:
-            InputError: It is too large.
+            InputError: It is.
         """
-        limit, there = self.max_uncompressed, path.stat().st_size
+        self.refuse_large(path, size)
+        there = path.stat().st_size if packed is None else packed
+        if self.is_dense(size, there):
+            raise InputError(
+                f"{shown_path(path)}: {there:,} bytes become {size:,} when read, {size / max(1, there):,.0f} times as many; --max-ratio allows "
+                f"{self.max_ratio:g}.",
+                f"Write --max-ratio {size // max(1, there) + 1} if you trust the file.",
+            )
+
+    def is_dense(self, size: int, packed: int) -> bool:
+        """Whether bytes are so few for what they become that they may be a bomb."""
+        return size > max(HARMLESS, self.max_ratio * packed)
+
+    def refuse_large(self, path: Path, size: int) -> None:
+        """Refuse what has more bytes when read than the caller allows.
+
+        Raises:
+            InputError: It has.
+        """
+        limit = self.max_uncompressed
         if limit is not None and size > limit:
             raise InputError(
                 f"{shown_path(path)}: {size:,} bytes when read; --max-uncompressed allows {limit:,}.",
                 "Allow more if you trust the file.",
-            )
-        if size > max(_HARMLESS, self.max_ratio * there):
-            raise InputError(
-                f"{shown_path(path)}: {there:,} bytes become {size:,} when read, {size / there:,.0f} times as many; --max-ratio allows "
-                f"{self.max_ratio:g}.",
-                f"Write --max-ratio {size // there + 1} if you trust the file.",
             )
 
     def settings(self) -> dict[str, Any]:
@@ -203,6 +228,9 @@ class File(Protocol):
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """The rows of units ``first`` up to, not including, ``last``; by default all."""
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame, some columns of them, about so many rows in each."""
 
 
 def name_of(file: File) -> str:

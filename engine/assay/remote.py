@@ -8,7 +8,7 @@ NOTE: over HTTP the engine waits for ever, whatever it is told; so every look is
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
 from assay.files import FORMATS, open_lines
+from assay.frames import by_engine
 from assay.reading import BadRow, File, Reading, Unit
 from assay.secrets import redacted, secrets_of
 from assay.setdown import a_place
@@ -290,6 +291,12 @@ class RemoteFile:
             return self.copy.scan(first, last)
         frame = self.remote.frame()
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
+
+    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The same frame by frame."""
+        if self.copy is not None:
+            return self.copy.read(first, last, names, rows)
+        return by_engine(self.scan(first, last), names)
 
 
 def hidden_of(files: Iterable[File]) -> dict[str, str]:

@@ -204,7 +204,7 @@ def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None 
     broken = broken_file([file for file in files if file not in remote])
     if isinstance(wrong, PanicException) and not broken:
         raise wrong
-    fact = broken or fact
+    fact, hint = (broken.fact, broken.hint or hint) if broken else (fact, hint)
     return InputError(redacted(fact, hidden_of(files)) if remote else fact, hint)
 
 

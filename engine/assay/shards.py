@@ -4,7 +4,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from assay.fns import Function, adopt
 from assay.judges import judged_by
 from assay.newfile import new_file, refused_by_disk
 from assay.plan import Plan
-from assay.reading import Unit, rows_in_all
+from assay.reading import File, Unit, rows_in_all
 from assay.rollouts import InputFile, Step, part_of, unchanged
 from assay.scoring import cause, engine_error
 from assay.streaming import output_schema, stream
@@ -108,26 +108,53 @@ class Job:
 
 
 def cut(files: Files, size: int) -> list[Shard]:
-    """Cut files into shards: whole units of one file, in order, until they have the size.
+    """Cut files into shards: whole units of one file, or whole files, in order, until they have the size.
 
     Args:
         files: The files.
         size: Bytes of input for one part; a unit that has more is a shard of its own.
     """
-    cuts: list[tuple[Cut, int | None]] = []
+    cuts: list[Cut] = []
+    held, open_ = 0, False  # bytes of the last cut, and whether another whole file may be added to it
     for number, file in enumerate(files.files):
-        first, held = 0, 0
-        for at, unit in enumerate(file.units):
-            if at > first and held + unit.size > size:
-                cuts.append((Cut(number, first, at), _rows(file.units[first:at])))
-                first, held = at, 0
-            held += unit.size
-        cuts.append((Cut(number, first, len(file.units)), _rows(file.units[first:])))
-    return [Shard(at, one, rows) for at, (one, rows) in enumerate(cuts)]
+        whole = _size(file)
+        if open_ and whole is not None and held + whole <= size:
+            cuts[-1] = replace(cuts[-1], last=len(file.units), final=number)
+            held += whole
+            continue
+        cuts += _cut_one(number, file.units, size)
+        held, open_ = whole or 0, whole is not None and whole <= size
+    return [Shard(at, one, _rows(files, one)) for at, one in enumerate(cuts)]
 
 
-def _rows(units: Sequence[Unit]) -> int | None:
-    return rows_in_all(unit.rows for unit in units)
+def _size(file: File) -> int | None:
+    """Bytes of a file when read; None where one of its units does not tell."""
+    return sum(unit.size for unit in file.units) if all(unit.size for unit in file.units) else None
+
+
+def _cut_one(number: int, units: Sequence[Unit], size: int) -> list[Cut]:
+    cuts: list[Cut] = []
+    first, held = 0, 0
+    for at, unit in enumerate(units):
+        if at > first and held + unit.size > size:
+            cuts.append(Cut(number, first, at))
+            first, held = at, 0
+        held += unit.size
+    return [*cuts, Cut(number, first, len(units))]
+
+
+def _rows(files: Files, cut: Cut) -> int | None:
+    return rows_in_all(unit.rows for _, unit in _units(files, cut))
+
+
+def _units(files: Files, cut: Cut) -> list[tuple[Cut, Unit]]:
+    """The units of a cut, each with the cut that it alone would be."""
+    found: list[tuple[Cut, Unit]] = []
+    for number in cut.files:
+        units = files.files[number].units
+        first, last = cut.units(number, len(units))
+        found += [(Cut(number, at, at + 1), units[at]) for at in range(first, last)]
+    return found
 
 
 def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = None) -> Summary:
@@ -145,14 +172,14 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
         InputError: The input cannot be read, or is not what it was.
         OutputError: The part could not be written.
     """
-    frame, files = job.frame(shard.cut), [job.files.files[shard.cut.file]]
+    frame, files = job.frame(shard.cut), [job.files.files[number] for number in shard.cut.files]
     summary = Summary.of(job.plan)
     try:
         schema = output_schema(job.plan, frame)
         with open_writer(job.folder / shard.name, schema, alone=False) as writer, judged_by(job.plan.verifiers):
             counted = None if tell is None else lambda: tell(summary.rows)
             stream(job.plan, frame, writer, summary, counted, job.files)
-            unchanged([job.inputs[shard.cut.file]])
+            unchanged(job.inputs[number] for number in shard.cut.files)
             counts = job.folder / COUNTS
             with refused_by_disk(str(counts))():
                 counts.mkdir(exist_ok=True)
@@ -178,14 +205,16 @@ def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
         shard: The one that does.
         dies: Whether a process dies that tries some of its units.
     """
-    file, first, last = shard.cut.file, shard.cut.first, shard.cut.last
-    while last - first > 1:
-        middle = (first + last) // 2
-        if dies(Shard(shard.number, Cut(file, first, middle))):
-            last = middle
-        else:
-            first = middle
-    return f", at unit {first} of {len(job.files.files[file].units)} (row group, or lines) of {job.inputs[file].name}"
+    units = [cut for cut, _ in _units(job.files, shard.cut)]
+    while len(units) > 1:
+        half, rest = units[: len(units) // 2], units[len(units) // 2 :]
+        final = None if half[0].file == half[-1].file else half[-1].file
+        units = half if dies(Shard(shard.number, replace(half[0], last=half[-1].last, final=final))) else rest
+    if not units:
+        return f", in {job.inputs[shard.cut.file].name}"
+    file = units[0].file
+    there = len(job.files.files[file].units)
+    return f", at unit {units[0].first} of {there} (row group, or lines) of {job.inputs[file].name}"
 
 
 def _put_down(path: Path, plain: dict[str, Any]) -> None:
@@ -196,12 +225,14 @@ def _put_down(path: Path, plain: dict[str, Any]) -> None:
 def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
     """The same wherever and however often the shard is scored: the manifest says the rest."""
     one = shard.cut
+    through = {} if one.final is None else {"last_input": job.inputs[one.final].name}
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
         "run": job.run,
         "part": shard.number,
         "input": job.inputs[one.file].name,
+        **through,
         "units": [one.first, one.last],
         "rows": summary.rows,
     }

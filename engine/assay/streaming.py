@@ -1,22 +1,19 @@
 """Rows through a plan, batch by batch, into a writer and a summary."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import polars as pl
 import polars.selectors as cs
-from polars.exceptions import ComputeError
 
 from assay.export import Writer
 from assay.files import Files
-from assay.interrupts import signalled
-from assay.lanes.base import HIDDEN
+from assay.frames import batches
 from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.summary import Summary
 
-__all__ = ["batches", "output_schema", "stream"]
+__all__ = ["output_schema", "stream"]
 
-_END = HIDDEN + "end"
 _BATCH = 65_536
 """Rows that are counted and written together."""
 
@@ -54,25 +51,3 @@ def stream(
                 done()
             if writer is not None:
                 writer.write(batch.select(cs.by_name(plan.columns)))
-
-
-def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFrame]:
-    """What the engine gives, in order, gathered into batches that are worth the Python around each.
-
-    Raises:
-        KeyboardInterrupt: The engine ended the stream before its end, for a signal came.
-        ComputeError: It did, and none came.
-    """
-    # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
-    # nobody does, and so it does where one of its threads fails; so the end is a row of its own
-    last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
-    stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
-    ended = False
-    for batch in stream.collect_batches(engine="streaming", chunk_size=together):
-        ended = bool(batch[_END].any())
-        rows = batch.drop(_END)
-        yield rows.head(-1) if ended else rows
-    if not ended and signalled():
-        raise KeyboardInterrupt
-    if not ended:
-        raise ComputeError("a thread of the engine failed; standard error says where")

@@ -60,11 +60,15 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
         )
     _check_key(frame, "task table")
     frame = frame.with_columns(_id_text(frame.collect_schema()[TASK_ID]).alias(TASK_ID))
-    twice = read_whole(frame.select(TASK_ID).filter(pl.col(TASK_ID).is_duplicated()).head(1), source, storage_options)
-    if twice.height:
+    odd = pl.col(TASK_ID).is_null() | pl.col(TASK_ID).is_duplicated()
+    ids = read_whole(frame.select(pl.col(TASK_ID).filter(odd)), source, storage_options).to_series()
+    if twice := ids.drop_nulls().head(1).to_list():
         raise InputError(
-            f'The task table has task_id "{twice.item()}" more than once.', "A rollout must know which one is its own."
+            f'The task table has task_id "{twice[0]}" more than once.', "A rollout must know which one is its own."
         )
+    if missing := ids.null_count():
+        said = "1 task has" if missing == 1 else f"{missing:,} tasks have"
+        notes = (*notes, f"{said} no `{TASK_ID}`: no rollout can be of such a task")
     return frame, notes
 
 
@@ -83,7 +87,7 @@ def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, s
         return table.collect()
     except ENGINE_ERRORS as wrong:
         broken = broken_file(open_rollouts(source, Reading(storage_options=storage_options)).files)
-        raise InputError(broken or f"The task table cannot be read: {first_line(wrong)}") from None
+        raise broken or InputError(f"The task table cannot be read: {first_line(wrong)}") from None
 
 
 def _named(path: Path, tasks: list[Any]) -> pl.LazyFrame:
