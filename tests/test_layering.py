@@ -10,7 +10,7 @@ ENGINE = Path(__file__).resolve().parents[1] / "engine" / "assay"
 # from the ground up; a module may import what stands before it
 ORDER = (
     *("_version", "errors", "sizes", "sources", "locks", "stdout", "interrupts", "eventloop", "limits", "secrets"),
-    "newfile",
+    *("thresholds", "newfile"),
     *(
         "lanes.base",
         "lanes.words",

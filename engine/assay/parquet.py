@@ -24,14 +24,9 @@ from assay.errors import InputError
 from assay.memory import room, share
 from assay.pages import are_checked, find_fault, mended
 from assay.reading import BadRow, Reading, Unit
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["ParquetFile", "open_parquet"]
-
-_GROUPS_AT_ONCE = 24
-"""Row groups of the size of which the engine may hold so many; more of small ones, fewer of large ones."""
-
-_SMALL = 2048
-"""Rows of a group that is not worth the engine's while."""
 
 _ROWS = 16_384
 _BUFFER = 1 << 20
@@ -82,7 +77,9 @@ class ParquetFile:
             return False
         largest = max(unit.size for unit in units)
         rows = sum(unit.rows or 0 for unit in units)
-        return largest > room(self.reading.memory_limit) // _GROUPS_AT_ONCE or rows < _SMALL * len(units)
+        return largest > room(
+            self.reading.memory_limit
+        ) // THRESHOLDS.groups_at_once or rows < THRESHOLDS.small_group * len(units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:

@@ -13,12 +13,11 @@ from assay.lanes.base import HIDDEN
 from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.summary import Summary
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["batches", "output_schema", "stream"]
 
 _END = HIDDEN + "end"
-_BATCH = 65_536
-"""Rows that are counted and written together."""
 
 
 def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
@@ -46,7 +45,7 @@ def stream(
         read: The files that the rows come from, which know how many of them may be in memory at once.
     """
     piece = read.at_once(plan.piece) if read else plan.piece
-    together = read.at_once(_BATCH, anywhere=True) if read else _BATCH
+    together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
     with in_pieces(piece):
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)
@@ -56,7 +55,7 @@ def stream(
                 writer.write(batch.select(cs.by_name(plan.columns)))
 
 
-def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFrame]:
+def batches(scored: pl.LazyFrame, together: int | None = None) -> Iterator[pl.DataFrame]:
     """What the engine gives, in order, gathered into batches that are worth the Python around each.
 
     Raises:
@@ -68,7 +67,7 @@ def batches(scored: pl.LazyFrame, together: int = _BATCH) -> Iterator[pl.DataFra
     last = pl.LazyFrame([{_END: True}], schema={**scored.collect_schema(), _END: pl.Boolean})
     stream = pl.concat([scored.with_columns(pl.lit(value=False).alias(_END)), last])
     ended = False
-    for batch in stream.collect_batches(engine="streaming", chunk_size=together):
+    for batch in stream.collect_batches(engine="streaming", chunk_size=together or THRESHOLDS.batch):
         ended = bool(batch[_END].any())
         rows = batch.drop(_END)
         yield rows.head(-1) if ended else rows

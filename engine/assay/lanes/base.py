@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from assay.thresholds import THRESHOLDS
+
 __all__ = [
     "BAD",
     "HIDDEN",
@@ -41,12 +43,9 @@ TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
 
-_SMALL = 256
-
-
 def is_small(batch: pl.Series | pl.DataFrame) -> bool:
     """Whether a batch has so few rows that the definition is done before columns are set up."""
-    return len(batch) <= _SMALL
+    return len(batch) <= THRESHOLDS.small_batch
 
 
 def not_hidden(names: Iterable[str]) -> list[str]:

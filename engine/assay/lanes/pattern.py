@@ -29,6 +29,7 @@ from assay.lanes.charsets import CHARACTERS
 from assay.lanes.linear import Boundary, NotLinearError, linear
 from assay.lanes.words import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
 from assay.limits import REGEX_TIMEOUT, Limits
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "Route",
@@ -94,14 +95,13 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
         flags: Its flags.
     """
     if _FLAT.fullmatch(pattern):  # told without parsing it, for rows bring hundreds of thousands
-        return bool(size ** (len(_REPEAT.findall(pattern)) + 1) <= _STEPS)
+        return bool(size ** (len(_REPEAT.findall(pattern)) + 1) <= THRESHOLDS.pattern_steps)
     tried = _tried_of(pattern, flags)
-    return tried is not None and bool(tried[1] * size ** (tried[0] + 1) <= _STEPS)
+    return tried is not None and bool(tried[1] * size ** (tried[0] + 1) <= THRESHOLDS.pattern_steps)
 
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\\]|\\.)*", re.DOTALL)
 _REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
-_STEPS = 10_000_000
 
 
 @lru_cache(maxsize=4096)

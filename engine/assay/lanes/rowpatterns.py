@@ -18,13 +18,9 @@ from assay.lanes.base import nothing, once, rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
 from assay.lanes.pattern import compile_pattern, linear_answers, quick, route
 from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column, is_ascii
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["needed_literal", "regex_match_expr"]
-
-_TRIES = 16
-"""Places of a literal that are looked at one by one."""
-_MANY = 256
-"""Rows of one pattern from which on the linear engine earns what it costs to compile."""
 
 _PLAIN = r"(?:[A-Za-z0-9 _,;:=<>@!%&#~'\"`/-]|[^\x00-\x7F])"
 _ESCAPED = r"\\[ .^$*+?{}\[\]()|\\,;:=<>@!%&#~'\"/-]"
@@ -102,7 +98,7 @@ def _is_word(text: str, at: int) -> bool:
 def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -> bool | None:
     r"""Whether the literal occurs with ``\b`` on the sides asked for; None where it occurs too often to look at each."""
     at = -1
-    for _ in range(_TRIES):
+    for _ in range(THRESHOLDS.literal_places):
         at = text.find(literal, at + 1)
         if at < 0:
             return False
@@ -185,7 +181,7 @@ def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
     """One pattern. Null where it backtracks, for the definition has a limit, and where Python refuses the pattern."""
     easy = quick(pattern, texts.str.len_bytes().max() or 0, flags)  # type: ignore[arg-type]
     try:
-        if not easy or len(texts) >= _MANY:
+        if not easy or len(texts) >= THRESHOLDS.pattern_rows:
             way = route(pattern, flags)
             if way.linear or not easy:
                 return linear_answers(texts, way)
