@@ -84,6 +84,7 @@ ORDER = (
         "rollouts",
         "columns",
         "pieces",
+        "fitting",
         "plan",
         "reference",
         "tasks",

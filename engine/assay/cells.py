@@ -5,6 +5,7 @@ very many fields, deep nesting) becomes JSON text.
 """
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from assay import exact
 from assay.chats import EXACT
-from assay.errors import InputError
+from assay.errors import AssayWarning, InputError
 from assay.lanes.jsontext import mended
 from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
@@ -85,11 +86,7 @@ class Column:
             self._as_text = True
 
     def settle(self) -> None:
-        """All is seen.
-
-        Raises:
-            InputError: What was seen cannot be read.
-        """
+        """All is seen: tell the caller what may not be what its author meant."""
 
     @property
     def dtype(self) -> pl.DataType:
@@ -203,7 +200,9 @@ class _Completions(Column):
     def settle(self) -> None:
         if self._keys and not self._readable:
             have = ", ".join(list(self._keys)[:10])
-            raise InputError(f"No message of `{self.name}` has a `content` to read; they have: {have}.", HOW_TO_SAY)
+            fact = f"No message of `{self.name}` has a `content` to read, so their text is empty; they have: {have}."
+            # the value of a row must not depend on the rows beside it, so these are read as they would be beside others
+            warnings.warn(f"{fact} {HOW_TO_SAY}", AssayWarning, stacklevel=2)
 
     def series(self, values: Sequence[Any]) -> pl.Series:
         if self._as_text or not self._chats:
