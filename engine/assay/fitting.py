@@ -150,7 +150,7 @@ class _Change:
     def _list(self, values: pl.Expr, found: Any, wanted: Any, place: str) -> pl.Expr:
         self.unsure = self.unsure or isinstance(wanted, pl.Array)
         if isinstance(found, pl.Array):
-            values = values.cast(pl.List(found.inner))
+            values = values.cast(pl.List(found.inner), strict=False)
         inner = self.of(pl.element(), found.inner, wanted.inner, f"{place}[]")
         return (values if found.inner == wanted.inner else values.list.eval(inner)).cast(wanted)
 

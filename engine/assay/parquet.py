@@ -77,9 +77,8 @@ class ParquetFile:
             return False
         largest = max(unit.size for unit in units)
         rows = sum(unit.rows or 0 for unit in units)
-        return largest > room(
-            self.reading.memory_limit
-        ) // THRESHOLDS.groups_at_once or rows < THRESHOLDS.small_group * len(units)
+        held = max(1, THRESHOLDS.groups_at_once)
+        return largest > room(self.reading.memory_limit) // held or rows < THRESHOLDS.small_group * len(units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:

@@ -25,6 +25,7 @@ __all__ = [
     "not_hidden",
     "nothing",
     "once",
+    "plain",
     "plain_type",
     "positions",
     "rowwise",
@@ -72,6 +73,15 @@ def plain_type(dtype: Any) -> Any:
     if isinstance(dtype, pl.Struct):
         return pl.Struct({field.name: plain_type(field.dtype) for field in dtype.fields})
     return dtype
+
+
+def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Values of a type as those of its ``plain_type``, which has them all.
+
+    NOTE: a strict cast looks for values that became null, and fails at lists of a fixed length within a struct.
+    """
+    wanted = plain_type(dtype)
+    return values if wanted == dtype else values.cast(wanted, strict=False)
 
 
 @dataclass(frozen=True)

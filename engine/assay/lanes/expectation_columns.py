@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, is_small, plain_type, rowwise, text
+from assay.lanes.base import Lane, is_small, plain, rowwise, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -40,7 +40,7 @@ def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     # a metadata column that is not there is refused before this, unless the rows are there to be explained only
     metadata = pl.lit(None, dtype=pl.String)
     if METADATA in schema:
-        metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
+        metadata = plain(pl.col(METADATA), schema[METADATA])
     graded = pl.map_batches([text(), metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 

@@ -110,7 +110,7 @@ def _content_expr(content: pl.Expr, dtype: Any) -> pl.Expr:
         return content.cast(pl.String)
     if isinstance(dtype, pl.Array):
         dtype = pl.List(dtype.inner)
-        content = content.cast(dtype)
+        content = content.cast(dtype, strict=False)
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     part = pl.element()
     if isinstance(inner, pl.Struct):

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import Lane, plain_type, rowwise, text
+from assay.lanes.base import Lane, plain, plain_type, rowwise, text
 from assay.lanes.jsontext import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
 from assay.thresholds import THRESHOLDS
 
@@ -72,7 +72,7 @@ def _keys_or_problem(schema: str) -> dict[str, Any]:
 
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
     dtype = plain_type(schema.get(OUTPUT_SCHEMA, pl.Null()))
-    values = pl.col(OUTPUT_SCHEMA).cast(dtype) if OUTPUT_SCHEMA in schema else pl.lit(None)
+    values = plain(pl.col(OUTPUT_SCHEMA), schema[OUTPUT_SCHEMA]) if OUTPUT_SCHEMA in schema else pl.lit(None)
     if not isinstance(dtype, pl.Struct):
         found = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
         return pl.coalesce(found, _found(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
