@@ -31,7 +31,7 @@ from assay.reference import score_rows
 from assay.testing import hostile_texts
 from assay.thresholds import EVER, Thresholds, set_to
 
-READING = ("batch", "first_chunk", "chunk", "small_group", "groups_at_once")
+READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group", "groups_at_once")
 """Thresholds that files are read by; all others are those of scoring."""
 
 SCORING = tuple(field.name for field in fields(Thresholds) if field.name not in READING)
@@ -542,14 +542,18 @@ def message(rng, text):
     return None if rng.random() < 0.05 else {name: said[name] for name in names}
 
 
-def drawn_rows(rng, count):
-    """Rows of plain Python, each with any of what rows may have."""
+def drawn_rows(rng, count, mixed):
+    """Rows of plain Python, each with any of what rows may have; texts and conversations beside one another or not."""
     texts = [text or "" for text in completions(rng, count)]
     words = words_of_verifiers(rng, texts, FUNCTIONS)
     chatty = rng.random() < 0.4
     rows = []
     for text in texts:
-        said = [message(rng, text) for _ in range(rng.choice((0, 1, 2)))] if chatty and rng.random() < 0.8 else text
+        said = (
+            [message(rng, text) for _ in range(rng.choice((0, 1, 2)))]
+            if chatty and (rng.random() < 0.8 or not mixed)
+            else text
+        )
         params = (None, {}, {"ignore_case": rng.choice(ODD)}, {"coordinate_tolerance": rng.choice((3, "3", 2.5))})
         given = {
             "completion": None if rng.random() < 0.05 else said,
@@ -558,6 +562,7 @@ def drawn_rows(rng, count):
             "answer": rng.choice((rng.choice(ODD), rng.choice(words[""]))),
             "params": rng.choice(params),
             "info": rng.choice((None, {"a": 1}, {"b": [1, {}]})),
+            "prompt": [{"role": "user", "content": rng.choice(WORDS), rng.choice(KEYS): rng.choice((None, "a"))}],
         }
         # NOTE: a date or bytes would be other values in a file
         given = json.loads(json.dumps(given, default=str))
@@ -571,7 +576,9 @@ CHECKS = ({"type": "task_expectations"}, {"type": "expected_output_schema"}, {"t
 def of_rows(rng, count):
     """Rows and what judges them."""
     spec = {"id": "v", "checks": list(CHECKS)}
-    return drawn_rows(rng, count), rng.choice((spec, assay.Rubric([seen, fns.contains]), None))
+    judge = rng.choice((spec, assay.Rubric([seen, fns.contains]), None))
+    # NOTE: beside texts a conversation is its text, which is all that checks see of it, but not functions of a rubric
+    return drawn_rows(rng, count, mixed=not isinstance(judge, assay.Rubric)), judge
 
 
 def run_rows(seed, number, counts):
@@ -580,7 +587,8 @@ def run_rows(seed, number, counts):
     rows, judge = of_rows(rng, rng.choice((1, 2, 5, 12)))
     expected = [assay.score([row], judge).select(RESULT).row(0, named=True) for row in rows]
     counts["rows"] += 2 * len(rows) * len(RESULT)
-    found = compared(lambda: assay.score(rows, judge), expected)
+    with set_to(struct_fields=rng.choice((*SIDES, 100)), struct_depth=rng.choice((*SIDES[1:], 50))):
+        found = compared(lambda: assay.score(rows, judge), expected)
     if not isinstance(judge, assay.Rubric):
         plan = assay.compile(judge, assay.scan(rows))
         for at, row in enumerate(rows):
@@ -609,7 +617,7 @@ def run_files(seed, number, counts, folder):
         folder / "rows.parquet", row_group_size=rng.choice((1, 7, 100))
     )
     for kind in ("rows.jsonl", "rows.parquet"):
-        values = {name: min(rng.choice(SIDES), 1 << 30) for name in READING} | {"small_batch": rng.choice(SIDES)}
+        values = {name: rng.choice((0, 1, 1 << 30)) for name in READING} | {"small_batch": rng.choice(SIDES)}
         with set_to(**values):
             ran = compared(partial(_by_file, folder / kind, judge, out), expected)
         found += [{"kind": kind, "thresholds": values, "case": f"files {number} {seed}"} | one for one in ran]

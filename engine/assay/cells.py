@@ -19,18 +19,16 @@ from assay.lanes.jsontext import mended
 from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
 from assay.lanes.onrow_columns import typed
-from assay.shape import LEAVES, MAX_FIELDS, NESTS, Shape
+from assay.shape import LEAVES, NESTS, Shape
+from assay.thresholds import THRESHOLDS
 
-__all__ = ["MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
+__all__ = ["OPEN", "STRUCTURED", "Column", "column"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Columns with structure; they travel as JSON text, for rows may differ in every field."""
 
 OPEN = ("params", "target", "info", "state")
 """Columns that may have structure; then they travel as JSON text, too."""
-
-MAX_NESTING = 50
-"""Deeper values become JSON text: parquet's writer and the engine's recursion have limits near 100 and 500."""
 
 _ALIKE = ({int, float}, {list, tuple})
 """Types that make one column together."""
@@ -105,7 +103,7 @@ class Column:
             if type(value) in LEAVES:
                 continue
             depth = self._shape_of(value, at)
-            if depth > MAX_NESTING or self._shape.fields > MAX_FIELDS:
+            if depth > THRESHOLDS.struct_depth or self._shape.fields > THRESHOLDS.struct_fields:
                 self._as_text = True
 
     def _shape_of(self, value: Any, at: int) -> int:

@@ -46,6 +46,8 @@ class Thresholds:
         lone_searches: Rows of a column-to-column search up to which Python searches; of one row the engine makes a regular
             expression, too.
         padding: Bytes of a text more than of its gold up to which it is stripped without a look at its ends.
+        struct_fields: Fields up to which values of plain Python become structs, JSON text beyond: every row pays for the fields of all.
+        struct_depth: Levels up to which they do: parquet's writer and the engine's recursion have limits near 100 and 500.
         first_chunk: Bytes of the first chunk of a file of lines, about: it shows what the columns are.
         chunk: Bytes of every other chunk, about.
         small_group: Rows of a row group that is not worth the parquet reader of the engine.
@@ -72,6 +74,8 @@ class Thresholds:
     folded_phrase: int = 200
     lone_searches: int = 1
     padding: int = 16
+    struct_fields: int = 100
+    struct_depth: int = 50
     first_chunk: int = 1 << 18
     chunk: int = 1 << 23
     small_group: int = 2048
