@@ -24,8 +24,9 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 test: $(VENV)/.installed  ## run the whole suite
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
-fuzz: $(VENV)/.installed  ## read 20,000 damaged files, for half an hour
+fuzz: $(VENV)/.installed  ## read 20,000 damaged files, and score 2,000 drawn cases on both sides of every threshold, for an hour
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py
+	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/test_thresholds.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .

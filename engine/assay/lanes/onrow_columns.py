@@ -209,8 +209,6 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     like JSON is a string, and objects without large numbers and fractions come out as they went in. A key that nothing reads
     may stand in the params only. Python reads the rest.
     """
-    if is_small(texts):
-        return _read_in_python(texts, default)
     path = pl.col("text").str.json_path_match
     frame = texts.to_frame("text").select(
         "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")
