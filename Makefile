@@ -24,9 +24,11 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 test: $(VENV)/.installed  ## run the whole suite
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
-fuzz: $(VENV)/.installed  ## read 20,000 damaged files and make 2,000 runs of rubrics, for an hour
+fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py
 	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/test_fuzz_rubric.py
+	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/test_fuzz_commands.py
+	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/test_thresholds.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -2,14 +2,14 @@
 
 import pytest
 
-from assay.lanes import base
+from assay.thresholds import THRESHOLDS
 
 
 @pytest.fixture(autouse=True)
 def _columns_for_few_rows(request, monkeypatch):
     """Columns answer for a handful of rows too, so that tests compare them with the definition; ``small`` leaves it as it is."""
     if "small" not in request.fixturenames:
-        monkeypatch.setattr(base, "_SMALL", 0)
+        monkeypatch.setattr(THRESHOLDS, "small_batch", 0)
 
 
 @pytest.fixture

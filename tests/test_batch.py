@@ -154,11 +154,10 @@ def test_what_is_no_schema_is_refused():
 
 
 def test_a_batch_that_no_plain_type_holds_is_refused(monkeypatch):
-    class Large:
-        def cast(self, _):
-            raise pa.ArrowInvalid("Failed casting from large_string to string")
+    def large(*_):
+        raise pa.ArrowInvalid("Failed casting from large_string to string")
 
-    monkeypatch.setattr(batch, "plain_arrow", lambda _: Large())
+    monkeypatch.setattr(batch, "in_schema", large)
     batch._PLANS[assay.compile(SPEC, pl.from_arrow(TABLE))] = (plan := assay.compile(SPEC, pl.from_arrow(TABLE)), None)
     with pytest.raises(assay.InputError, match="Give smaller batches"):
         assay.score_batch(TABLE, plan)

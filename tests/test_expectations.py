@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+from assay.lanes import expectations
 from assay.lanes.base import TEXT, layers
 from assay.lanes.expectation_columns import EXPECTATIONS
 from assay.lanes.expectations import grade, read, read_expectations
@@ -151,6 +152,39 @@ def test_struct_columns(metadata):
 def test_a_few_rows(metadata):
     rows = [{"t": text, "metadata": one} for text in TEXTS for one in metadata]
     assert_columns_grade_as_rows(pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"t": pl.String}))
+
+
+TEXTS_OF = pl.List(pl.String)
+BOTH = {
+    "an empty list of nulls": ({"anyOf": pl.List(pl.Null), "any_of": TEXTS_OF}, {"anyOf": [], "any_of": ["x"]}),
+    "an empty list of numbers": ({"anyOf": pl.List(pl.Int64), "any_of": pl.String}, {"anyOf": [], "any_of": "z"}),
+    "numbers": ({"anyOf": pl.List(pl.Int64), "any_of": TEXTS_OF}, {"anyOf": [1], "any_of": ["x"]}),
+    "a number": ({"anyOf": pl.Int64, "any_of": TEXTS_OF}, {"anyOf": 1, "any_of": ["x"]}),
+    "text": ({"anyOf": TEXTS_OF, "any_of": pl.String}, {"anyOf": [None], "any_of": "z"}),
+    "an object": ({"anyOf": pl.Struct({"a": pl.String}), "any_of": TEXTS_OF}, {"anyOf": {"a": None}, "any_of": ["x"]}),
+    "nothing": ({"anyOf": pl.List(pl.List(pl.String)), "any_of": TEXTS_OF}, {"anyOf": None, "any_of": ["x"]}),
+}
+
+
+@pytest.mark.parametrize(("types", "values"), BOTH.values(), ids=BOTH)
+@pytest.mark.parametrize("side", [side for side, *_ in expectations.SIDES])
+def test_of_two_spellings_the_first_that_has_a_value_counts_whatever_its_type(types, values, side):
+    entry = pl.Struct({**types, "text": pl.String})
+    metadata = [{"expectations": {side: [values | {"text": "y"}, {"any_of": values["any_of"]}, {"text": "x"}]}}]
+    dtype = pl.Struct({"expectations": pl.Struct({side: pl.List(entry)})})
+    frame = pl.DataFrame({"t": ["x", "y", "z"], "metadata": pl.Series(metadata * 3, dtype=dtype)})
+    assert_columns_grade_as_rows(pl.concat([frame] * 2))
+
+
+@pytest.mark.parametrize(("side", "snake"), [side[:2] for side in expectations.SIDES])
+def test_of_two_spellings_of_a_side_the_first_counts_though_the_other_is_no_list(side, snake):
+    lists = pl.List(pl.Struct({"text": pl.String}))
+    values = [(given, other) for given in ([{"text": "x"}], [], None) for other in ("z", None)]
+    for types in ({side: lists, snake: pl.String}, {snake: lists, side: pl.String}):
+        rows = [dict(zip(types, row, strict=True)) for row in values]
+        dtype = pl.Struct({"expectations": pl.Struct(types)})
+        metadata = pl.Series([{"expectations": row} for row in rows], dtype=dtype)
+        assert_columns_grade_as_rows(pl.DataFrame({"t": ["x"] * len(rows), "metadata": metadata}))
 
 
 WORD = pl.Categorical()

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import assay
+from assay.thresholds import EVER, set_to
 
 SPEC = {
     "id": "v",
@@ -103,6 +104,24 @@ def test_columns_their_order_and_types_do_not_depend_on_the_rows(tmp_path, compl
         ("check/v/contains", pl.Float64),
         ("check/v/min_length", pl.Float64),
     ]
+
+
+NOTHING = pl.Struct({"role": pl.String, "name": pl.Null, "calls": pl.List(pl.Null)})
+
+
+@pytest.mark.parametrize("dtype", [pl.List(NOTHING), NOTHING, pl.Array(NOTHING, 2), pl.List(pl.List(NOTHING))], ids=str)
+@pytest.mark.parametrize("rows", [7, EVER])
+def test_fields_of_nothing_pass_through_however_many_rows_are_written_together(tmp_path, dtype, rows):
+    said = {"role": "user", "name": None, "calls": [None]}
+    value = {NOTHING: said, pl.List(pl.List(NOTHING)): [[said, said]]}.get(dtype, [said, said])
+    frame = pl.DataFrame({"completion": ["a"] * 20, "prompt": pl.Series([value] * 20, dtype=dtype)})
+    frame.write_parquet(tmp_path / "in.parquet")
+    with set_to(batch=rows, piece=rows, small_group=0):
+        assay.score_file(tmp_path / "in.parquet", SPEC, tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet")["prompt"].to_list() == [value] * 20
+    some = assay.score_batch(frame[3:10].to_arrow(), SPEC)
+    some.validate(full=True)
+    assert some["prompt"].to_pylist() == [value] * 7
 
 
 def test_zero_rows_are_a_header_in_csv_and_nothing_in_jsonl(tmp_path):

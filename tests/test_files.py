@@ -8,6 +8,7 @@ import pytest
 
 import assay
 from assay.lanes.messages import completion_text
+from assay.thresholds import THRESHOLDS
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 WRITERS = {
@@ -383,8 +384,8 @@ def test_very_many_fields_become_json_text_in_time_that_grows_with_the_file(tmp_
 
 
 def test_a_file_read_by_python_streams_with_one_schema(tmp_path, monkeypatch):
-    monkeypatch.setattr("assay.lines.FIRST", 100)
-    monkeypatch.setattr("assay.lines.SIZE", 100)
+    monkeypatch.setattr(THRESHOLDS, "first_chunk", 100)
+    monkeypatch.setattr(THRESHOLDS, "chunk", 100)
     values = [None, 1, 2.5, 3, None, 2**53]
     kinds = [[], [None], [1], [0.5], None, [2]]
     rows = [
@@ -413,8 +414,8 @@ def test_a_file_read_by_python_streams_with_one_schema(tmp_path, monkeypatch):
 @pytest.mark.parametrize("other", ["", '"metadata": {}, '], ids=["fast", "exact"])
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("[", "]"), ('{"k": ', "}")], ids=["number", "list", "struct"])
 def test_an_integer_that_no_float_holds_is_kept_beside_floats(tmp_path, monkeypatch, batch, other, before, after):
-    monkeypatch.setattr("assay.lines.FIRST", batch)
-    monkeypatch.setattr("assay.lines.SIZE", batch)
+    monkeypatch.setattr(THRESHOLDS, "first_chunk", batch)
+    monkeypatch.setattr(THRESHOLDS, "chunk", batch)
     big, small = (f"{before}{n}{after}" for n in ("-9007199254740993", "0.5"))
     path = written(tmp_path, f'{{{other}"n": {big}}}\n{{"n": {small}}}\n')
     assert assay.scan(path).collect()["n"].to_list() == [big, small]

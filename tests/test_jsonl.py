@@ -24,6 +24,7 @@ from assay.lanes.base import BAD
 from assay.reading import Reading
 from assay.reference import score_rows
 from assay.rollouts import open_rollouts
+from assay.thresholds import THRESHOLDS
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 BROKEN = b'{"completion":'
@@ -58,8 +59,8 @@ def _chunks(monkeypatch):
     """Sets the bytes of a chunk."""
 
     def size(number):
-        monkeypatch.setattr("assay.lines.FIRST", number)
-        monkeypatch.setattr("assay.lines.SIZE", number)
+        monkeypatch.setattr(THRESHOLDS, "first_chunk", number)
+        monkeypatch.setattr(THRESHOLDS, "chunk", number)
 
     return size
 
@@ -118,8 +119,8 @@ def differently_read(path):
     found = []
     with patched.context() as patch:
         for size in (1, 70, 1 << 20):
-            patch.setattr("assay.lines.FIRST", size)
-            patch.setattr("assay.lines.SIZE", size)
+            patch.setattr(THRESHOLDS, "first_chunk", size)
+            patch.setattr(THRESHOLDS, "chunk", size)
             file = looked_through(path)
             parts = [file.scan(at, at + 1) for at in range(len(file.units))]
             whole = collected(file)

@@ -25,7 +25,7 @@ ORDER = (
         "limits",
         "secrets",
     ),
-    "newfile",
+    *("thresholds", "newfile"),
     *(
         "lanes.base",
         "lanes.words",
@@ -103,6 +103,7 @@ ORDER = (
         "rollouts",
         "columns",
         "pieces",
+        "fitting",
         "plan",
         "reference",
         "tasks",

@@ -127,11 +127,31 @@ def test_a_column_of_another_type_is_refused_with_what_a_completion_is(dtype, sh
     ],
     ids=str,
 )
-def test_messages_without_a_content_to_read_are_refused_with_what_they_have(message, shown):
-    frame = pl.DataFrame(schema={"completion": pl.List(pl.Struct(message))})
-    with pytest.raises(assay.ColumnsError) as refused:
-        assay.score(frame, {"checks": [{"type": "json_valid"}]})
-    assert str(refused.value) == (
-        f"The messages of `completion` have no `content` to read; they have: {shown}.\n\n"
-        "Write each message as `role` and `content`: text, or a list of parts with `text`."
-    )
+def test_messages_without_a_content_to_read_say_nothing_and_the_caller_is_told(message, shown):
+    spec = {"checks": [{"type": "equals", "value": ""}]}
+    values = [[], None, [None], [dict.fromkeys(message)]]
+    frame = pl.DataFrame({"completion": pl.Series(values, dtype=pl.List(pl.Struct(message)))})
+    with pytest.warns(assay.AssayWarning) as told:
+        scored = assay.score(frame, spec)
+    assert scored["reward"].to_list() == [1.0, None, 1.0, 1.0]
+    fact = f"The messages of `completion` have no `content` to read, so every text is empty; they have: {shown}."
+    hint = "Write each message as `role` and `content`: text, or a list of parts with `text`."
+    assert [str(one.message) for one in told] == [f"{fact} {hint}"]
+
+
+SILENT = [
+    {"role": "assistant"},
+    {"role": "assistant", "tool_calls": [{"id": "1"}]},
+    {"role": "assistant", "content": 5},
+    {"role": "assistant", "content": None},
+    {"from": "gpt", "value": "b"},
+]
+
+
+@pytest.mark.parametrize("message", SILENT, ids=str)
+@pytest.mark.filterwarnings("ignore:No message of `completion`")
+def test_what_a_message_says_does_not_depend_on_the_messages_beside_it(message):
+    spec = {"checks": [{"type": "equals", "value": ""}, {"type": "contains", "value": "b"}]}
+    others = ([], [None], "b", said(("assistant", "b")), said(("assistant", [{"type": "text", "text": "b"}])))
+    rows = [[{"completion": [message]}], *([{"completion": [message]}, {"completion": other}] for other in others)]
+    assert [assay.score(some, spec)["reward"][0] for some in rows] == [0.5] * len(rows)

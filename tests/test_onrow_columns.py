@@ -9,8 +9,8 @@ import pytest
 import assay
 from assay import fns
 from assay.judges import on_row
-from assay.lanes import base
 from assay.testing import assert_fn_conforms, assert_plan_conforms
+from assay.thresholds import THRESHOLDS
 
 _CALL = {"tool": "click", "action": "left", "coordinate": [100, 200]}
 _OUTPUTS = [
@@ -164,7 +164,7 @@ def test_a_few_rows_are_answered_as_many_are(monkeypatch, twin):
     frame = assay.scan(FEW).collect()
     plan = assay.compile(None, frame.schema)
     few = plan.score(frame)
-    monkeypatch.setattr(base, "_SMALL", 0)
+    monkeypatch.setattr(THRESHOLDS, "small_batch", 0)
     assert few.equals(plan.score(frame))
     assert few["error"].null_count() < len(FEW)
 

@@ -307,10 +307,10 @@ def test_two_columns_of_one_name_are_refused():
     ],
     ids=["alone", "beside text", "beside nothing", "a number"],
 )
-def test_messages_without_any_content_are_refused_with_what_they_have(rows):
-    with pytest.raises(assay.InputError) as refused:
-        assay.score([{"completion": value} for value in rows], SPEC)
-    assert "has a `content` to read; they have: from, " in str(refused.value)
+def test_the_caller_is_told_of_messages_without_any_content_and_what_they_have(rows):
+    with pytest.warns(assay.AssayWarning, match="has a `content` to read, so their text is empty; they have: from, "):
+        found = assay.score([{"completion": value} for value in rows], SPEC)
+    assert found["reward"].to_list() == [float(value == "b") for value in rows]
 
 
 def test_a_message_with_tool_calls_only_says_nothing():

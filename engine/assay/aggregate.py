@@ -16,6 +16,7 @@ from assay.errors import encodable
 from assay.lanes.base import HIDDEN
 from assay.lanes.onrow import IN_PROCESS
 from assay.spec import FUNCTION, NATIVE, CheckSpec, Share, VerifierSpec
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "OVERFLOW",
@@ -50,9 +51,6 @@ __all__ = [
 
 UNSCORED = HIDDEN + "unscored"
 """Why a row cannot be scored at all; null for a row that can."""
-
-_STEP = 64
-"""Terms added in one expression: the engine's time to plan one grows with the square of its depth."""
 
 _BREAKS = re.compile(r"[\r\n]+")
 
@@ -214,10 +212,11 @@ def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> l
     """``mean`` over Float64 columns as a sequence of named columns, each of which reads the one before; the last is the mean."""
     terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
     steps = []
-    while len(terms) > _STEP:
+    together = max(2, THRESHOLDS.terms)
+    while len(terms) > together:
         so_far = f"{name}/{len(terms)}"
-        steps.append(reduce(add, terms[:_STEP]).alias(so_far))
-        terms = [pl.col(so_far), *terms[_STEP:]]
+        steps.append(reduce(add, terms[:together]).alias(so_far))
+        terms = [pl.col(so_far), *terms[together:]]
     total = reduce(add, terms)
     # NOTE: dividing by a literal multiplies by its reciprocal, with another last bit; a column is truly divided by.
     return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]

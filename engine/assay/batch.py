@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from assay.arrow import from_arrow
 from assay.errors import InputError, UsageError
-from assay.export import plain_arrow
+from assay.export import in_schema, plain_arrow
 from assay.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.processes import prepare_process
 from assay.scoring import score
@@ -133,7 +133,7 @@ def _key(verifiers: Any) -> Any:
 
 def _in_schema(table: Any, schema: Any) -> Any:
     try:
-        return table.cast(schema)
+        return in_schema(table, schema)
     except pa.ArrowInvalid as wrong:
         raise InputError(
             f"The batch is too large: {wrong}", "Give smaller batches: below 2 GB of text a column."

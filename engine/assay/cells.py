@@ -5,6 +5,7 @@ very many fields, deep nesting) becomes JSON text.
 """
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,23 +14,21 @@ import pyarrow as pa
 
 from assay import exact
 from assay.chats import EXACT
-from assay.errors import InputError
+from assay.errors import AssayWarning, InputError
 from assay.lanes.jsontext import mended
 from assay.lanes.messages import HOW_TO_SAY, completion_text
 from assay.lanes.onrow import EXPECTED
 from assay.lanes.onrow_columns import typed
-from assay.shape import LEAVES, MAX_FIELDS, NESTS, Shape
+from assay.shape import LEAVES, NESTS, Shape
+from assay.thresholds import THRESHOLDS
 
-__all__ = ["MAX_NESTING", "OPEN", "STRUCTURED", "Column", "column"]
+__all__ = ["OPEN", "STRUCTURED", "Column", "column"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Columns with structure; they travel as JSON text, for rows may differ in every field."""
 
 OPEN = ("params", "target", "info", "state")
 """Columns that may have structure; then they travel as JSON text, too."""
-
-MAX_NESTING = 50
-"""Deeper values become JSON text: parquet's writer and the engine's recursion have limits near 100 and 500."""
 
 _ALIKE = ({int, float}, {list, tuple})
 """Types that make one column together."""
@@ -85,11 +84,7 @@ class Column:
             self._as_text = True
 
     def settle(self) -> None:
-        """All is seen.
-
-        Raises:
-            InputError: What was seen cannot be read.
-        """
+        """All is seen: tell the caller what may not be what its author meant."""
 
     @property
     def dtype(self) -> pl.DataType:
@@ -108,7 +103,7 @@ class Column:
             if type(value) in LEAVES:
                 continue
             depth = self._shape_of(value, at)
-            if depth > MAX_NESTING or self._shape.fields > MAX_FIELDS:
+            if depth > THRESHOLDS.struct_depth or self._shape.fields > THRESHOLDS.struct_fields:
                 self._as_text = True
 
     def _shape_of(self, value: Any, at: int) -> int:
@@ -203,7 +198,9 @@ class _Completions(Column):
     def settle(self) -> None:
         if self._keys and not self._readable:
             have = ", ".join(list(self._keys)[:10])
-            raise InputError(f"No message of `{self.name}` has a `content` to read; they have: {have}.", HOW_TO_SAY)
+            fact = f"No message of `{self.name}` has a `content` to read, so their text is empty; they have: {have}."
+            # the value of a row must not depend on the rows beside it, so these are read as they would be beside others
+            warnings.warn(f"{fact} {HOW_TO_SAY}", AssayWarning, stacklevel=2)
 
     def series(self, values: Sequence[Any]) -> pl.Series:
         if self._as_text or not self._chats:

@@ -22,6 +22,7 @@ __all__ = [
     "STDOUT",
     "SUMMARY",
     "Writer",
+    "in_schema",
     "open_writer",
     "plain_arrow",
     "read_provenance",
@@ -66,7 +67,7 @@ class _Parquet:
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
             # in one piece, for how the engine cut it shows in the bytes
-            self._writer.write_table(plain_arrow(batch.rechunk()).cast(self._schema))
+            self._writer.write_table(in_schema(plain_arrow(batch.rechunk()), self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
@@ -130,6 +131,17 @@ def plain_arrow(frame: pl.DataFrame) -> Any:
     """A frame as an Arrow table in the oldest layout, for string views would lock older readers out."""
     plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
     return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def in_schema(table: Any, schema: Any) -> Any:
+    """A table whose columns have the types of a schema.
+
+    NOTE: Arrow breaks part of a list of structs with a field of nulls when it casts it, though to the same type.
+    """
+    for at, field in enumerate(schema):
+        if not table.schema.field(at).equals(field):
+            table = table.set_column(at, field, table.column(at).cast(field.type))
+    return table
 
 
 def _defused(text: pl.Expr) -> pl.Expr:

@@ -10,14 +10,9 @@ import pyarrow as pa
 
 from assay.errors import InputError, shown_path
 from assay.reading import Reading
+from assay.thresholds import THRESHOLDS
 
-__all__ = ["FIRST", "SIZE", "Piece", "Source", "compression", "cut"]
-
-FIRST = 1 << 18
-"""Bytes of the first chunk, about: it shows what the columns are, and small runs read no more of a file."""
-
-SIZE = 1 << 23
-"""Bytes of every other chunk, about."""
+__all__ = ["Piece", "Source", "compression", "cut"]
 
 _SAMPLE = 200
 _NO_BOMB = 1 << 20
@@ -157,7 +152,7 @@ def cut(read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
         read: Gives so many bytes, none at the end.
         most: Bytes of the longest line that is held; a longer one is a piece by its beginning.
     """
-    size, held, pieces = FIRST, 0, list[bytes]()
+    size, held, pieces = max(1, THRESHOLDS.first_chunk), 0, list[bytes]()
     while block := read(size):
         end = block.rfind(b"\n") + 1
         if not end:
@@ -171,7 +166,7 @@ def cut(read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
             data = b"".join([*pieces, block[:end]])
             yield Piece(data, len(data))
             pieces, held = [block[end:]], len(block) - end
-        size = SIZE
+        size = max(1, THRESHOLDS.chunk)
     if held:
         data = b"".join(pieces)
         yield Piece(data, len(data))
@@ -180,7 +175,7 @@ def cut(read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
 def _skipped(begun: bytes, read: Callable[[int], bytes]) -> tuple[Piece, bytes]:
     """A line that is too long, and what was read after it."""
     length = len(begun)
-    while block := read(SIZE):
+    while block := read(max(1, THRESHOLDS.chunk)):
         end = block.find(b"\n") + 1
         length += end or len(block)
         if end:

@@ -22,14 +22,9 @@ from assay.memory import room, share
 from assay.pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
 from assay.reading import HARMLESS, BadRow, Reading, Unit
 from assay.special_files import engine_path
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["ParquetFile", "open_parquet"]
-
-_GROUPS_AT_ONCE = 24
-"""Row groups of the size of which the engine may hold so many; more of small ones, fewer of large ones."""
-
-_SMALL = 2048
-"""Rows of a group that is not worth the engine's while."""
 
 _TOGETHER = 1024
 """Rows that are decoded together, or fewer where they are long or may be."""
@@ -97,7 +92,8 @@ class ParquetFile:
             return False
         largest = max(unit.size for unit in units)
         rows = sum(unit.rows or 0 for unit in units)
-        return largest > room(self.reading.memory_limit) // _GROUPS_AT_ONCE or rows < _SMALL * len(units)
+        held = max(1, THRESHOLDS.groups_at_once)
+        return largest > room(self.reading.memory_limit) // held or rows < THRESHOLDS.small_group * len(units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:

@@ -35,23 +35,23 @@ from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.onrow import OnRow
 from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
-from assay.errors import ColumnsError, SpecError, said_by
+from assay.errors import SpecError, said_by
+from assay.fitting import fitted
 from assay.fns import function, list_fns
 from assay.judges import verifiers_of_run
 from assay.lanes.base import BAD, HIDDEN, TASK_FOUND, TEXT, exactly, layers
 from assay.lanes.failures import no_rollout_expr
-from assay.lanes.messages import completion_text_expr
+from assay.lanes.messages import completion_text_expr, unsaid
 from assay.lanes.rollout import shown_expr
 from assay.limits import own_failure
 from assay.pieces import in_pieces
 from assay.processes import prepare_process
 from assay.spec import NATIVE, CheckSpec, VerifierSource, VerifierSpec
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["NULL_COMPLETION", "TASK_ID", "Plan", "compile", "no_task"]
 
 TASK_ID = "task_id"
-_FEW = 4096
-_PIECES = (16_384, 131_072)
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
@@ -138,7 +138,7 @@ class Plan:
     def piece(self) -> int:
         """Rows to go through the plan together: few for the memory, more where what rows have in common is worked out once."""
         shared = any(check.reads or type(check) not in CHECKS for _, _, check in self.checks)
-        return _PIECES[shared]
+        return max(1, THRESHOLDS.shared_piece if shared else THRESHOLDS.piece)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +175,8 @@ class Plan:
             InputError: There are some: a verifier of another kind, or a function that nobody has registered.
         """
         schema = pl.Schema(self.schema)
-        doubts: list[str] = []
+        rollouts = fitted(rollouts, schema)
+        doubts = [said] if (said := unsaid(COMPLETION, schema[COMPLETION])) else []
         for _, _, check in self.checks:
             why, doubt = check.refused_expr(), check.doubt_expr()
             if why is None and doubt is None:
@@ -197,7 +198,10 @@ class Plan:
         return doubts
 
     def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
-        """Score a frame that has this plan's schema.
+        """Score a frame that has this plan's schema, or one that can be brought to it without loss.
+
+        A batch alone may have other types than beside others: golds that are all null or all integers, empty lists, structs
+        without a field that others have. What it means is what it means there.
 
         Args:
             rollouts: The frame.
@@ -207,20 +211,13 @@ class Plan:
             One row for each rollout, in order, with ``columns``.
 
         Raises:
-            ColumnsError: A column of the schema is missing or has another type.
+            ColumnsError: A column of the schema is missing or has a type that means something else.
         """
-        there = rollouts.collect_schema()
-        for name, dtype in self.schema:
-            if there.get(name) != dtype:
-                found = f"{there[name]}" if name in there else "missing"
-                raise ColumnsError(
-                    f"The plan was compiled for `{name}` of type {dtype}; here it is {found}.",
-                    "Compile a plan for this schema.",
-                )
+        frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(rollouts.lazy()).collect(engine="in-memory")
+            return self.lazy(frame).collect(engine="in-memory")
         with in_pieces(self.piece):
-            return self.lazy(rollouts.lazy()).collect()
+            return self.lazy(frame).collect()
 
     def _few(self, rows: int | None) -> bool:
         """Whether rows are too few for streaming, which costs more to set up.
@@ -228,7 +225,7 @@ class Plan:
         NOTE: without it, Python that asks the engine may be called again before it has answered; so nobody's but ours.
         """
         ours = all(type(check) in CHECKS or isinstance(check, OnRow) for _, _, check in self.checks)
-        if rows is None or rows > _FEW or not ours:
+        if rows is None or rows > THRESHOLDS.unstreamed_rows or not ours:
             return False
         return all(one.builtin for one in map(function, list_fns()) if one is not None)
 

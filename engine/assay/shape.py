@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.lanes.jsontext import MAX_DEPTH
+from assay.thresholds import THRESHOLDS
 
-__all__ = ["LEAVES", "MAX_FIELDS", "NESTS", "Shape"]
-
-MAX_FIELDS = 100
-"""A column with more fields becomes JSON text: every row of a struct pays for the fields of all."""
+__all__ = ["LEAVES", "NESTS", "Shape"]
 
 LEAVES = {str, int, float, bool, type(None)}
 NESTS = (dict, list, tuple, Mapping)
@@ -52,7 +50,7 @@ class Shape:
     def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
         """The place of a field, or of the elements of a list (None); past the limit, nothing is kept."""
         if key not in node:
-            if self.fields > MAX_FIELDS:
+            if self.fields > THRESHOLDS.struct_fields:
                 return {}
             node[key] = {}
             self.fields += key is not None

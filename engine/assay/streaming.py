@@ -11,11 +11,9 @@ from assay.frames import batches
 from assay.pieces import in_pieces
 from assay.plan import Plan
 from assay.summary import Summary
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["output_schema", "stream"]
-
-_BATCH = 65_536
-"""Rows that are counted and written together."""
 
 
 def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
@@ -43,7 +41,7 @@ def stream(
         read: The files that the rows come from, which know how many of them may be in memory at once.
     """
     piece = read.at_once(plan.piece) if read else plan.piece
-    together = read.at_once(_BATCH, anywhere=True) if read else _BATCH
+    together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
     with in_pieces(piece):
         for batch in batches(plan.lazy(frame, watched=True), together):
             summary.add(plan, batch)

@@ -19,6 +19,7 @@ from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
 from assay.lanes.onrow_columns import PLAIN_VALUE
 from assay.limits import NO_REWARD, Limits, own_failure, settled
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_unscored"]
 
@@ -27,9 +28,6 @@ MISSING = "expected is missing"
 ANSWER: dict[str, Any] = {"score": pl.Float64, "reason": pl.String, "error": pl.String}
 _ANSWERS = {"at": pl.UInt32, **ANSWER}
 _TRIPLE = ("text", "expected", "typed", "params")
-_FEW = 64
-"""Rows of one set of params below which the function itself is faster than its twin, where there are many sets."""
-_SETS = 16
 
 
 def outcome_of(one: Function, output: str, expected: Any, params: dict[str, Any]) -> Outcome:
@@ -163,8 +161,8 @@ def _sets(one: Function, asked: pl.DataFrame) -> tuple[_Parts, list[pl.DataFrame
     if len(sets) <= 1:
         return [(asked, json.loads(text)) for text in sets], left
     counts = asked["set"].value_counts()
-    if counts.height > _SETS:
-        few = asked["set"].is_in(counts.filter(pl.col("count") < _FEW)["set"].implode())
+    if counts.height > THRESHOLDS.param_sets:
+        few = asked["set"].is_in(counts.filter(pl.col("count") < THRESHOLDS.param_rows)["set"].implode())
         left.append(asked.filter(few))
         asked = asked.filter(~few)
     parts = asked.partition_by("set", maintain_order=True) if asked.height else []

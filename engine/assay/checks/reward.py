@@ -19,12 +19,11 @@ from assay.lanes.rollout import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, is_r
 from assay.limits import Limits, listed, own_failure, settled
 from assay.rewards import RewardFunction, shortfall, verdict
 from assay.runner import Work
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["Host", "Reward", "Rewards", "examples"]
 
 NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
-_AT_ONCE = 512
-"""Rollouts of which the arguments are in memory at once, where rollouts are scored one after another: few die young, and cheaply."""
 _LOGGED = 10
 """Distinct errors of one function that are logged; the error column has all of them."""
 
@@ -214,9 +213,10 @@ class Rewards:
         return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
 
     def _batch(self, names: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
-        if len(columns[0]) > _AT_ONCE and self._alone:
-            starts = range(0, len(columns[0]), _AT_ONCE)
-            return pl.concat([self._batch(names, [one[at : at + _AT_ONCE] for one in columns]) for at in starts])
+        at_once = max(1, THRESHOLDS.reward_rows)
+        if len(columns[0]) > at_once and self._alone:
+            starts = range(0, len(columns[0]), at_once)
+            return pl.concat([self._batch(names, [one[at : at + at_once] for one in columns]) for at in starts])
         with self._lock:  # the engine asks from several threads; functions may expect one
             asked = columns[0].is_not_null()
             some = not asked.all()

@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from assay.thresholds import THRESHOLDS
+
 __all__ = [
     "BAD",
     "HIDDEN",
@@ -23,6 +25,7 @@ __all__ = [
     "not_hidden",
     "nothing",
     "once",
+    "plain",
     "plain_type",
     "positions",
     "rowwise",
@@ -41,12 +44,9 @@ TASK_FOUND = HIDDEN + "task"
 """Present when tasks were joined: true where the row's task was found."""
 
 
-_SMALL = 256
-
-
 def is_small(batch: pl.Series | pl.DataFrame) -> bool:
     """Whether a batch has so few rows that the definition is done before columns are set up."""
-    return len(batch) <= _SMALL
+    return len(batch) <= THRESHOLDS.small_batch
 
 
 def not_hidden(names: Iterable[str]) -> list[str]:
@@ -73,6 +73,15 @@ def plain_type(dtype: Any) -> Any:
     if isinstance(dtype, pl.Struct):
         return pl.Struct({field.name: plain_type(field.dtype) for field in dtype.fields})
     return dtype
+
+
+def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Values of a type as those of its ``plain_type``, which has them all.
+
+    NOTE: a strict cast looks for values that became null, and fails at lists of a fixed length within a struct.
+    """
+    wanted = plain_type(dtype)
+    return values if wanted == dtype else values.cast(wanted, strict=False)
 
 
 @dataclass(frozen=True)

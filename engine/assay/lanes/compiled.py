@@ -16,16 +16,15 @@ from typing import Any
 
 from assay.cache import cached_within
 from assay.lanes.charsets import CHARACTERS
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["DearError", "compile_pattern", "parsed", "quick"]
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000
 _REPEAT = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
-_STEPS = 10_000_000
-"""Places at which ``re`` tries something, a tenth of a second or so."""
-_CHARACTERS = 1_000_000_000
-"""Characters that it then compares at most, a second or so."""
+_CHARACTERS = 100
+"""Characters that may be compared for each of the steps that ``re`` may take here."""
 _LONGEST = 100_000
 """Code points of a pattern that is looked at in this process: parsing it takes half a second."""
 _CLASS, _WIDE_CLASS = 0.3, 20
@@ -104,7 +103,8 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
         return False
     repeats, ways = tried
     steps = ways * size ** (repeats + 1)
-    return bool(steps <= _STEPS and steps * len(pattern) <= _CHARACTERS)
+    allowed = THRESHOLDS.pattern_steps
+    return bool(steps <= allowed and steps * len(pattern) <= _CHARACTERS * allowed)
 
 
 @cached_within(8_000_000, lambda _, pattern, __: 4 * len(pattern))

@@ -4,12 +4,12 @@ It flattens the entries of a whole batch, looks every phrase up in its row's tex
 the answers up by row: one pass, whatever the number of distinct tasks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 import pyarrow as pa
 
-from assay.lanes.base import Lane, is_small, plain_type, rowwise, text
+from assay.lanes.base import Lane, is_small, plain, rowwise, text
 from assay.lanes.expectations import (
     ANY_OF,
     FORBID,
@@ -40,7 +40,7 @@ def _expectations_expr(schema: pl.Schema) -> pl.Expr:
     # a metadata column that is not there is refused before this, unless the rows are there to be explained only
     metadata = pl.lit(None, dtype=pl.String)
     if METADATA in schema:
-        metadata = pl.col(METADATA).cast(plain_type(schema[METADATA]))
+        metadata = plain(pl.col(METADATA), schema[METADATA])
     graded = pl.map_batches([text(), metadata], _grade_batch, return_dtype=_GRADE, is_elementwise=True)
     return pl.when(text().is_not_null()).then(graded)
 
@@ -201,15 +201,16 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"], rows["slip"]
 
 
-def _flatten(lists: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Row, value and position of every element of a list column."""
+def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Row, value and position of every element of a list column, of the rows that count."""
     sizes = lists.list.len().fill_null(0)
-    rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(sizes > 0)
-    kept = sizes.filter(sizes > 0)
+    some = (sizes > 0) & counts
+    rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(some)
+    kept = sizes.filter(some)
     position = (
         pl.select(pl.int_ranges(0, kept, dtype=pl.UInt32).explode()).to_series() if len(kept) else kept.cast(pl.UInt32)
     )
-    return _repeat(rows, kept), lists.filter(sizes > 0).explode(), position
+    return _repeat(rows, kept), lists.filter(some).explode(), position
 
 
 def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
@@ -217,6 +218,15 @@ def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
     known = [field.name for field in series.dtype.fields] if isinstance(series.dtype, pl.Struct) else []
     found = [series.struct.field(name) for name in names or known if name in known]
     return [field for field in found if field.dtype != pl.Null]
+
+
+def _choices(fields: Iterable[pl.Series]) -> Iterator[tuple[pl.Series, pl.Series]]:
+    """Fields that stand for one another, each with the rows where it counts: the first that has a value does, of any type."""
+    taken: pl.Series | None = None
+    for field in fields:
+        there = field.is_not_null()
+        yield field, there if taken is None else there & ~taken
+        taken = there if taken is None else there | taken
 
 
 def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
@@ -230,17 +240,14 @@ def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl
         elif isinstance(expectations.dtype, pl.Struct):
             sides = [(name, forbid, _fields(expectations, name, snake)) for name, snake, forbid in SIDES]
         else:
-            return frames[0], _say_where(expectations, NO_EXPECTATIONS), _slips(metadata)
+            return frames[0], _say_where(expectations.is_not_null(), NO_EXPECTATIONS), _slips(metadata)
         for name, forbid, found in sides:
-            listed = [lists for lists in found if isinstance(lists.dtype, pl.List)]
-            for other in found:
-                if not isinstance(other.dtype, pl.List):
-                    said = _say_where(other, f"metadata.expectations.{name} is not a list")
+            for field, counts in _choices(found):
+                if isinstance(field.dtype, pl.List):
+                    frames.append(_side(field, counts, name, forbid=forbid))
+                else:
+                    said = _say_where(counts, f"metadata.expectations.{name} is not a list")
                     broken = pl.select(pl.coalesce(broken, said)).to_series()
-            taken = None
-            for lists in listed:  # the first spelling that has a value wins, as in read_expectations
-                frames.append(_side(lists if taken is None else lists.set(taken, None), name, forbid=forbid))
-                taken = lists.is_not_null() if taken is None else taken | lists.is_not_null()
     entries = pl.concat(frames).sort("row", maintain_order=True)
     return entries.filter(broken.gather(entries["row"]).is_null()), broken, _slips(metadata)
 
@@ -256,8 +263,8 @@ def _slips(metadata: pl.Series) -> pl.Series:
     return pl.select(first).to_series()
 
 
-def _say_where(series: pl.Series, said: str) -> pl.Series:
-    return pl.select(pl.when(series.is_not_null()).then(pl.lit(said))).to_series()
+def _say_where(rows: pl.Series, said: str) -> pl.Series:
+    return pl.select(pl.when(rows).then(pl.lit(said))).to_series()
 
 
 def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
@@ -266,21 +273,20 @@ def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
     return pl.col(column).list.drop_nulls() if any_null else pl.col(column)
 
 
-def _side(lists: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
-    """The entries of one list column."""
-    row, entry, position = _flatten(lists)
+def _side(lists: pl.Series, counts: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
+    """The entries of one list column, of the rows where it counts."""
+    row, entry, position = _flatten(lists, counts)
     phrases = pl.lit(None, dtype=pl.List(pl.String))
     unusable: pl.Expr | None = None
     columns: dict[str, pl.Series] = {"row": row, "position": position}
-    for at, any_of in enumerate(_fields(entry, *ANY_OF)):
-        column = f"any_of_{at}"
-        columns[column] = any_of
-        strings = _without_nulls(any_of, column) if isinstance(any_of.dtype, pl.List) else None
-        if strings is not None and any_of.dtype == pl.List(pl.String):
-            phrases = pl.coalesce(phrases, strings)
+    for at, (any_of, chosen) in enumerate(_choices(_fields(entry, *ANY_OF))):
+        column, here = f"any_of_{at}", pl.col(f"counts_{at}")
+        columns |= {column: any_of, f"counts_{at}": chosen}
+        values = _without_nulls(any_of, column) if isinstance(any_of.dtype, pl.List) else None
+        if values is not None and any_of.dtype == pl.List(pl.String):
+            phrases = pl.when(here).then(values).otherwise(phrases) if at else values
         else:
-            has = pl.col(column).is_not_null() if strings is None else strings.list.len() > 0
-            bad = has & phrases.is_null()
+            bad = here if values is None else here & (values.list.len() > 0)
             unusable = bad if unusable is None else unusable | bad
     for one in _fields(entry, "text"):
         if one.dtype == pl.String:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from assay.errors import closest, did_you_mean, encodable
 from assay.lanes.jsontext import NOT_JSON, mended, parse
 from assay.lanes.words import lower
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "ANY_OF",
@@ -42,9 +43,7 @@ ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
 _KNOWN = 32_768
-"""JSON texts of which is kept what they expect, some 1.5 kB for each …"""
-_LONGEST_KNOWN = 1_000
-"""… that has no more code points than this."""
+"""JSON texts of which is kept what they expect, some 1.5 kB for each."""
 
 
 class Entry(NamedTuple):
@@ -205,7 +204,7 @@ class Reading(NamedTuple):
 def read(metadata: Any) -> Reading:
     """What a row's metadata expects: a mapping, its JSON text, or None."""
     if isinstance(metadata, str):
-        return _read_known(metadata) if len(metadata) <= _LONGEST_KNOWN else _read(parse(metadata))
+        return _read_known(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
     return _read(metadata)
 
 

@@ -18,6 +18,7 @@ from assay.lanes.words import (
     lower_expr,
     strip_expr,
 )
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
 
@@ -25,8 +26,6 @@ IGNORE_CASE = "ignore_case"
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """No two texts that are equal in lower case differ by more in size: lowering makes at most 3 bytes of 2, at least 1 of 3."""
-_PADDING = 16
-"""Bytes of a text more than of its gold up to which it is stripped without a look at its ends."""
 _NOT_PLAIN = r"[^ !#-~]"
 """What is not shown as it is between double quotes."""
 
@@ -51,7 +50,7 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
-    likely = near | ((size > wanted) & (size <= wanted + _PADDING))
+    likely = near | ((size > wanted) & (size <= wanted + THRESHOLDS.padding))
     frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > wanted)).filter(padded)])
     frame = frame.with_columns(strip_expr(output)).filter(near)
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])

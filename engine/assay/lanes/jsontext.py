@@ -17,6 +17,7 @@ import polars as pl
 
 from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "CANDIDATE",
@@ -53,8 +54,6 @@ _ENDS = rf"[\]}}\x220-9.eE+lyN-]{_SPACE}\z"
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_FEW_KEYS = 16
-"""So many keys the engine looks for at once; for more, reading the text in Python is as fast."""
 NO_STRING = r"(?:-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})"
 """What the engine's JSON writes of values that are no strings: a pattern for either engine, where ``.`` is any character."""
 LIKE_JSON = rf"(?s)\A{NO_STRING}\z"
@@ -249,7 +248,7 @@ def missing_keys_expr(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
 
 def _all_there(keys: Sequence[str], objects: pl.Expr) -> pl.Expr:
     """Whether the engine finds all the keys, the last with a value other than null: false where they are many, or no plain words."""
-    if not 0 < len(keys) <= _FEW_KEYS or not all(_PLAIN_KEY.fullmatch(key) for key in keys):
+    if not 0 < len(keys) <= THRESHOLDS.engine_keys or not all(_PLAIN_KEY.fullmatch(key) for key in keys):
         return pl.lit(value=False)
     if len(keys) == 1:
         return _read(objects, f"$.{keys[0]}")

@@ -20,11 +20,10 @@ from polars.exceptions import PolarsError
 
 from assay.lanes.charsets import CHARACTERS, Ranges, accepted, word_characters
 from assay.lanes.edges import Items, word_at
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["Boundary", "NotLinearError", "linear"]
 
-_LARGEST = 2_000_000
-"""Bytes that a compiled pattern may take, as estimated; each thread of the engine keeps some thirty of them."""
 _RANGE = 60
 """Bytes that a range of a class takes in the engine: ``\\w``, 760 ranges, takes 45 kB each time it stands in a pattern."""
 _TOO_LARGE = "a pattern too large for the linear engine"
@@ -62,7 +61,7 @@ def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
         starts = (r"\A", r"\n")
     try:
         body = writer.sequence(items, flags, head=len(starts) == 1, tail=True)
-        if writer.size > _LARGEST:
+        if writer.size > THRESHOLDS.linear_bytes:
             raise NotLinearError(_TOO_LARGE)
         patterns = tuple(start + body for start in starts)
         for one in patterns:
@@ -140,7 +139,7 @@ class _Writer:
     def characters(self, ranges: Ranges) -> str:
         """A set of code points."""
         self.size += _RANGE * len(ranges)
-        if self.size > _LARGEST:
+        if self.size > THRESHOLDS.linear_bytes:
             raise NotLinearError(_TOO_LARGE)
         return _class(ranges)
 

@@ -1,8 +1,8 @@
 """From a completion, a string or a list of chat messages, to the text that checks read.
 
 For messages the text is the content of the last assistant message, else of the last message. Content that is a list of
-parts is the concatenation of its text parts. Null content, and a conversation without a message, is ``""``: the model said
-nothing. A null completion has no text at all.
+parts is the concatenation of its text parts. Content that is null, absent or no text, and a conversation without a message, is
+``""``: the model said nothing. A null completion has no text at all.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = ["HOW_TO_SAY", "completion_text", "completion_text_expr"]
+__all__ = ["HOW_TO_SAY", "completion_text", "completion_text_expr", "unsaid"]
 
 HOW_TO_SAY = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
@@ -51,13 +51,13 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
 
     Args:
         column: Name of the completion column.
-        dtype: Its type: String, or a list of structs with a ``content`` field.
+        dtype: Its type: String, or a list of structs.
 
     Returns:
         A String expression.
 
     Raises:
-        ColumnsError: The type is neither, or no message can have a content to read.
+        ColumnsError: The type is neither.
     """
     values = pl.col(column)
     if dtype == pl.Null or _is_text(dtype):
@@ -71,16 +71,25 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
     fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
     said: pl.Expr = pl.lit("")
     if isinstance(inner, pl.Struct):
-        if not _is_content(fields.get("content")):
-            have = ", ".join(f"{name}: {kind}" for name, kind in fields.items()) or "nothing"
-            raise ColumnsError(f"The messages of `{column}` have no `content` to read; they have: {have}.", HOW_TO_SAY)
         last = values.list.last()
         if _is_text(fields.get("role")):
             assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
             spoken = values.list.filter(assistant).list.last()
             last = pl.when(spoken.is_not_null()).then(spoken).otherwise(last)
-        said = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
+        if _is_content(fields.get("content")):
+            said = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
     return pl.when(values.is_not_null()).then(said)
+
+
+def unsaid(column: str, dtype: Any) -> str:
+    """What to tell of messages none of which can have a content to read, by their type; ``""`` where one can."""
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    if not isinstance(inner, pl.Struct) or _is_content(inner.to_schema().get("content")):
+        return ""
+    have = ", ".join(f"{field.name}: {field.dtype}" for field in inner.fields) or "nothing"
+    return (
+        f"The messages of `{column}` have no `content` to read, so every text is empty; they have: {have}. {HOW_TO_SAY}"
+    )
 
 
 def _is_text(dtype: Any) -> bool:
@@ -101,7 +110,7 @@ def _content_expr(content: pl.Expr, dtype: Any) -> pl.Expr:
         return content.cast(pl.String)
     if isinstance(dtype, pl.Array):
         dtype = pl.List(dtype.inner)
-        content = content.cast(dtype)
+        content = content.cast(dtype, strict=False)
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     part = pl.element()
     if isinstance(inner, pl.Struct):

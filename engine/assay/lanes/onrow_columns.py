@@ -26,6 +26,7 @@ from assay.lanes.onrow import (
     unread,
 )
 from assay.lanes.words import strip_expr
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["PLAIN_VALUE", "TYPED", "named_verifier", "row_verifier", "typed", "untyped_expr"]
 
@@ -135,8 +136,6 @@ _FLAT = rf"\A{FLAT_OBJECT}\z"
 _STRING = r'(?s)\A"([^"\\]*(?:\\.[^"\\]*)*)"(.*)\z'
 _PLAIN_STRING = r'\A(?:[^\\\x00-\x1f]|\\["\\/])*\z'
 _PLAIN_ESCAPE = r'\\(["\\/])'
-_REPEATS = 8
-"""How often, on average, a template must be used for it to be worth reading in Python."""
 
 
 def _read_texts(texts: pl.Series, default: str) -> pl.Series:
@@ -185,7 +184,8 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
     usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()
     frame = frame.select("expected", "typed", template=pl.when(usable).then(template))
-    if frame["template"].n_unique() * _REPEATS > len(texts) + _REPEATS:
+    uses = THRESHOLDS.template_uses
+    if frame["template"].n_unique() * uses > len(texts) + uses:
         return pl.repeat(None, len(texts), dtype=_ASKED, eager=True)
 
     def read(template: str) -> dict[str, Any] | None:
@@ -209,8 +209,6 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     like JSON is a string, and objects without large numbers and fractions come out as they went in. A key that nothing reads
     may stand in the params only. Python reads the rest.
     """
-    if is_small(texts):
-        return _read_in_python(texts, default)
     path = pl.col("text").str.json_path_match
     frame = texts.to_frame("text").select(
         "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")

@@ -33,6 +33,7 @@ from assay.lanes.linear import Boundary, NotLinearError, linear
 from assay.lanes.positions import NotPositionsError, Positions, TooManyStepsError
 from assay.lanes.words import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
 from assay.limits import Limits
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "Route",
@@ -209,18 +210,23 @@ def _any_of(values: Texts, patterns: Sequence[str]) -> Texts:
     return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
 
 
-def _size_of_route(way: "Route", pattern: str, _: int = 0) -> int:
-    needed, exact = way.beyond or ((), ())
-    return 4 * len(pattern) + sum(map(len, (*way.linear, *needed, *exact)))
-
-
-@cached_within(16_000_000, _size_of_route)
 def route(pattern: str, flags: int = 0) -> Route:
     """Decide, once a pattern, which engine answers for it.
 
     Raises:
         re.error: Python does not accept the pattern.
     """
+    return _route(pattern, flags, THRESHOLDS.linear_bytes)
+
+
+def _size_of_route(way: Route, pattern: str, *_: int) -> int:
+    needed, exact = way.beyond or ((), ())
+    return 4 * len(pattern) + sum(map(len, (*way.linear, *needed, *exact)))
+
+
+@cached_within(16_000_000, _size_of_route)
+def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
+    del linear_bytes  # it decides, too
     try:
         tree = parsed(pattern, flags)
         patterns, boundary = linear(tree, Boundary.ASCII)

@@ -18,11 +18,9 @@ from typing import Any, Protocol
 
 from assay.cache import cached_within
 from assay.lanes.charsets import CHARACTERS, Ranges, accepted, boundary_in_nothing, range_bytes, word_characters
+from assay.thresholds import THRESHOLDS
 
-__all__ = ["STEPS", "NotPositionsError", "Positions", "TooManyStepsError"]
-
-STEPS = 100_000_000
-"""Steps of one search, a second or so; a step is about what 64 positions cost."""
+__all__ = ["NotPositionsError", "Positions", "TooManyStepsError"]
 
 _OVERHEAD = 32
 """Steps of an operation on the smallest set."""
@@ -39,7 +37,7 @@ class NotPositionsError(Exception):
 
 
 class TooManyStepsError(Exception):
-    """A search that takes more than ``STEPS``."""
+    """A search that takes more steps than it may."""
 
 
 class Positions:
@@ -58,13 +56,18 @@ class Positions:
         except RecursionError:
             raise NotPositionsError("a pattern nested too deeply") from None
 
-    def search(self, text: str, steps: int = STEPS) -> bool:
+    def search(self, text: str, steps: int | None = None) -> bool:
         """Whether ``re.search`` finds the pattern.
+
+        Args:
+            text: The text.
+            steps: How many it may take, by default as many as the thresholds say, a second or so; a step is about what 64
+                positions cost.
 
         Raises:
             TooManyStepsError: It takes more steps.
         """
-        searched = _Text(text, steps)
+        searched = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
         try:
             return bool(self._node.after(searched, searched.every))
         except RecursionError:

@@ -65,7 +65,9 @@ def messages(value: Any) -> Any:
     """
     if isinstance(value, str):
         found = loads(value) if value.startswith("[{") else None
-        return found if isinstance(found, list) and all(_is_message(one) for one in found) else value
+        if not isinstance(found, list) or not all(map(_is_message, found)):
+            return value
+        value = found
     if not isinstance(value, list | tuple):
         return value
     return value if all(map(_is_plain, value)) else [_message(one) for one in value]

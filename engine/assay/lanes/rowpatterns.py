@@ -19,13 +19,9 @@ from assay.lanes.base import once, rowwise
 from assay.lanes.fncolumns import IGNORE_CASE
 from assay.lanes.pattern import linear_answers, route, search_here
 from assay.lanes.words import ASCII_ALIKE, ascii_lower_expr, contains_column, is_ascii
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["needed_literal", "regex_match_expr"]
-
-_TRIES = 16
-"""Places of a literal that are looked at one by one."""
-_MANY = 256
-"""Rows of one pattern from which on the linear engine earns what it costs to compile."""
 
 _LONGEST = 100_000
 """Code points of a pattern that is read for its literal: reading takes memory for each of them."""
@@ -106,7 +102,7 @@ def _is_word(text: str, at: int) -> bool:
 def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -> bool | None:
     r"""Whether the literal occurs with ``\b`` on the sides asked for; None where it occurs too often to look at each."""
     at = -1
-    for _ in range(_TRIES):
+    for _ in range(THRESHOLDS.literal_places):
         at = text.find(literal, at + 1)
         if at < 0:
             return False
@@ -187,7 +183,7 @@ def _compiled(rows: pl.DataFrame, flags: int, found: pl.Series) -> pl.Series:
 
 def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
     """One pattern. Null where only ``re`` can tell, for the definition has a limit, and where Python refuses the pattern."""
-    if len(texts) >= _MANY:
+    if len(texts) >= THRESHOLDS.pattern_rows:
         with contextlib.suppress(Exception):  # the definition will say what is wrong, row by row
             way = route(pattern, flags)
             if way.linear:

@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from assay.lanes.base import Lane, plain_type, rowwise, text
+from assay.lanes.base import Lane, plain, plain_type, rowwise, text
 from assay.lanes.jsontext import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["OUTPUT_SCHEMA", "SCHEMA_RESULT", "schema_keys"]
 
@@ -22,8 +23,6 @@ _EMPTY = f"{OUTPUT_SCHEMA} is empty"
 _BAD_REQUIRED = f"{OUTPUT_SCHEMA}.required is not a list of strings"
 _BAD_PROPERTIES = f"{OUTPUT_SCHEMA}.properties is not an object"
 _KEYS = pl.Struct({"keys": pl.List(pl.String), "problem": pl.String})
-_FEW = 32
-"""Rows of one key list from which on a column pass beats Python."""
 
 
 def schema_keys(schema: Any) -> list[str]:
@@ -73,7 +72,7 @@ def _keys_or_problem(schema: str) -> dict[str, Any]:
 
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
     dtype = plain_type(schema.get(OUTPUT_SCHEMA, pl.Null()))
-    values = pl.col(OUTPUT_SCHEMA).cast(dtype) if OUTPUT_SCHEMA in schema else pl.lit(None)
+    values = plain(pl.col(OUTPUT_SCHEMA), schema[OUTPUT_SCHEMA]) if OUTPUT_SCHEMA in schema else pl.lit(None)
     if not isinstance(dtype, pl.Struct):
         found = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
         return pl.coalesce(found, _found(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
@@ -127,7 +126,8 @@ def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
     asked = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
     asked = asked.with_columns(alike=pl.len().over("keys")) if asked.height else asked.with_columns(alike=pl.lit(0))
     answers = [pl.DataFrame(schema={"at": pl.UInt32, "said": pl.String})]
-    rare, frequent = asked.filter(pl.col("alike") < _FEW), asked.filter(pl.col("alike") >= _FEW)
+    often = pl.col("alike") >= THRESHOLDS.schema_rows
+    rare, frequent = asked.filter(often.not_()), asked.filter(often)
     for part in frequent.partition_by("keys", maintain_order=True) if frequent.height else []:
         keys = part["keys"][0].to_list()
         answers.append(part.select("at", said=missing_keys_expr(keys, pl.col("object"))))

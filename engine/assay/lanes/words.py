@@ -17,6 +17,7 @@ import polars as pl
 
 from assay.errors import encodable
 from assay.lanes.base import Lane, rowwise, text
+from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "ASCII_ALIKE",
@@ -49,15 +50,10 @@ WHITESPACE = (
 
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
 """The code points beyond ASCII that lower case or IGNORECASE takes for an ASCII letter: İ, ı, ſ and the Kelvin sign."""
-_LONGEST_LITERAL = 1_000
-"""Bytes. The engine makes a regular expression of a literal: a long one is searched for in quadratic time, a longer one refused."""
-
 
 Texts = TypeVar("Texts", pl.Expr, pl.Series)
 """Texts of a column, or of an expression for one."""
 
-_LONGEST_PATTERN = 200
-"""Code points of a phrase that is searched for as a pattern."""
 _LOWERED = {"k": "kK\u212a"}
 """What is an ASCII letter in lower case, besides the letter and its capital."""
 
@@ -155,7 +151,7 @@ def strip_expr(values: pl.Expr) -> pl.Expr:
 def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
     """``phrase in value`` as an elementwise expression over a String column."""
     size = len(phrase.encode("utf-8", "surrogatepass"))
-    if size <= _LONGEST_LITERAL and encodable(phrase) == phrase:
+    if size <= THRESHOLDS.phrase_bytes and encodable(phrase) == phrase:
         return values.str.contains(pl.lit(phrase), literal=True)
     asked = pl.when(values.str.len_bytes() >= size).then(values)
     found = rowwise(asked, lambda value: phrase in value, pl.Boolean)
@@ -167,10 +163,10 @@ def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
 
     NOTE: of one row the engine makes a regular expression, which takes quadratic time and refuses long phrases.
     """
-    if len(values) == 1:
-        value, phrase = values[0], phrases[0]
-        found = None if value is None or phrase is None else phrase in value
-        return pl.Series(values.name, [found], dtype=pl.Boolean)
+    if len(values) <= THRESHOLDS.lone_searches:
+        pairs = zip(values.to_list(), phrases.to_list(), strict=True)
+        found = [None if value is None or phrase is None else phrase in value for value, phrase in pairs]
+        return pl.Series(values.name, found, dtype=pl.Boolean)
     return values.str.contains(pl.lit(phrases), literal=True)
 
 
@@ -193,7 +189,7 @@ def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
     Returns:
         The pattern, or None for a phrase that is long or not all ASCII.
     """
-    if len(phrase) > _LONGEST_PATTERN or not phrase.isascii():
+    if len(phrase) > THRESHOLDS.folded_phrase or not phrase.isascii():
         return None
     codes = [_LOWERED.get(code, code + code.upper()) for code in phrase]
     if phrase.endswith("i"):
@@ -214,7 +210,7 @@ def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
     if lowered:
         found = lowered_pattern(phrase)
     else:
-        fits = len(phrase) <= _LONGEST_PATTERN and encodable(phrase) == phrase
+        fits = len(phrase) <= THRESHOLDS.folded_phrase and encodable(phrase) == phrase
         found = "".join(map(as_class, phrase)) if fits else None
     space = as_class(WHITESPACE)
     return None if found is None else rf"\A{space}*{found}{space}*\z"
