@@ -42,11 +42,10 @@ class Rubric:
 
     A reward function gets the arguments that it names, or all of them when it has ``**kwargs``: ``prompt``,
     ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of
-    ``class_objects``. It returns a finite number (a Boolean, a ``Decimal``, a ``Fraction``, a scalar of an array library or an
-    array without dimensions is one; text that spells a number is not), and may be asynchronous; beside one that is, all run in one event
-    loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets lists: all rollouts
-    of an example (those with one ``example_id``, else with one prompt), and returns a list. A function that raises,
-    whatever but an interrupt, scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
+    ``class_objects``. It returns a finite number, of any type but text, and may be asynchronous; beside one that is, all
+    run in one event loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets
+    lists: all rollouts of an example (those with one ``example_id``, else with one prompt), and returns a list. A function
+    that raises scores 0.0; that is logged, and told in the column ``error``, or in ``state["error"]`` where a state is there.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members beside the functions.
 
@@ -177,13 +176,8 @@ class Rubric:
         **kwargs: Any,
     ) -> float:
         """What one member gives one rollout; ``kwargs`` are objects that functions can name."""
-        given = dict(
-            zip(
-                ARGUMENTS,
-                (prompt, completion, answer, state, task, {} if info is None else info, example_id),
-                strict=True,
-            )
-        )
+        info = {} if info is None else info
+        given = dict(zip(ARGUMENTS, (prompt, completion, answer, state, task, info, example_id), strict=True))
         score, error = await self._call(func, given, self.class_objects | kwargs)
         if error is not None:
             name = member_name(func)

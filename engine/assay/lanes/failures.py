@@ -6,7 +6,8 @@ A row says so in one of three ways:
 * ``error`` stands beside a completion in which nothing was said: null, an empty text or no message.
 * ``error`` stands in a row of verifiers up to 0.1.14, where it is never about scoring, whatever the completion.
 
-Rows without either column may have a ``state`` that says the same by fields of these names.
+Rows without either column, but with a ``state`` and a ``reward``, are those of an environment as they are in memory; their state
+says the same by fields of these names.
 
 What environments of Assay save has ``error`` for what went wrong in scoring, too. There a row that has a reward was scored, and a
 completion that ends with somebody else's message is one that broke off. So files that were saved before there was a
@@ -79,7 +80,8 @@ def _said(names: AbstractSet[str]) -> _Said:
     if error:
         by_verifiers = bool(reward) and all(name in names for name in _VERIFIERS)
         return _Said(error, reward if saved else "", by_verifiers and not saved, saved and bool(reward))
-    return _Said(_STATE, reward) if _STATE in names and GENERATION_ERROR not in names else _Said()
+    # NOTE: states are large, and reading them from far away for what hardly any has would cost more than the rest
+    return _Said(_STATE, reward) if reward and _STATE in names and GENERATION_ERROR not in names else _Said()
 
 
 def _times_there(name: str, names: AbstractSet[str]) -> int:
