@@ -5,9 +5,9 @@ The definition; ``expectation_columns`` is the same for a batch of rows.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
+from assay.cache import cached_within
 from assay.errors import closest, did_you_mean, encodable
 from assay.lanes.jsontext import NOT_JSON, mended, parse
 from assay.lanes.words import lower
@@ -42,8 +42,10 @@ _SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).
 ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
-_KNOWN = 32_768
-"""JSON texts of which is kept what they expect, some 1.5 kB for each."""
+_NAMES = 500_000
+"""Bytes of names of fields of which is kept what to say."""
+_KNOWN = 64_000_000
+"""Bytes of what JSON texts expect that are kept, some 40,000 texts."""
 
 
 class Entry(NamedTuple):
@@ -157,7 +159,7 @@ def _entries_of(metadata: Any) -> list[Entry]:
     return entries
 
 
-@lru_cache(maxsize=1024)
+@cached_within(_NAMES, lambda _, name: 8 * len(name))
 def unread_field(name: str) -> str | None:
     """What to say of a field of the metadata of a row without expectations: None unless it looks like theirs."""
     if name == _FIELD or not closest(name, [_FIELD]):
@@ -165,7 +167,7 @@ def unread_field(name: str) -> str | None:
     return encodable(f"`{METADATA}.{name}`. {did_you_mean(name, [_FIELD])}")
 
 
-@lru_cache(maxsize=1024)
+@cached_within(_NAMES, lambda _, name: 8 * len(name))
 def unread_side(name: str) -> str | None:
     """What to say of a field of the expectations: None when it is read."""
     if name in _SPELLINGS:
@@ -208,8 +210,14 @@ def read(metadata: Any) -> Reading:
     return _read(metadata)
 
 
+def _size_of_reading(reading: Reading, text: str) -> int:
+    """About how many bytes a reading takes: an entry some 400, a phrase some 60 and what it holds."""
+    phrases = sum(len(entry.phrases) for entry in reading.entries)
+    return 400 * (1 + len(reading.entries)) + 60 * phrases + 8 * len(text)
+
+
 # tasks come back in every batch, and in every thread's
-@lru_cache(maxsize=_KNOWN)
+@cached_within(_KNOWN, _size_of_reading)
 def _read_known(text: str) -> Reading:
     return _read(parse(text))
 

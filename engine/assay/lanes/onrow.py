@@ -8,9 +8,9 @@ a time; ``onrow_columns`` is the same for columns.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from assay.cache import cached_within
 from assay.errors import did_you_mean, encodable, quoted
 from assay.lanes.base import HIDDEN
 from assay.lanes.jsontext import loads, mended
@@ -97,7 +97,7 @@ def read_verifier(verifier: Any, default: str = "") -> Asked:
     return Asked(fn, mended(expected) if isinstance(expected, str) else expected, params or {}, doubt=doubt)
 
 
-@lru_cache(maxsize=1024)
+@cached_within(500_000, lambda _, name: 8 * len(name))
 def unread(name: str) -> str:
     """What to say of a field of a verifier that nothing reads."""
     guess = did_you_mean(name, FIELDS)
