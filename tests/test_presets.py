@@ -572,5 +572,9 @@ def test_a_url_is_recognised(tmp_path):
 
 def test_a_preset_file_is_not_read_without_end(tmp_path):
     (tmp_path / "endless.json").symlink_to("/dev/zero")
-    with pytest.raises(assay.InputError, match=r"endless\.json: larger than 4 MiB"):
+    with pytest.raises(assay.InputError, match=r"endless\.json: is a device"):
         assay.score([{"completion": "x"}], SPEC, preset=tmp_path / "endless.json")
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(5 << 20)
+    with pytest.raises(assay.InputError, match=r"large\.json: larger than 4 MiB"):
+        assay.score([{"completion": "x"}], SPEC, preset=tmp_path / "large.json")

@@ -49,12 +49,16 @@ def test_timeouts_of_a_function_of_its_own_are_its_own():
 @pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT] * 2, 130), ([signal.SIGTERM], 143)])
 def test_a_function_that_never_returns_does_not_keep_a_program_from_ending(tmp_path, signals, code):
     (tmp_path / "stuck.py").write_text(
-        "import assay, time\ndef f(completion):\n    time.sleep(1000)\nrubric = assay.Rubric(funcs=[f])\n"
+        "import assay, pathlib, time\n"
+        "def f(completion):\n    pathlib.Path('begun').touch()\n    time.sleep(1000)\n"
+        "rubric = assay.Rubric(funcs=[f])\n"
     )
     (tmp_path / "in.jsonl").write_text('{"completion": "a"}\n')
     command = [sys.executable, "-m", "assay", "score", "in.jsonl", "--rubric", "stuck:rubric", "-o", "out.parquet"]
     with subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
         for number in signals:
             process.send_signal(number)
             time.sleep(0.3)

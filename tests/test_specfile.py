@@ -226,7 +226,7 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
             "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; a verifier written in Python is passed as a dict.",
         ),
         ("missing.json", "{}: no such file."),
-        ("folder.json", "{}: Is a directory."),
+        ("folder.json", "{}: is a folder."),
         ("folder.json/v.json", "{}: no such file."),
     ],
 )
@@ -244,8 +244,15 @@ def test_a_number_of_very_many_digits_is_refused_in_words_for_people(suffix):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no file without an end")
-def test_a_file_without_an_end_is_too_large(tmp_path):
+def test_a_file_without_an_end_is_no_spec(tmp_path):
     (tmp_path / "v.json").symlink_to("/dev/zero")
+    with pytest.raises(SpecError, match="is a device"):
+        read_document(tmp_path / "v.json")
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    with (tmp_path / "v.json").open("wb") as file:
+        file.truncate(5 << 20)
     with pytest.raises(SpecError, match="larger than 4 MiB"):
         read_document(tmp_path / "v.json")
 
