@@ -7,10 +7,10 @@ DEMO := specs/refund-quality
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test fuzz lint bench peers promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint bench peers promptfoo readme golden clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -23,6 +23,9 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 
 test: $(VENV)/.installed  ## run the whole suite
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
+
+test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which takes some minutes more
+	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py

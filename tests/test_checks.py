@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from assay import CHECKS, load_verifier
 from assay.testing import assert_check_conforms, assert_plan_conforms, hostile_texts
+from cases import sized
 
 BY_TYPE = {check.type: check for check in CHECKS}
 
@@ -66,9 +67,9 @@ PARAMS["not_contains"] = PARAMS["contains"]
 
 
 @pytest.mark.parametrize("name", BY_TYPE)
-def test_faces_agree_on_twenty_thousand_hostile_texts(name):
-    compared = assert_check_conforms(BY_TYPE[name], params=PARAMS.get(name, ()), cases=20_000, seed=7)
-    assert compared > 40_000
+def test_faces_agree_on_hostile_texts(name):
+    cases = sized(20_000, 3_000)
+    assert assert_check_conforms(BY_TYPE[name], params=PARAMS.get(name, ()), cases=cases, seed=7) > 2 * cases
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(list(hostile_texts(300, seed=3)))

@@ -14,6 +14,7 @@ from assay.judges import on_row
 from assay.lanes.pattern import route
 from assay.reference import score_rows
 from assay.testing import assert_fn_conforms, assert_plan_conforms
+from cases import sized
 
 SCALARS = [42, 0, -1, 1.5, 1e16, float("nan"), True, False, "x", "", None, "\u2028", 10**30]
 STRUCTURES = [{"a": None, "b": [1, None]}, ["a", {"b": None}], {}, [], {"tool": "a"}]
@@ -534,8 +535,9 @@ TOLERANCES = ({}, {"other": 1}, *({"coordinate_tolerance": value} for value in (
         ("tool_calls_match", {"params": TOLERANCES, "golds": CALLS, "texts": OUTPUTS}),
     ],
 )
-def test_the_four_functions_conform_on_20_000_hostile_cases(name, options):
-    assert assert_fn_conforms(name, cases=20_000, **options) >= 20_000
+def test_the_four_functions_conform_on_hostile_cases(name, options):
+    cases = sized(20_000, 3_000)
+    assert assert_fn_conforms(name, cases=cases, **options) >= cases
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from assay.lanes.compiled import compile_pattern
 from assay.lanes.pattern import search
 from assay.lanes.positions import NotPositionsError, Positions, TooManyStepsError
+from cases import sized
 from test_pattern import FLAGS, TEXTS, accepted
 from test_pattern import random_pattern as random_hostile_pattern
 
@@ -40,7 +41,7 @@ def random_pattern(rng, depth=3):
     return "".join(parts)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(sized(12, 3)))
 def test_random_patterns_agree_with_python(seed):
     rng = random.Random(seed)
     tried = 0

@@ -243,7 +243,7 @@ def test_a_program_of_the_guide_runs(tmp_path, name):
     if package and importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}")
     (tmp_path / "program.py").write_text(PROGRAMS[name])
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": "", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": "local", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "program.py"],
         check=False,

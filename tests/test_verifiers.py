@@ -16,6 +16,7 @@ from assay.checks.base import is_reward, is_score
 from assay.checks.byclass import prompt_text, target_of
 from assay.reference import score_rows
 from assay.testing import assert_plan_conforms, assert_verifier_conforms, hostile_texts
+from cases import sized
 
 THINKS = "<think>a</think><answer>b</answer>"
 
@@ -309,7 +310,10 @@ def test_format_only_conforms():
     ]
     tags = ["<think>", "</think>", "<answer>", "</answer>"]
     rows = [{"completion": "".join(tag for at, tag in enumerate(tags) if mask >> at & 1)} for mask in range(16)]
-    assert assert_verifier_conforms("format_only", params=params, rows=rows, cases=7000) >= 20_000
+    assert (
+        assert_verifier_conforms("format_only", params=params, rows=rows, cases=(cases := sized(7_000, 1_500)))
+        >= 2 * cases
+    )
 
 
 def test_classes_mix_with_native_verifiers():
