@@ -1,9 +1,11 @@
 """``re`` in a process of its own: Python's verdict, or a limit of time or memory."""
 
+import fcntl
 import os
 import pickle
 import re
 import signal
+import sys
 import threading
 import time
 
@@ -13,7 +15,7 @@ import assay
 from assay.lanes import guarded
 from assay.lanes.compiled import quick
 from assay.lanes.guarded import guarded_search
-from assay.lanes.pattern import check_pattern, search
+from assay.lanes.pattern import check_pattern, route, search
 from assay.limits import Limits
 from assay.reference import score_rows
 
@@ -49,7 +51,9 @@ def test_an_invalid_pattern_is_what_python_says_of_it(pattern):
     try:
         re.compile(pattern)
     except (re.error, RecursionError) as error:
-        assert (type(answer), str(answer)) == (type(error), str(error))  # noqa: PT017  (the same error, from elsewhere)
+        assert type(answer) is type(error)  # noqa: PT017  (the same error, from elsewhere)
+        if isinstance(error, re.error):  # what is said of the stack depends on where it ended
+            assert str(answer) == str(error)  # noqa: PT017
 
 
 def test_memory_has_a_limit(monkeypatch):
@@ -90,6 +94,74 @@ def test_a_run_that_is_to_stop_stops_within_a_match():
     with pytest.raises(KeyboardInterrupt):
         asked(ENDLESS, TEXT, seconds=None, stop=stop)
     assert asked(ENDLESS, "aa") == [True]
+
+
+def test_a_run_that_is_to_stop_stops_with_texts_that_no_pipe_holds_still_unsent():
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    with pytest.raises(KeyboardInterrupt):
+        asked(ENDLESS, TEXT, *["b" * 300_000] * 5, seconds=None, stop=stop)
+    assert asked(ENDLESS, "aa") == [True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as Linux does")
+def test_pipes_may_be_as_small_as_they_are_for_who_has_many(monkeypatch):
+    monkeypatch.setattr(guarded, "_IDLE", [])
+    server = guarded._idle()
+    for end in (server._questions, server._answers):
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+    guarded._IDLE.append(server)
+    (answers,) = _within(20, lambda: asked(r"(?P<n>a)(?(n)b|" + "(" * 400, *["ab" * 20_000] * 300))
+    assert {type(answer) for answer in answers} == {re.error}
+    assert _within(20, lambda: asked(r"(a)\1", *["aa", "b" * 9_000] * 1_000)) == [[True, False] * 1_000]
+    guarded._close_all()
+
+
+def _within(seconds, function):
+    done = []
+    thread = threading.Thread(target=lambda: done.append(function()), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return done
+
+
+def test_a_pattern_that_is_refused_before_its_texts_are_sent_leaves_no_half_of_a_question():
+    (answer, *_) = asked("(" * 5000, *["b" * 300_000] * 5)
+    assert isinstance(answer, Exception)
+    assert asked(ENDLESS, "aa", "b") == [True, False]
+
+
+def test_a_pattern_whose_process_somebody_ended_is_asked_again(monkeypatch):
+    monkeypatch.setattr(guarded, "_IDLE", [])
+    server = guarded._idle()
+    monkeypatch.setattr(type(server), "usable", True)
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    guarded._IDLE.append(server)
+    assert [str(answer) for answer in asked(ENDLESS, "aa")] == [
+        "the regular expression ended the process that it ran in (signal 9)"
+    ]
+    assert asked(ENDLESS, "aa") == [True]
+    guarded._close_all()
+
+
+@pytest.mark.parametrize("executable", [None, "", "/nowhere"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_a_process_that_cannot_be_started_costs_the_rows_that_need_it(monkeypatch, executable, count):
+    monkeypatch.setattr(sys, "executable", executable)
+    monkeypatch.setattr(guarded, "_IDLE", [])
+    said = "RuntimeError: the process that the regular expression needs could not be started: "
+    scored = assay.score([{"completion": "aa"}] * count, VERIFIER)
+    rows = [{"completion": "aa", "fn_name": "regex_match", "expected": gold} for gold in (ENDLESS, "a")] * count
+    own = assay.score(rows)
+    assert scored["reward"].to_list() == [0.0] * count
+    assert own["reward"].to_list() == [0.0, 1.0] * count
+    assert scored["error"][0].startswith(f"regex: {said}")
+    assert own["error"][0].startswith(f"regex_match: {said}")
+
+
+def test_a_limit_of_time_that_no_timer_has_room_for_is_none():
+    assert asked(ENDLESS, "aa", seconds=1e300) == [True]
 
 
 def test_a_process_that_somebody_ended_is_replaced():
@@ -185,6 +257,23 @@ def test_how_deep_the_caller_is_does_not_matter():
         return search(pattern, "a") if not depth else at(depth - 1)
 
     assert [at(depth) for depth in (0, 300, 700, 850)] == [True] * 4
+
+
+def test_a_deep_caller_s_verdict_needs_no_clock_and_is_no_one_else_s():
+    """Sets of positions and the linear engine have an answer; ``re`` would take years."""
+    patterns = ["(?:" * 80 + "a" + ")+" * 80 + rf"(?!x{at})\Z" for at in range(3)]
+
+    def at(depth, pattern):
+        return search(pattern, "a" * 40 + "!") if not depth else at(depth - 1, pattern)
+
+    assert [at(depth, pattern) for depth in (850, 500, 0) for pattern in patterns] == [False] * 9
+    plain = "(?:" * 60 + "a" + ")+" * 60
+    assert at_depth(850, lambda: route(plain)) == route(plain)
+    assert route(plain).linear
+
+
+def at_depth(depth, function):
+    return function() if not depth else at_depth(depth - 1, function)
 
 
 @pytest.mark.parametrize(

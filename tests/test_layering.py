@@ -13,6 +13,7 @@ ORDER = (
         "_version",
         "errors",
         "cache",
+        "stacks",
         "processes",
         "special_files",
         "sizes",

@@ -242,6 +242,10 @@ def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_wh
         (r"(?>(?:a?)*)b", "an atomic group"),
         ("a" * 100_001, "a pattern of more than 100,000 characters"),
         ("(?i)" + "[!-\uffff]" * 51, "a pattern whose classes take long to compile"),
+        (
+            "(?i)[" + "".join(f"{chr(first)}-\uffff" for first in range(0x3400, 0x3500)) + "]",
+            "a pattern whose classes take long to compile",
+        ),
     ],
 )
 def test_what_only_python_can_answer_goes_to_python_and_says_why(pattern, why):
@@ -457,6 +461,12 @@ def test_a_looping_model_costs_linear_time_in_the_linear_engine():
 def test_a_pattern_that_can_never_match_matches_nothing():
     assert_same(r"(?!)")
     assert_same(r"a(?!)|b")
+
+
+def test_a_class_of_many_ranges_that_are_no_work_stays_in_the_linear_engine():
+    ranges = "".join(f"{chr(first)}-{chr(first + 9)}" for first in range(0x3400, 0x9000, 20))
+    assert route(f"(?i)[{ranges}]").linear
+    assert_same(f"[{ranges}]", ["\u3400", "\u340a", "a"])
 
 
 def test_nulls_stay_null():

@@ -135,5 +135,40 @@ def _too_many(searched, text, steps):
         return True
 
 
+DISTINCT = "".join(map(chr, range(0x3400, 0x3400 + 6_000)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(f"(?:{DISTINCT})+(?!x)z", DISTINCT), ("(?=一)(?:a|一)+x", DISTINCT * 5_000)]
+)
+def test_looking_up_many_distinct_characters_is_counted(pattern, text):
+    searched = positions(pattern)
+    started = time.thread_time()
+    with pytest.raises(TooManyStepsError):
+        searched.search(text)
+    assert time.thread_time() - started < 5  # some 1 s
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?=a)" + r"\w" * 40_000, f"(?i)(?=a)(?:{DISTINCT})+x", "(?=a)" + r"[\w-]" * 3_000]
+)
+def test_making_sets_of_a_long_pattern_takes_no_longer_than_parsing_it(pattern):
+    sre_parser.parse(pattern)
+    started = time.thread_time()
+    Positions(sre_parser.parse(pattern))
+    assert time.thread_time() - started < 1  # some 0.2 s; more than 1 s where every class is looked at anew
+
+
+@pytest.mark.parametrize("flags", ["", "(?i)", "(?ia)", "(?a)", "(?is)"])
+def test_a_class_means_the_same_however_it_is_written(flags):
+    text = "aAkKsſKßẞıİ1²é\n一"
+    for one in (r"\w", r"[\w]", r"[^\W]", "[k]", "k", "[^k]", "一", "[^一]", "ß", "[ı]", "."):
+        for other in (r"\b", r"\B"):
+            pattern = f"{flags}{one}(?={other})"
+            for point in (*text, text):
+                wanted = re.search(pattern, point) is not None
+                assert positions(pattern).search(point) == wanted, (pattern, point)
+
+
 def test_the_text_with_the_most_steps_still_has_a_verdict():
     assert search("(?=a)(?:(?:ab)*c?)*$", "ab" * 3_000_000 + "!") is False

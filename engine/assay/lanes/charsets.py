@@ -38,6 +38,8 @@ def accepted(op: Any, value: Any, flags: int) -> Ranges:
         return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else _all_but(((_NEWLINE, _NEWLINE),))
     items = tuple(value) if op is sre.IN else ((sre.LITERAL, value),)
     flags &= sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE
+    if op is not sre.IN and not _is_cased(value):
+        flags &= ~sre.SRE_FLAG_IGNORECASE  # asking the matcher takes a hundred times as long, and there are many such
     if op is sre.NOT_LITERAL:
         items = ((sre.NEGATE, None), *items)
     return _folded(items, flags) if flags & sre.SRE_FLAG_IGNORECASE else _plain(items, flags)
@@ -150,6 +152,12 @@ def _without(ranges: Ranges, codes: Sequence[int]) -> Iterator[tuple[int, int]]:
             start = code + 1
         if start <= last:
             yield start, last
+
+
+def _is_cased(code: int) -> bool:
+    _, codes = _cased()
+    at = bisect_left(codes, code)
+    return at < len(codes) and codes[at] == code
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ from typing import Any
 
 from assay.cache import cached_within
 from assay.lanes.charsets import CHARACTERS
+from assay.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["DearError", "compile_pattern", "parsed", "quick"]
@@ -27,11 +28,14 @@ _CHARACTERS = 100
 """Characters that may be compared for each of the steps that ``re`` may take here."""
 _LONGEST = 100_000
 """Code points of a pattern that is looked at in this process: parsing it takes half a second."""
-_CLASS, _WIDE_CLASS = 0.3, 20
-"""Milliseconds that a class may take to compile, and one with a range beyond Latin-1, which is gone through point by point."""
+_CLASS, _POINT = 0.3, 0.0003
+"""Milliseconds that a class may take to compile, and each code point of its ranges, which are gone through point by point."""
 _DEAREST = 1_000
 """Milliseconds that all classes of such a pattern may take."""
-_LATIN_1 = 0xFF
+_LAST_POINT = 0xFFFF
+"""Code points beyond it are not gone through."""
+_FEW_RANGES = 50
+"""So many ranges and classes take no second, whatever they are."""
 _BOUNDED = 1_000
 """A repeat with no more than so many is that many ways to try; one with more is as many as there are characters."""
 
@@ -70,7 +74,7 @@ def parsed(pattern: str, flags: int) -> Any:
         raise DearError(f"a pattern of more than {_LONGEST:,} characters")
     with _quiet():
         tree = sre_parser.parse(pattern, flags)
-    if pattern.count("[") > _DEAREST // _WIDE_CLASS and _milliseconds(tree) > _DEAREST:
+    if pattern.count("[") + pattern.count("-") > _FEW_RANGES and _milliseconds(tree) > _DEAREST:
         raise DearError("a pattern whose classes take long to compile")
     return tree
 
@@ -80,7 +84,8 @@ def _milliseconds(node: Any) -> float:
     if not isinstance(node, sre_parser.SubPattern | list | tuple):
         return 0
     if isinstance(node, tuple) and node and node[0] is sre.IN:
-        return _WIDE_CLASS if any(op is sre.RANGE and value[1] > _LATIN_1 for op, value in node[1]) else _CLASS
+        ranges: list[tuple[int, int]] = [value for op, value in node[1] if op is sre.RANGE]
+        return _CLASS + _POINT * sum(max(min(last, _LAST_POINT) - first + 1, 0) for first, last in ranges)
     return sum(map(_milliseconds, node))
 
 
@@ -110,7 +115,7 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
 @cached_within(8_000_000, lambda _, pattern, __: 4 * len(pattern))
 def _tried_of(pattern: str, flags: int) -> tuple[int, int] | None:
     try:
-        return _tried(parsed(pattern, flags))
+        return on_any_stack(lambda: _tried(parsed(pattern, flags)))
     except (re.error, OverflowError, RecursionError, DearError):  # whoever compiles it will say so
         return None
 

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["COMPILE_SECONDS", "MEMORY", "Answer", "guarded_search"]
 
@@ -26,19 +26,25 @@ COMPILE_SECONDS = 5.0
 """Seconds of processor time that a pattern may take to compile."""
 
 _BATCH = 128
-"""Texts that are sent before answers are read: their answers fit into a pipe."""
+"""Texts that a process is asked about together: after one that ends it, the others are sent again."""
+_PIECE = 1 << 16
+"""Bytes that are sent together, about."""
 _HEAD = struct.Struct("!ddIIQ")  # limits of the match and of compiling, flags, how many texts, bytes of the pattern
 _SIZE = struct.Struct("!Q")
 _ANSWER = struct.Struct("!BI")  # what came of it, and the bytes of the words that follow
 _NO, _YES, _RAISED = range(3)
 _LONGEST_WORDS = 300
+_LONGEST_TIME = 1e9
+"""Seconds, more than any run takes and as many as a timer of the system has room for."""
 _LOOK_MILLISECONDS = 100
 """How often a run that waits for an answer looks whether it is to stop."""
 
 _SERVER = r"""
 import os, re, resource, signal, struct, sys, warnings
 memory, head, size, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:5]), int(sys.argv[5])
-resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+allowed = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
@@ -83,6 +89,7 @@ while start := source.read(head.size):
         text = source.read(size.unpack(source.read(size.size))[0])
         if not refused:
             reply(*attempt(seconds, lambda: compiled.search(text.decode("utf-8", "surrogatepass")) is not None))
+        del text  # the next one has all the memory
 """
 
 
@@ -104,10 +111,16 @@ class _Server:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
         )
         assert self.process.stdin is not None  # noqa: S101  (both are pipes)
         assert self.process.stdout is not None  # noqa: S101
         self._stdin, self._answers = self.process.stdin, self.process.stdout.fileno()
+        self._questions = self._stdin.fileno()
+        os.set_blocking(self._questions, False)  # it reads no more while it searches, and the run may have to stop
+        self._unsent: Iterator[bytes] = iter(())
+        self._piece = memoryview(b"")
+        self.sent = True
         self._waiting = select.poll()
         self._waiting.register(self._answers, select.POLLIN)
         self._read = bytearray()
@@ -119,13 +132,12 @@ class _Server:
         return self._owner == os.getpid() and self.process.poll() is None
 
     def ask(self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None) -> None:
-        """Send a pattern and texts; whether the process still runs shows when answers are read."""
+        """Ask for a pattern in texts, which are sent while answers are waited for."""
         written = _encoded(pattern)
-        with contextlib.suppress(BrokenPipeError):
-            self._stdin.write(_HEAD.pack(seconds or 0.0, COMPILE_SECONDS, flags, len(texts), len(written)) + written)
-            for text in map(_encoded, texts):
-                self._stdin.write(_SIZE.pack(len(text)) + text)
-            self._stdin.flush()
+        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, len(texts), len(written))
+        self._unsent = _pieces(head + written, map(_encoded, texts))
+        self.sent = False
+        self._waiting.register(self._questions, select.POLLOUT)
 
     def answer(self, stop: threading.Event | None) -> Answer:
         """The next answer.
@@ -140,16 +152,30 @@ class _Server:
 
     def _take(self, size: int, stop: threading.Event | None) -> bytes:
         while len(self._read) < size:
-            while not self._waiting.poll(_LOOK_MILLISECONDS):
-                if stop is not None and stop.is_set():
-                    raise KeyboardInterrupt
-            more = os.read(self._answers, 65_536)
-            if not more:
-                raise _GoneError
-            self._read += more
+            ready = dict(self._waiting.poll(_LOOK_MILLISECONDS))
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+            if self._questions in ready:
+                self._send()
+            if self._answers in ready:
+                more = os.read(self._answers, _PIECE)
+                if not more:
+                    raise _GoneError
+                self._read += more
         taken = bytes(self._read[:size])
         del self._read[:size]
         return taken
+
+    def _send(self) -> None:
+        """Send what fits into the pipe."""
+        try:
+            self._piece = self._piece or memoryview(next(self._unsent))
+            self._piece = self._piece[os.write(self._questions, self._piece) :]
+        except BlockingIOError:
+            return
+        except (StopIteration, BrokenPipeError):  # that it has ended shows where its answers do
+            self._waiting.unregister(self._questions)
+            self.sent = True
 
     def close(self) -> int:
         """End the process, which may be in the middle of a match; a fork only lets go of what is its parent's.
@@ -164,6 +190,18 @@ class _Server:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return -self.process.wait() if self._owner == os.getpid() else 0
+
+
+def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:
+    """What is sent, texts with their sizes, small ones together."""
+    piece = bytearray(head)
+    for text in texts:
+        piece += _SIZE.pack(len(text))
+        piece += text
+        if len(piece) >= _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
 
 
 def _raised(name: str, words: str) -> Exception:
@@ -245,7 +283,15 @@ def _answer(
     Returns:
         Why the pattern cannot be used for any text; None when it can.
     """
-    server, compiled = _idle(), False
+    try:
+        server, compiled = _idle(), False
+    except (
+        OSError,
+        TypeError,
+        ValueError,
+        subprocess.SubprocessError,
+    ) as error:  # no descriptor, no process, no sys.executable
+        return RuntimeError(f"the process that the regular expression needs could not be started: {error}")
     try:
         server.ask(pattern, texts, flags, seconds)
         refused = server.answer(stop)
@@ -262,15 +308,20 @@ def _answer(
         server.close()
         raise
     else:
-        with _LOCK:
-            _IDLE.append(server)
+        if server.sent:
+            with _LOCK:
+                _IDLE.append(server)
+        else:  # it still waits for texts that no pattern is there for
+            server.close()
         return refused if isinstance(refused, Exception) else None
     return None
 
 
 def _too_dear(pattern: str, flags: int, signal_: int) -> Exception:
-    """What to say of a pattern that is not even compiled; it is not tried again."""
+    """What to say of a pattern that is not even compiled; where that takes too long it is not tried again."""
     why = _why_gone(signal_, f"the pattern takes more than {COMPILE_SECONDS:g} s to compile")
+    if signal_ != signal.SIGPROF:  # somebody else has ended it
+        return why
     if len(_TOO_DEAR) >= _MOST_TOO_DEAR:
         _TOO_DEAR.clear()
     _TOO_DEAR[_key(pattern, flags)] = why

@@ -52,6 +52,7 @@ def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
 
     Raises:
         NotLinearError: There are none.
+        RecursionError: The stack does not suffice.
     """
     writer = _Writer(boundary)
     items, flags = list(tree), tree.state.flags
@@ -66,8 +67,6 @@ def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
         patterns = tuple(start + body for start in starts)
         for one in patterns:
             pl.Series([""], dtype=pl.String).str.contains(one)
-    except RecursionError:
-        raise NotLinearError("a pattern nested too deeply for the linear engine") from None
     except PolarsError:
         raise NotLinearError(_TOO_LARGE) from None
     return patterns, writer.boundary

@@ -33,6 +33,7 @@ from assay.lanes.linear import Boundary, NotLinearError, linear
 from assay.lanes.positions import NotPositionsError, Positions, TooManyStepsError
 from assay.lanes.words import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
 from assay.limits import Limits
+from assay.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
@@ -126,11 +127,11 @@ def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
         positions, _ = _positions(pattern, flags)
         if positions is None:
             return None
-        with contextlib.suppress(TooManyStepsError):
-            return positions.search(value)
+        with contextlib.suppress(TooManyStepsError, RecursionError):
+            return on_any_stack(lambda: positions.search(value))
         way = route(pattern, flags)
         return None if way.backtracks(value) else bool(linear_answers(pl.Series("text", [value]), way).item())
-    except (DearError, RecursionError):  # how deep Python may go depends on who calls: a new process has it all
+    except (DearError, RecursionError):  # a new process has the whole stack
         return None
     except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
         return error
@@ -228,25 +229,35 @@ def _size_of_route(way: Route, pattern: str, *_: int) -> int:
 def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
     del linear_bytes  # it decides, too
     try:
-        tree = parsed(pattern, flags)
-        patterns, boundary = linear(tree, Boundary.ASCII)
-        if not boundary:
-            return Route(patterns, "linear engine: the same verdict on every text")
-        with contextlib.suppress(NotLinearError):
-            beyond = linear(tree, Boundary.NONE)[0], linear(tree, Boundary.EDGES)[0]
-            return Route(patterns, "linear engine; beyond ASCII, \\b asks for a neighbour in Python's \\w", beyond)
-        patterns = linear(tree, Boundary.ENGINE)[0]
+        return on_any_stack(lambda: _linear_route(pattern, flags))
     except (NotLinearError, DearError) as error:
         why = str(error)
     except RecursionError:
         why = _TOO_DEEP
-    else:
-        said = f"linear engine; {_POSITIONS} for rows with characters of disputed word-ness (\\b)"
-        return Route(patterns, said, disputed=True)
     positions, reason = _positions(pattern, flags)
     if positions is not None:
         return Route((), f"{_POSITIONS}: {why}")
     return Route((), f"Python's re in a process of its own, {{limit}}: {why if reason == why else f'{why}; {reason}'}")
+
+
+def _linear_route(pattern: str, flags: int) -> Route:
+    """The route by the linear engine, as far as it goes.
+
+    Raises:
+        NotLinearError: It does not take the pattern.
+        DearError: The pattern is not to be looked at.
+        RecursionError: The stack does not suffice.
+    """
+    tree = parsed(pattern, flags)
+    patterns, boundary = linear(tree, Boundary.ASCII)
+    if not boundary:
+        return Route(patterns, "linear engine: the same verdict on every text")
+    with contextlib.suppress(NotLinearError):
+        beyond = linear(tree, Boundary.NONE)[0], linear(tree, Boundary.EDGES)[0]
+        return Route(patterns, "linear engine; beyond ASCII, \\b asks for a neighbour in Python's \\w", beyond)
+    patterns = linear(tree, Boundary.ENGINE)[0]
+    said = f"linear engine; {_POSITIONS} for rows with characters of disputed word-ness (\\b)"
+    return Route(patterns, said, disputed=True)
 
 
 _POSITIONS = "sets of positions, with a limit of steps"
@@ -273,7 +284,7 @@ def check_pattern(pattern: str) -> None:
 def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
     """The pattern as sets of positions; where there is none, why not."""
     try:
-        return Positions(parsed(pattern, flags)), ""
+        return on_any_stack(lambda: Positions(parsed(pattern, flags))), ""
     except (NotPositionsError, DearError) as reason:
         return None, str(reason)
     except RecursionError:

@@ -17,13 +17,15 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any, Protocol
 
 from assay.cache import cached_within
-from assay.lanes.charsets import CHARACTERS, Ranges, accepted, boundary_in_nothing, range_bytes, word_characters
+from assay.lanes.charsets import CHARACTERS, Ranges, accepted, boundary_in_nothing, range_bytes
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["NotPositionsError", "Positions", "TooManyStepsError"]
 
 _OVERHEAD = 32
 """Steps of an operation on the smallest set."""
+_CODE = 5
+"""Steps of looking up a character, or a code point, in a table of more than Latin-1."""
 _KEPT = 64_000_000
 """Bytes of sets that a search keeps; others are computed again."""
 _CLASSES = 8_000_000
@@ -48,13 +50,11 @@ class Positions:
 
     Raises:
         NotPositionsError: Its verdict is not that of sets of positions.
+        RecursionError: The stack does not suffice.
     """
 
     def __init__(self, tree: Any) -> None:
-        try:
-            self._node = _sequence(tree, tree.state.flags)
-        except RecursionError:
-            raise NotPositionsError("a pattern nested too deeply") from None
+        self._node = _sequence(tree, tree.state.flags)
 
     def search(self, text: str, steps: int | None = None) -> bool:
         """Whether ``re.search`` finds the pattern.
@@ -66,12 +66,10 @@ class Positions:
 
         Raises:
             TooManyStepsError: It takes more steps.
+            RecursionError: The stack does not suffice.
         """
         searched = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
-        try:
-            return bool(self._node.after(searched, searched.every))
-        except RecursionError:
-            raise TooManyStepsError from None
+        return bool(self._node.after(searched, searched.every))
 
 
 class _Text:
@@ -89,7 +87,10 @@ class _Text:
         self._sets: dict[Any, int] = {}
         self._kept = 0
         self._words = _OVERHEAD + (self.size >> 6)
-        self._codes = [] if text.isascii() else sorted(map(ord, set(text)))
+        self._codes: list[int] = []
+        if not text.isascii():
+            self._look_up(self.size)
+            self._codes = sorted(map(ord, set(text)))
         self._coded: bytes | None = None  # one byte a character, where there are so few
         if not self._codes:
             self._coded = text.encode()
@@ -105,6 +106,15 @@ class _Text:
         self._left -= operations * self._words
         if self._left < 0:
             raise TooManyStepsError
+
+    def _look_up(self, count: int) -> None:
+        """Count characters that are looked up.
+
+        Raises:
+            TooManyStepsError: There are no steps left.
+        """
+        self._left -= _CODE * count
+        self.spend()
 
     def kept(self, key: Any, compute: Callable[[], int]) -> int:
         """A set that depends on the text alone."""
@@ -126,6 +136,7 @@ class _Text:
         if not self.size:
             return 0
         if self._coded is None:
+            self._look_up(self.size + 2 * len(self._codes))
             digits = members.digits(self._codes).decode()
             return int(self._text.translate(dict(zip(self._codes, digits, strict=True)))[::-1], 2)
         table = members.digits(self._codes).ljust(_BYTE, b"0") if self._codes else members.ascii
@@ -133,10 +144,11 @@ class _Text:
 
 
 class _Class:
-    """A class of characters; each class of a pattern is one object."""
+    """A class of characters; each class of a pattern is one object, if it is written in one way."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ends = [point for first, last in ranges for point in (first, last + 1)]
+        self.bytes = range_bytes(ranges)
 
     def digits(self, codes: Iterable[int]) -> bytes:
         """A digit for each code point: whether it is a member."""
@@ -148,8 +160,19 @@ class _Class:
         return self.digits(range(_BYTE))
 
 
-_class = cached_within(_CLASSES, lambda _, ranges: 2 * range_bytes(ranges))(_Class)
+_CLASS_FLAGS = sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE | sre.SRE_FLAG_DOTALL
 _NEWLINE = _Class(((10, 10),))
+
+
+def _class(op: Any, value: Any, flags: int) -> _Class:
+    """The class of a node that stands for one character."""
+    return _made(op, tuple(value) if op is sre.IN else value, flags & _CLASS_FLAGS)
+
+
+@cached_within(_CLASSES, lambda made, _, value, __: made.bytes + (100 * len(value) if isinstance(value, tuple) else 0))
+def _made(op: Any, value: Any, flags: int) -> _Class:
+    r"""By the node, not by its ranges: ``\w`` alone has 760."""
+    return _Class(accepted(op, value, flags))
 
 
 # ── nodes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -295,7 +318,7 @@ class _Place:
     def __init__(self, where: Any, flags: int) -> None:
         self.multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
         self.where = where
-        self.words = _class(word_characters(flags))
+        self.words = _class(sre.IN, _WORD, flags & ~sre.SRE_FLAG_IGNORECASE)
 
     def after(self, text: _Text, starts: int) -> int:
         text.spend()
@@ -320,6 +343,7 @@ class _Place:
         return text.every ^ boundaries if text.size or boundary_in_nothing() else 0
 
 
+_WORD = ((sre.CATEGORY, sre.CATEGORY_WORD),)
 _PLACES = (
     sre.AT_BEGINNING,
     sre.AT_BEGINNING_STRING,
@@ -350,7 +374,7 @@ def _sequence(items: Any, flags: int) -> _Node:
 
 def _node(op: Any, value: Any, flags: int) -> _Node:  # noqa: PLR0911  (one way out for each kind of node)
     if op in CHARACTERS:
-        return _Character(_class(accepted(op, value, flags)))
+        return _Character(_class(op, value, flags))
     if op is sre.AT and value in _PLACES:
         return _Place(value, flags)
     if op is sre.BRANCH:
