@@ -345,7 +345,7 @@ def test_a_value_that_stands_there_once_is_not_decoded_more_often_than_memory_al
     counted = parquet._refuse_counted
     monkeypatch.setattr(parquet, "_refuse_counted", lambda *given: (sizes.append(given[-1]), counted(*given)))
     assert "--max-ratio allows 200" in said(path)
-    assert max(sizes) <= 4 * HARMLESS
+    assert max(sizes) < 5 * HARMLESS
 
 
 def test_how_long_a_value_of_a_dictionary_may_be_is_looked_at_where_it_matters(tmp_path):
