@@ -130,8 +130,12 @@ def case(seed, number):
     rollouts = pl.DataFrame({"completion": completions, "task_id": own})
     by_text = {text: word for text, word in zip(texts, words, strict=True) if text is not None}
     given = [text for text in texts if text is not None]
-    refused = (forms[1] == "jsonl" and not texts) or len(by_text) < len(given) or not {theirs, ours}.isdisjoint(NO_IDS)
-    if refused:
+    # lines of nulls have no type
+    typed = {
+        kind for kind, form, ids in ((ours, forms[0], own), (theirs, forms[1], keys)) if form != "jsonl" or ids.count()
+    }
+    empty = forms[1] == "jsonl" and not texts
+    if empty or len(by_text) < len(given) or not typed.isdisjoint(NO_IDS):
         return rollouts, tasks, forms, None
     rewards = [
         None if text not in by_text else float(by_text[text] in completion)

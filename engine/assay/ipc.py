@@ -7,7 +7,7 @@ memory than there is. So Arrow reads them, and each batch is validated in full b
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -95,7 +95,7 @@ def open_ipc(path: Path, reading: Reading) -> IpcFile:
     with ExitStack() as opened:
         source = _opened(path, opened)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1
-        schema = _schema(path, source.schema)
+        schema = _schema_of(path, source.schema)
     size = path.stat().st_size // max(1, units)
     return IpcFile(path, schema, (Unit(None, size),) * units, reading)
 
@@ -112,10 +112,16 @@ def _opened(path: Path, opened: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.
         raise InputError(f"{shown_path(path)}: neither an Arrow file nor an Arrow stream: {wrong}") from None
 
 
-def _schema(path: Path, schema: pa.Schema) -> pl.Schema:
+@lru_cache(64)  # thousands of files have one schema; as bytes, for two that differ in their metadata are equal to Arrow
+def _schema(serialized: bytes) -> pl.Schema:
+    schema = pa.ipc.read_schema(pa.py_buffer(serialized))
+    check_names(schema)
+    return from_arrow(schema.empty_table()).schema
+
+
+def _schema_of(path: Path, schema: pa.Schema) -> pl.Schema:
     try:
-        check_names(schema)
-        return from_arrow(schema.empty_table()).schema
+        return _schema(schema.serialize().to_pybytes())
     except InputError as wrong:
         raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
 

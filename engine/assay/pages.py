@@ -2,14 +2,17 @@
 
 import io
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from assay.errors import shown_path
+from assay.reading import HARMLESS
 from assay.special_files import engine_path
 from assay.thrift import read_struct
 
@@ -17,6 +20,7 @@ __all__ = ["are_checked", "chunks_of", "find_fault", "largest_page", "largest_va
 
 _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
 _ROWS = 1024
+_BUFFER = 1 << 20
 _INT32 = 0x15
 """A field of a page's header, next in number, that holds an integer: the checksum is the fourth of them."""
 
@@ -30,7 +34,7 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
     """
     try:
         file = pq.ParquetFile(
-            engine_path(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=checksums
+            engine_path(path), pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=checksums
         )
     except (pa.ArrowException, OSError) as wrong:  # it is gone, or another one by now
         number = getattr(wrong, "errno", None)
@@ -94,7 +98,7 @@ def largest_page(path: Path, names: Collection[str]) -> int:
 
 
 def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collection[str], harmless: int) -> int:
-    """Bytes that a value may have which stands in a dictionary once and in any number of rows: those of the dictionary's page.
+    """Bytes that a value may have which stands in a dictionary once and in any number of rows.
 
     Args:
         path: The file.
@@ -105,11 +109,24 @@ def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collect
     """
     largest = 0
     with path.open("rb") as file:
-        for group in map(footer.row_group, groups):
-            for _, leaf in chunks_of(group, names):
+        for group in groups:
+            for name, leaf in chunks_of(footer.row_group(group), names):
                 if leaf.has_dictionary_page and leaf.total_uncompressed_size > harmless:
-                    largest = max(largest, next(_sizes_of(leaf, file), 0))
+                    page = next(_sizes_of(leaf, file), 0)
+                    looked_at = harmless < page <= HARMLESS and leaf.path_in_schema == name
+                    largest = max(largest, min(page, _longest(path, group, name)) if looked_at else page)
     return largest
+
+
+def _longest(path: Path, group: int, name: str) -> int:
+    """Bytes of the longest text in the dictionary of a column, which comes with its first row; as many as can be where it has none."""
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=[name]) as source:
+        for batch in source.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
+            column = batch.column(0)
+            if isinstance(column, pa.DictionaryArray):
+                return pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+            break
+    return sys.maxsize
 
 
 def _largest_of(leaf: Any, file: IO[bytes]) -> int:

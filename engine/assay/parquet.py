@@ -26,6 +26,9 @@ from assay.thresholds import THRESHOLDS
 
 __all__ = ["ParquetFile", "open_parquet"]
 
+_PLACE = 16
+"""Bytes that the engine takes for each text, besides the text itself."""
+
 _TOGETHER = 1024
 """Rows that are decoded together, or fewer where they are long or may be."""
 
@@ -76,7 +79,7 @@ class ParquetFile:
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
         if not (self.plain and (in_pieces or self._buffered(units))):
-            yield from by_engine(self._by_engine(first, last), names, sum(unit.size for unit in units))
+            yield from by_engine(self._by_engine(first, last), names, _held(units))
             return
         for table in _pieces(self, range(first, first + len(units)), names, rows):
             yield pl.DataFrame(pl.from_arrow(_valid(self, table), rechunk=False))
@@ -94,6 +97,11 @@ class ParquetFile:
         rows = sum(unit.rows or 0 for unit in units)
         held = max(1, THRESHOLDS.groups_at_once)
         return largest > room(self.reading.memory_limit) // held or rows < THRESHOLDS.small_group * len(units)
+
+
+def _held(units: Sequence[Unit]) -> int:
+    """Bytes of row groups once they are read, about: of text that stands there once, each row still has its place."""
+    return sum(unit.size + _PLACE * (unit.rows or 0) for unit in units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:
@@ -117,7 +125,10 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_lies(path, groups)
-    plain, dense = _is_plain(arrow.remove_metadata(), tuple(schema.items())), _is_dense(groups, arrow.names, reading)
+    plain, dense = (
+        _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items())),
+        _is_dense(groups, arrow.names, reading),
+    )
     file = ParquetFile(path, schema, units, reading, plain, dense)
     return _checked(file) if reading.verify_checksums else file
 
@@ -228,8 +239,9 @@ def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
     return True
 
 
-@lru_cache(64)  # thousands of files have one schema
-def _is_plain(arrow: pa.Schema, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
+@lru_cache(64)  # thousands of files have one schema; as bytes, for two that differ in their metadata are equal to Arrow
+def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
+    arrow = pa.ipc.read_schema(pa.py_buffer(serialized))
     names = arrow.names
     if not names or any(
         one.startswith(f"{other}.") for one in names for other in names
@@ -279,11 +291,11 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
                 rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
                 if rows_held >= rows or size_held >= most:
                     _refuse_counted(file, read, largest)
-                    yield _joined(held)
+                    yield pa.Table.from_batches(held)
                     held, rows_held, size_held = [], 0, 0
             if held:
                 _refuse_counted(file, read, largest)
-                yield _joined(held)
+                yield pa.Table.from_batches(held)
         if there != known:  # a column that ends early ends the rows, without a word
             raise InputError(f"{shown_path(file.path)}: a column ends early: {there:,} of {known:,} rows can be read.")
     except MemoryError:  # the engine's kind as well as Python's
@@ -291,11 +303,6 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
     except (pa.ArrowException, OSError) as wrong:
         said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {wrong}"
         raise InputError(said) from None
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Batches as one: each would cost whatever is done with the rows after."""
-    return pa.Table.from_batches(batches).combine_chunks()
 
 
 def _refuse_counted(file: ParquetFile, read: int, largest: int) -> None:
