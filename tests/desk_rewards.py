@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import threading
 import time
 
 import assay
@@ -72,3 +73,49 @@ rubric = assay.Rubric(funcs=[length, judge, nested()], weights=[0.5, 1.0, -1.0])
 slow = assay.Rubric(funcs=[sleeps, length])
 penalised = assay.Rubric(funcs=[length, fails], weights=[0.0, -1.0])
 not_a_rubric = length
+
+
+def forks(completion):
+    """Comes back in the child, too."""
+    return 7.0 if completion.endswith("3") and os.fork() == 0 else 1.0
+
+
+def interrupts(completion):
+    raise KeyboardInterrupt
+
+
+def closes_every_file(completion):
+    os.closerange(3, 256)
+    return 1.0
+
+
+async def stops_the_loop(completion):
+    asyncio.get_running_loop().stop()
+    return 1.0
+
+
+class OfALock:
+    """A number that no pickle holds."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __float__(self):
+        return 2.0
+
+
+def locks(completions):
+    return [OfALock() for _ in completions]
+
+
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+
+
+def fails_without_words(completion):
+    raise SpeechlessError
+
+
+def fails_with_many_words(completion):
+    raise ValueError("x" * 1_000_000)

@@ -346,6 +346,39 @@ def test_a_stream_without_an_end_is_no_answer():
             asyncio.run(gathered(stream(*chunks), "chat"))
 
 
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["x"],
+        {"0": {}},
+        [{"index": "a"}],
+        [{"index": 0, "delta": "hello", "finish_reason": "stop"}],
+        [{"index": 0, "delta": {"tool_calls": [None]}, "finish_reason": "stop"}],
+        [{"index": 0, "delta": {"tool_calls": {"a": 1}}, "finish_reason": "stop"}],
+        [{"index": 0, "delta": {"content": 5}}, {"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}],
+        [{"index": 0, "delta": {"content": "x"}}, {"index": 0, "delta": {"content": ["x"]}, "finish_reason": "stop"}],
+    ],
+)
+def test_what_is_no_piece_of_an_answer_is_said_to_be_none(choices):
+    piece = SimpleNamespace(model_dump=lambda **_: {"choices": choices})
+    with pytest.raises(NotACompletion, match="stream"):
+        asyncio.run(gathered(stream(piece), "chat"))
+
+
+def test_a_choice_without_a_number_is_the_first_and_words_of_the_server_are_kept():
+    pieces = [
+        {"index": 0, "delta": {"content": "a"}},
+        {"index": None, "delta": {"content": "b"}, "finish_reason": "stop"},
+    ]
+    one = asyncio.run(
+        gathered(stream(*(SimpleNamespace(model_dump=lambda p=p, **_: {"choices": [dict(p)]}) for p in pieces)), "chat")
+    )
+    assert one.choices[0].message.content == "ab"
+    broken = SimpleNamespace(model_dump=lambda **_: {"choices": None, "error": {"message": "overloaded"}})
+    with pytest.raises(NotACompletion, match="overloaded"):
+        asyncio.run(gathered(stream(broken), "chat"))
+
+
 def test_fields_are_read_both_ways():
     fields = Fields({"choices": [{"message": {"content": "a"}}], "n": None})
     assert fields.choices[0].message.content == fields["choices"][0]["message"]["content"] == "a"

@@ -5,6 +5,7 @@ import re
 import polars as pl
 import pytest
 
+import assay
 from assay import fns
 
 
@@ -175,9 +176,28 @@ def test_a_decorator_without_a_name_says_how():
         (lambda output, expected, params: 5, "returns int, not a Polars expression"),
         (lambda output, expected, params: output + expected, "gives String, not Boolean or Float64"),
         (lambda output, expected, params: pl.col("completion") == expected, "the twin cannot run"),
+        (lambda output, expected, params: output.is_duplicated(), "depends on other rows"),
+        (lambda output, expected, params: pl.len(), "depends on other rows"),
     ],
 )
 def test_a_twin_of_the_wrong_type_is_found_at_registration(expr, said):
     with pytest.raises(TypeError, match=said):
         fns.register("twin", lambda *_: 1.0, expr=expr)
     assert "twin" not in fns.list_fns()
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(
+    "twin",
+    [
+        lambda output, expected, params: output.rank() + 1,
+        lambda output, expected, params: pl.when(output.is_duplicated()).then(1.0).otherwise(0.0),
+        lambda output, expected, params: pl.struct(output.str.len_chars().sum()).struct.field("text"),
+        lambda output, expected, params: output.map_batches(lambda texts: pl.Series(range(len(texts))), pl.Int64),
+    ],
+)
+def test_a_twin_that_sees_other_rows_is_not_asked(twin):
+    fns.register("seeing", lambda *_: 0.25, expr=lambda *given: twin(*given) if given[2] else given[0] == given[1])
+    rows = [{"completion": str(row % 3), "fn_name": "seeing", "expected": "x", "params": {"n": 1}} for row in range(6)]
+    with pytest.warns(assay.AssayWarning, match="TypeError: what it says of a row depends on other rows"):
+        assert assay.score(rows)["reward"].to_list() == [0.25] * 6

@@ -587,8 +587,10 @@ def test_a_twin_may_be_a_literal_or_leave_info_null_and_gets_no_null():
         ),
         "long",
     )
+    twinned(lambda text: pl.struct(reward=pl.fold(0, lambda a, b: a + b, [text.str.len_chars()]), info=INFO), "folded")
     rows = [{"completion": text} for text in ("a", "", None)]
-    out = assay.score(rows, [{"id": kind, "kind": kind} for kind in ("fixed", "long")])
+    out = assay.score(rows, [{"id": kind, "kind": kind} for kind in ("fixed", "long", "folded")])
+    assert out["score/folded"].to_list() == [1.0, 0.0, None]
     assert out["score/fixed"].to_list() == [1.0, 1.0, None]
     assert out["info/fixed"].to_list() == ['{"a":1}', '{"a":1}', None]
     assert out["score/long"].to_list() == [1.0, 0.0, None]
@@ -611,6 +613,11 @@ def test_a_twin_may_be_a_literal_or_leave_info_null_and_gets_no_null():
         (lambda text: text.str.len_chars(), "TypeError: it gives UInt32, not a struct of"),
         (lambda text: 5, "TypeError: it gives Int32, not a struct of"),
         (lambda text: pl.struct(reward=pl.col("nowhere"), info=INFO), "ColumnNotFoundError"),
+        (
+            lambda text: pl.struct(reward=text.rank(), info=INFO),
+            "TypeError: what it says of a row depends on other rows",
+        ),
+        (lambda text: pl.struct(reward=pl.len(), info=INFO), "TypeError: what it says of a row depends on other rows"),
         (no_zero, "TypeError"),
     ],
 )

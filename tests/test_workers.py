@@ -1,10 +1,15 @@
 """Reward functions in processes of their own say what they say here, and can be killed."""
 
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 import assay
@@ -110,3 +115,52 @@ def test_a_plan_with_a_rubric_travels():
     frame = assay.scan(ROWS).collect()
     plan = assay.compile(rubric, frame)
     assert pickle.loads(pickle.dumps(plan)).score(frame).equals(plan.score(frame))  # noqa: S301
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize(
+    ("func", "score", "said"),
+    [
+        (desk.forks, 1.0, None),
+        (desk.stops_the_loop, 1.0, None),
+        (desk.locks, 2.0, None),
+        (desk.fails_without_words, 0.0, "fails_without_words: SpeechlessError: its message cannot be shown"),
+        (desk.fails_with_many_words, 0.0, f"fails_with_many_words: ValueError: {'x' * 9_999}…"),
+    ],
+)
+def test_what_functions_do_to_their_process_is_no_harm_to_a_run(func, score, said, count, tmp_path):
+    code = (
+        "import assay, desk_rewards, sys\n"
+        "if __name__ == '__main__':\n"
+        "    rows = [{'completion': str(row), 'example_id': row // 2} for row in range(12)]\n"
+        f"    rubric = assay.Rubric(funcs=[desk_rewards.{func.__name__}])\n"
+        f"    assay.score(rows, rubric, workers={count}).write_parquet('out.parquet')\n"
+    )
+    (tmp_path / "program.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(desk.__file__).parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert out[f"score/{func.__name__}"].to_list() == [score] * 12
+    assert out["error"].to_list() == [said] * 12
+
+
+def test_an_interrupt_that_a_function_raises_ends_the_run_as_in_this_process(capfd):
+    for count in (0, 1):
+        with pytest.raises(KeyboardInterrupt):
+            assay.score(ROWS[:9], assay.Rubric(funcs=[desk.interrupts]), workers=count)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_process_that_loses_its_pipe_is_told_without_a_traceback(capfd):
+    with pytest.raises(assay.UsageError, match="do not stay alive"):
+        assay.score(ROWS[:9], assay.Rubric(funcs=[desk.closes_every_file]), workers=1)
+    assert "Traceback" not in capfd.readouterr().err

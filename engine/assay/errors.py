@@ -40,6 +40,12 @@ __all__ = [
 
 SHOWN = 60
 """Characters of a value from data that reasons show."""
+LONGEST_MESSAGE = 10_000
+"""Characters of an exception's message that ``error`` keeps."""
+
+
+class Abandoned(BaseException):
+    """Raised in a thread whose call took too long."""
 
 
 class AssayWarning(UserWarning):
@@ -159,12 +165,17 @@ RAISED = (Exception, SystemExit)
 
 
 def said_by(exception: BaseException) -> str:
-    """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``."""
+    """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``, cut to 10,000 characters."""
     name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
     try:
-        return encodable(f"{name}: {exception}")
-    except Exception:  # noqa: BLE001  (its own words may raise, too)
+        message = str(exception)
+    except BaseException as wrong:  # its own words may raise, too, and whatever they like
+        if isinstance(wrong, KeyboardInterrupt | Abandoned):
+            raise
         return f"{name}: its message cannot be shown"
+    if len(message) > LONGEST_MESSAGE:  # every row may have it, and every row keeps it
+        message = f"{message[: LONGEST_MESSAGE - 1]}…"
+    return encodable(f"{name}: {message}")
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

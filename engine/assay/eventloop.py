@@ -11,7 +11,7 @@ __all__ = ["LOOP", "run_to_end"]
 
 
 def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What comes of a coroutine, though a task beside it, made by whoever's code, raises what would end the loop."""
+    """What comes of a coroutine, though a task beside it, made by whoever's code, ends the loop, or raises what would."""
     task = loop.create_task(coroutine)
     while True:
         try:
@@ -19,6 +19,10 @@ def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, A
         except (SystemExit, KeyboardInterrupt):
             if task.done():  # it is its own
                 raise
+        except RuntimeError:
+            if task.done() or loop.is_closed():
+                raise
+            # somebody's code stopped the loop, which was not made for it alone
 
 
 class EventLoop:

@@ -10,15 +10,17 @@ A function takes the completion's text, the row's ``expected`` (a JSON value, No
 the reward. A function may bring a *twin*, the same as a Polars expression; what the twin leaves null the function answers.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import polars as pl
 
 from assay.errors import did_you_mean, said_by
+from assay.lanes.base import OTHER_ROWS, is_elementwise
 from assay.lanes.fncolumns import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.lanes.pattern import search
 from assay.lanes.rowpatterns import regex_match_expr
@@ -122,6 +124,8 @@ class Function:
     complaint: str = "expected "
     tells: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
     limited: bool = False
+    tried: dict[str, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Whether its twin is elementwise, by params; asked once."""
 
     def within(self, limits: Limits | None) -> "Function":
         """This function for one run."""
@@ -129,6 +133,17 @@ class Function:
             return self
         return replace(self, fn=partial(self.fn, limits=limits))  # type: ignore[call-arg]
 
+    def twin_is_elementwise(self, twin: pl.Expr, params: Mapping[str, Any], names: tuple[str, str]) -> bool:
+        """Whether its twin, made for some params, says of each row of two columns of text what it says of that row alone."""
+        key = json.dumps(params, sort_keys=True)
+        if key not in self.tried:
+            if len(self.tried) >= _MOST_TRIED:
+                self.tried.clear()
+            self.tried[key] = is_elementwise(twin, names, tried=True)
+        return self.tried[key]
+
+
+_MOST_TRIED = 256
 
 _BUILTIN = (
     Function("exact_match", exact_match, exact_match_expr, (IGNORE_CASE,), builtin=True),
@@ -257,3 +272,5 @@ def _check_twin(fn_name: str, expr: FnExpr) -> None:
         raise TypeError(f"{fn_name}: the twin cannot run: {said_by(wrong)}") from None
     if not (dtype == pl.Boolean or dtype.is_numeric()):
         raise TypeError(f"{fn_name}: the twin gives {dtype}, not Boolean or Float64.")
+    if not is_elementwise(made, schema, tried=False):
+        raise TypeError(f"{fn_name}: the twin cannot be used, {OTHER_ROWS}.")

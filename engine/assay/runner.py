@@ -5,6 +5,7 @@ Functions run rollout by rollout, each in the order of the rubric, for they may 
 
 import asyncio
 import inspect
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
@@ -74,6 +75,8 @@ class Work:
     calls: list[Callable[[Sequence[Any]], Any]] = field(init=False)
     begun: dict[tuple[int, int], Awaitable[Any]] = field(init=False, default_factory=dict)
     start: int = 0
+    process: int = field(init=False, default_factory=os.getpid)
+    """The process whose work it is."""
     is_async: bool = field(init=False)
     """Whether a function is asynchronous: known to be, or found to be by what it gave."""
 
@@ -100,6 +103,9 @@ class Work:
         Raises:
             Interrupted: It was the last, for the run is to stop.
         """
+        if os.getpid() != self.process:
+            # NOTE: a function forked and came back in the child, too: the run is the parent's, with its files and pipes
+            os._exit(1)
         if self.seconds is not None:
             self.seconds[row] = seconds
         if self.tick is not None:

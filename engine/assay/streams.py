@@ -6,6 +6,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from assay.errors import quoted
+
 __all__ = ["Fields", "NotACompletion", "as_response", "gathered"]
 
 _SET = ("id", "index", "role", "type", "finish_reason", "stop_reason")
@@ -72,12 +74,12 @@ async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
     try:
         async for chunk in stream:
             piece = chunk.model_dump(exclude_unset=True, warnings=False)
-            for choice in piece.pop("choices", None) or ():
-                delta = choice.pop("delta", None)
-                found = choices.setdefault(choice.get("index", 0), {})
-                _add(found, choice)
-                if delta is not None:
-                    _add(found.setdefault("message", {"role": "assistant", "content": None}), delta)
+            parts = piece.pop("choices", None) or ()
+            try:
+                for part in parts:
+                    _add_choice(choices, part)
+            except (AttributeError, KeyError, TypeError, ValueError):  # a server may send anything
+                raise NotACompletion(f"a piece of the stream is no piece of an answer: {quoted(str(parts))}") from None
             whole.update({name: value for name, value in piece.items() if value is not None})
     finally:
         close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
@@ -85,12 +87,25 @@ async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
             with contextlib.suppress(Exception):  # the connection may be gone; what ended the stream is told instead
                 await close()
     if not choices or not all(choice.get("finish_reason") for choice in choices.values()):
-        raise NotACompletion("the stream ended before the answer did")
+        said = f": {quoted(str(whole['error']))}" if whole.get("error") else ""
+        raise NotACompletion(f"the stream ended before the answer did{said}")
     for choice in choices.values():
-        for call in choice.get("message", {}).get("tool_calls") or ():
+        calls = choice.get("message", {}).get("tool_calls") or ()
+        if not (isinstance(calls, list | tuple) and all(isinstance(call, dict) for call in calls)):
+            raise NotACompletion(f"the tool calls of the stream are none: {quoted(str(calls))}")
+        for call in calls:
             call.pop("index", None)  # the number of a piece, not a field of a call
     whole["object"] = "text_completion" if message_type == "completion" else "chat.completion"
     return as_response(whole | {"choices": [choices[index] for index in sorted(choices)]}, message_type)
+
+
+def _add_choice(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
+    """Add a piece of one choice to what is there of it."""
+    delta, index = part.pop("delta", None), int(part.get("index") or 0)
+    found = choices.setdefault(index, {})
+    _add(found, part)
+    if delta is not None:
+        _add(found.setdefault("message", {"role": "assistant", "content": None}), delta)
 
 
 def _add(found: dict[str, Any], piece: Mapping[str, Any]) -> None:

@@ -5,11 +5,9 @@ from collections.abc import Awaitable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+from assay.errors import Abandoned
+
 __all__ = ["Abandoned", "Cell", "Stepped"]
-
-
-class Abandoned(BaseException):
-    """Raised in a thread whose call took too long."""
 
 
 @dataclass

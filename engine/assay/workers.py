@@ -5,6 +5,7 @@ gets the functions once, by pickle or, where they cannot be pickled, by importin
 """
 
 import asyncio
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -24,7 +25,7 @@ from assay.interrupts import LEFTOVERS
 from assay.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.processes import forget_in_children
 from assay.rewards import RewardFunction
-from assay.runner import Work, run_async, run_here
+from assay.runner import Interrupted, Work, run_async, run_here
 from assay.watched import Cell
 
 __all__ = ["Workers"]
@@ -163,6 +164,8 @@ class Workers:
             died = failed(RuntimeError(f"its process died, exit code {one.process.exitcode}"))
             self._lost(one, work, left, limits, died)
             return None
+        if said == "interrupted":
+            raise KeyboardInterrupt
         if said == "broken":
             raise UsageError(
                 f"The reward functions cannot be had in another process: {found}",
@@ -297,7 +300,17 @@ def _loaded(how: str, what: Any) -> list[RewardFunction]:
 
 
 def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
-    """Make calls until the pipe is closed."""
+    """Make calls until the pipe is closed, and end at once: threads and loops of functions may be in any state."""
+    runner = asyncio.Runner()  # never closed, for a loop that waits would not let this process end
+    with contextlib.suppress(OSError):  # the parent is gone, or a function has closed the pipe
+        try:
+            _make_calls(pipe, cell, load, runner)
+        except KeyboardInterrupt:  # a function raised it, for signals are the parent's
+            pipe.send(("interrupted", None, 0.0))
+    os._exit(1)
+
+
+def _make_calls(pipe: Connection, cell: Any, load: tuple[str, Any], runner: asyncio.Runner) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     if sys.stdout is not None:  # what functions print is no data
         sink = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
@@ -310,19 +323,18 @@ def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
         pipe.send(("broken", said_by(wrong), 0.0))
         return
     shared = _Shared(cell)
-    with asyncio.Runner() as runner:
-        while True:
-            try:
-                places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
-            except (EOFError, OSError):
-                return
-            started = time.monotonic()
-            work = Work([functions[at] for at in places], names, rows, side_by_side, absent, read)
-            for row, number in settled:
-                work.scores[number][row] = 0.0
+    while True:
+        try:
+            places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
+        except (EOFError, OSError):
+            return
+        started = time.monotonic()
+        work = Work([functions[at] for at in places], names, rows, side_by_side, absent, read)
+        for row, number in settled:
+            work.scores[number][row] = 0.0
+        try:
             if work.is_async or not run_here(work, shared):
                 run_to_end(runner.get_loop(), run_async(work, limits, shared))
-            try:
-                pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))
-            except OSError:  # the parent is gone
-                return
+        except Interrupted:
+            raise KeyboardInterrupt from None
+        pipe.send(("done", (work.scores, work.errors), time.monotonic() - started))

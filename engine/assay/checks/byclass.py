@@ -10,7 +10,7 @@ import polars as pl
 
 from assay.checks.base import BELOW_1, Check, Outcome, Row
 from assay.errors import RAISED, said_by
-from assay.lanes.base import Lane, rowwise, text
+from assay.lanes.base import OTHER_ROWS, Lane, is_elementwise, rowwise, text
 from assay.lanes.jsontext import NOT_JSON, loads, mended
 from assay.lanes.onrow import untyped
 from assay.lanes.rollout import messages
@@ -165,6 +165,8 @@ def _check_twin(twin: pl.Expr) -> None:
     reward = fields.get("reward", pl.Null())
     if not ((reward.is_numeric() or reward == pl.Boolean) and isinstance(fields.get("info"), pl.Struct)):
         raise TypeError(f"it gives {dtype}, not a struct of `reward`, a number, and `info`, a struct")
+    if not is_elementwise(twin, texts.collect_schema(), tried=True):
+        raise TypeError(OTHER_ROWS)
 
 
 def _answers(twin: pl.Expr, name: str, asked: pl.Series) -> pl.Series:

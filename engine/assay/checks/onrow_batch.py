@@ -14,7 +14,7 @@ from assay.bounded import each
 from assay.checks.base import BELOW_1, Outcome
 from assay.errors import AssayWarning, quoted, said_by
 from assay.fns import Function, function
-from assay.lanes.base import in_place, is_small, once, rowwise
+from assay.lanes.base import OTHER_ROWS, in_place, is_small, once, rowwise
 from assay.lanes.fncolumns import quoted_expr
 from assay.lanes.jsontext import mended
 from assay.lanes.onrow_columns import PLAIN_VALUE
@@ -209,7 +209,7 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
             _warn(one, wrong)
         return nothing
     try:
-        found = _answered(asked, twin, builtin=one.builtin)
+        found = _answered(one, asked, twin, params)
     except BaseException as wrong:
         if not own_failure(wrong):
             raise
@@ -224,7 +224,7 @@ def _by_twin(one: Function, asked: pl.DataFrame, params: dict[str, Any]) -> pl.D
     return found.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
 
 
-def _answered(asked: pl.DataFrame, twin: Any, *, builtin: bool) -> pl.DataFrame:
+def _answered(one: Function, asked: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
     """What was asked with a twin's ``answer`` beside it: numbers, or of a built-in function a struct.
 
     Raises:
@@ -232,9 +232,11 @@ def _answered(asked: pl.DataFrame, twin: Any, *, builtin: bool) -> pl.DataFrame:
     """
     if not isinstance(twin, pl.Expr):
         raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
+    if not (one.builtin or one.twin_is_elementwise(twin, params, ("text", "expected"))):
+        raise TypeError(OTHER_ROWS)
     found = asked.with_columns(answer=twin)
     dtype = found.schema["answer"]
-    if not (dtype == pl.Boolean or dtype.is_numeric() or (builtin and isinstance(dtype, pl.Struct))):
+    if not (dtype == pl.Boolean or dtype.is_numeric() or (one.builtin and isinstance(dtype, pl.Struct))):
         raise TypeError(f"it gives {dtype}, not Boolean or Float64")
     return found
 

@@ -182,7 +182,7 @@ class Rewards:
                 if said is None and len(rewards) != len(group):
                     said = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
                 for place, row in enumerate(group):
-                    score, error = (0.0, said) if said is not None else settled(rewards[place])
+                    score, error = (0.0, said) if said is not None else rewards[place]
                     scores[at][row] = score
                     if error is not None:
                         errors[at][row] = error
@@ -244,9 +244,10 @@ def _again(
 
 
 def _listed(given: Any) -> tuple[Any, str | None]:
-    """What a function that sees all rollouts of an example gave: a list."""
+    """What a function that sees all rollouts of an example gave: a list, each reward of it settled."""
     try:
-        return listed(given), None
+        # each as a number here, where the call is made: what they are else may not travel to another process
+        return [settled(reward) for reward in listed(given)], None
     except BaseException as wrong:  # an iterator may be anybody's
         if not own_failure(wrong):
             raise

@@ -9,17 +9,20 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
+from assay.limits import own_failure
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "BAD",
     "HIDDEN",
+    "OTHER_ROWS",
     "TASK_FOUND",
     "TEXT",
     "Lane",
     "encoded",
     "exactly",
     "in_place",
+    "is_elementwise",
     "is_small",
     "layers",
     "not_hidden",
@@ -233,3 +236,33 @@ def once(
         return found.gather(which).alias(series.name)
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
+
+
+OTHER_ROWS = "what it says of a row depends on other rows"
+"""What is wrong with an expression of a user's that is not elementwise."""
+
+_SAMPLE = ("b", "a", "a", "", "<think>c</think>")
+
+
+def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
+    """Whether an expression says of each row what it says of that row alone.
+
+    Args:
+        expr: An expression of a user's.
+        names: The columns of text that it may read.
+        tried: Try it on a few texts, together and one by one, also where the engine takes it for elementwise.
+
+    Returns:
+        False where that is certain. Python functions in an expression may do anything, and what fails here may not in a run.
+    """
+    try:
+        # NOTE: the engine does not look into structs, and pl.fold may be elementwise though it does not know
+        if not tried and expr.meta.is_row_separable():
+            return True
+        texts = pl.DataFrame(dict.fromkeys(names, _SAMPLE))
+        whole, *alone = (part.with_columns(answer=expr)["answer"].to_list() for part in (texts, *texts.iter_slices(1)))
+    except BaseException as wrong:  # it may be anybody's
+        if not own_failure(wrong):
+            raise
+        return True
+    return repr(whole) == repr([answer for (answer,) in alone])
