@@ -15,3 +15,8 @@ def _columns_for_few_rows(request, monkeypatch):
 @pytest.fixture
 def small():
     """Batches that are answered as they are for users."""
+
+
+def pytest_make_parametrize_id(val):
+    """A long text is no name: one of 100 MB would be sent to every process of the suite."""
+    return f"{val[:40]}…{len(val)}" if isinstance(val, str) and len(val) > 80 else None
