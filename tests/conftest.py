@@ -3,6 +3,7 @@
 import pytest
 
 from assay.thresholds import THRESHOLDS
+from cases import LONG
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +21,13 @@ def small():
 def pytest_make_parametrize_id(val):
     """A long text is no name: one of 100 MB would be sent to every process of the suite."""
     return f"{val[:40]}…{len(val)}" if isinstance(val, str) and len(val) > 80 else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests marked ``long`` run in ``make test-all``: others show the same in less time."""
+    if LONG:
+        return
+    left = [item for item in items if item.get_closest_marker("long")]
+    if left and len(left) < len(items):
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]

@@ -26,7 +26,7 @@ def disk(tmp_path_factory):
     return library
 
 
-@pytest.mark.parametrize("out", [".parquet", ".jsonl", "/"])
+@pytest.mark.parametrize("out", [".parquet", ".jsonl", pytest.param("/", marks=pytest.mark.long)])
 def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk, out):
     rows = pl.DataFrame({"id": range(4), "completion": ["a refund", None, "x", ""]})
     source = tmp_path / ("in.jsonl" if out == ".jsonl" else "in.parquet")

@@ -18,11 +18,12 @@ import assay
 from assay.files import Cut, open_files
 from assay.reading import Reading
 from assay.shards import Shard, cut
+from cases import sized
 
 ROWS = 600
 TEXTS = ["a refund is due", '{"refund": 1}', "no", None, "Ünïcödé refund", "refund " * 40]
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund", "weight": 3}, {"type": "json_valid"}]}
-KILLS = int(os.environ.get("ASSAY_KILLS", "3"))
+KILLS = int(os.environ.get("ASSAY_KILLS", sized("3", "1")))
 """How often a run is killed; ASSAY_KILLS=60 for a thorough look."""
 
 DEADLY = """
@@ -163,6 +164,7 @@ def test_the_summary_does_not_tell_in_which_order_parts_were_done(there):
     assert again.mean_reward == json.loads(before["_summary.json"])["mean_reward"]
 
 
+@pytest.mark.long
 def test_a_run_that_is_stopped_while_it_begins_anew_leaves_a_folder_to_go_on_with(there, monkeypatch):
     class StopError(Exception):
         """Raised in the place of a kill."""
@@ -394,6 +396,7 @@ def test_a_process_that_dies_once_costs_nothing(there):
     assert Path("died").exists()
 
 
+@pytest.mark.long
 def test_a_shard_that_always_ends_its_process_fails_alone_and_is_named(there):
     done = deadly(there, "x", "x", "die", "x", "x")
     assert done.returncode == 1
@@ -413,6 +416,7 @@ def test_checks_that_cannot_travel_ask_to_stay(there):
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
 
 
+@pytest.mark.long
 def test_workers_of_a_run_that_is_gone_go_without_a_word(there):
     words = [
         "import assay, pathlib, time",

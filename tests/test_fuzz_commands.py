@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+from cases import sized
 from fuzz_commands import Case, case, fuzz, tried
 
-CASES = int(os.environ.get("ASSAY_FUZZ_COMMANDS", "4"))
+CASES = int(os.environ.get("ASSAY_FUZZ_COMMANDS", sized("4", "2")))
 """How many commands; ASSAY_FUZZ_COMMANDS=2000 for a thorough look, of an hour."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -6,9 +6,10 @@ import sys
 import pytest
 
 import mutations
+from cases import sized
 from fuzz_loader import Fuzz, case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ", "112"))
+CASES = int(os.environ.get("ASSAY_FUZZ", sized("112", "48")))
 """How many files; ASSAY_FUZZ=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -25,6 +25,7 @@ from assay.reading import Reading
 from assay.reference import score_rows
 from assay.rollouts import open_rollouts
 from assay.thresholds import THRESHOLDS
+from cases import sized
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
 BROKEN = b'{"completion":'
@@ -135,7 +136,7 @@ def differently_read(path):
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sized(40, 12), deadline=None)
 @given(files_of_lines())
 @example([b'{"completion": "b"}'] * 3 + HOSTILE)
 @example([b'{"a": 1, "completion": "x"}'] * 3 + [b'{"a": 9007199254740993, "completion": "x"}', b'{"a": 0.5}'])

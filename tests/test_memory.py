@@ -57,6 +57,7 @@ def test_one_large_row_group_is_not_held(tmp_path):
     assert peak(path) < small + 250  # the engine's own reader: 600 more
 
 
+@pytest.mark.long
 def test_twice_the_rows_take_as_much(tmp_path):
     once = peak(written(tmp_path / "once.parquet", 160_000, 20_000))
     twice = peak(written(tmp_path / "twice.parquet", 320_000, 20_000))

@@ -168,6 +168,7 @@ for engine in ("local", "ray"):
 """
 
 
+@pytest.mark.long
 def test_what_a_program_defines_itself_goes_there(cluster, tmp_path, gate):
     (tmp_path / "program.py").write_text(PROGRAM)
     source = rollouts(tmp_path, gate)
@@ -270,7 +271,13 @@ def test_a_shard_that_kills_its_process_is_named_and_the_others_go_on(cluster, t
 
 
 @pytest.mark.parametrize(
-    ("begins", "goes_on"), [("ray", "ray"), ("ray", "local"), ("local", "ray")], ids=lambda engine: engine
+    ("begins", "goes_on"),
+    [
+        pytest.param("ray", "ray", marks=pytest.mark.long),
+        ("ray", "local"),
+        pytest.param("local", "ray", marks=pytest.mark.long),
+    ],
+    ids=lambda engine: engine,
 )
 def test_a_run_whose_driver_is_killed_goes_on_anywhere(cluster, tmp_path, gate, begins, goes_on):
     source, out = rollouts(tmp_path, gate, at_6="waits a"), tmp_path / "out"
@@ -287,6 +294,7 @@ def test_a_run_whose_driver_is_killed_goes_on_anywhere(cluster, tmp_path, gate, 
     assert_as_here(out, source, tmp_path)
 
 
+@pytest.mark.long
 def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
     source, out = rollouts(tmp_path, gate, at_6="waits a"), tmp_path / "out"
     driver = command(source, out, "--engine", "ray", "--ray-address", cluster.address)
@@ -308,6 +316,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
 # ── of this machine, and nowhere ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_without_an_address_a_ray_of_this_machine_comes_and_goes(tmp_path, gate):
     source = rollouts(tmp_path, gate)
     run = command(source, tmp_path / "out", "--engine", "ray", "--json")

@@ -20,6 +20,7 @@ import assay
 from assay.lanes.jsontext import mended
 from assay.lanes.messages import completion_text, completion_text_expr
 from assay.types import GenerateMetadata, GenerateOutputs
+from cases import sized
 from values import ANY_TEXT, HASHABLE, VALUES, alike
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}
@@ -115,7 +116,7 @@ def in_any_order(run):
     return run
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(run=runs())
 def test_a_run_comes_back_as_it_was(run, tmp_path_factory):
     wanted = in_any_order(pickled(run))
@@ -131,7 +132,7 @@ def pickled(run):
     return pickle.loads(pickle.dumps(run))  # noqa: S301  (bytes of our own)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150, 40), deadline=None)
 @given(st.lists(CHATS, max_size=4))
 def test_the_text_of_a_stored_completion_is_that_of_the_completion(completions):
     frame = pl.from_arrow(outputs(*completions).to_arrow())
@@ -141,7 +142,7 @@ def test_the_text_of_a_stored_completion_is_that_of_the_completion(completions):
     assert [completion_text(one) for one in stored] == texts
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sized(100, 25), deadline=None)
 @given(run=runs())
 def test_the_same_run_gives_the_same_bytes(run, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()

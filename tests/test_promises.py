@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import assay
 from assay.checks import CHECKS
 from assay.testing import hostile_texts
+from cases import sized
 
 RESULT = ["reward", "passed", "feedback", "error"]
 SPECS = [
@@ -60,7 +61,7 @@ PAYLOADS = [
 ]
 METADATA = [None, "{", '{"expectations": [{"text": "a"}, {"anyOf": ["ß", "]"]}, {}]}', '{"expectations": ["refund"]}']
 SCHEMAS = [None, '{"required": ["a"]}', "[", '{"a": 1}']
-quick = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=sized(12, 6), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 ROWS = st.lists(
     st.fixed_dictionaries(
         {

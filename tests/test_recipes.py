@@ -27,6 +27,7 @@ def test_every_recipe_is_short():
 
 @pytest.mark.xdist_group("ray")  # or two clusters would ask for the same two cores
 @pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.long
 def test_a_recipe_gives_the_rewards_of_score(name, tmp_path):
     module, package = ENGINES[name]
     if importlib.util.find_spec(module) is None:

@@ -10,9 +10,10 @@ import pytest
 
 import assay
 from assay.thresholds import EVER, THRESHOLDS, Thresholds, set_to
+from cases import sized
 from fuzz_thresholds import KINDS, SCORING, SIDES, case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ_THRESHOLDS", "16"))
+CASES = int(os.environ.get("ASSAY_FUZZ_THRESHOLDS", sized("16", "8")))
 """How many cases; ASSAY_FUZZ_THRESHOLDS=2000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -160,6 +160,7 @@ def test_an_interrupt_that_a_function_raises_ends_the_run_as_in_this_process(cap
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.long
 def test_a_process_that_loses_its_pipe_is_told_without_a_traceback(capfd):
     with pytest.raises(assay.UsageError, match="do not stay alive"):
         assay.score(ROWS[:9], assay.Rubric(funcs=[desk.closes_every_file]), workers=1)

@@ -183,13 +183,24 @@ class _Server:
         Returns:
             The signal that ended it.
         """
-        if self._owner == os.getpid():
-            self.process.kill()
+        _ALIVE.discard(self)
+        signal_ = self.end()
         with contextlib.suppress(OSError):  # what it was never sent
             self._stdin.close()
         if self.process.stdout is not None:
             self.process.stdout.close()
-        return -self.process.wait() if self._owner == os.getpid() else 0
+        return signal_
+
+    def end(self) -> int:
+        """End the process, and leave its pipes to whoever waits at them.
+
+        Returns:
+            The signal that ended it.
+        """
+        if self._owner != os.getpid():
+            return 0
+        self.process.kill()
+        return -self.process.wait()
 
 
 def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:
@@ -217,6 +228,8 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+_ALIVE: set[_Server] = set()
+_ENDED: list[_Server] = []
 _IDLE: list[_Server] = []
 _TOO_DEAR: dict[bytes, Exception] = {}
 """Patterns that took too long to compile, by their hash: they come back with every row."""
@@ -231,7 +244,11 @@ def _idle() -> _Server:
             if (server := _IDLE.pop()).usable:
                 return server
             server.close()
-    return _Server()
+        while _ENDED:
+            _ENDED.pop().close()
+    server = _Server()
+    _ALIVE.add(server)
+    return server
 
 
 @atexit.register
@@ -239,6 +256,8 @@ def _close_all() -> None:
     with _LOCK:
         while _IDLE:
             _IDLE.pop().close()
+        for server in [*_ALIVE]:  # a thread of the engine may be in the middle of a match, after an interrupt
+            server.end()
 
 
 def guarded_search(
@@ -263,6 +282,8 @@ def guarded_search(
     key = _key(pattern, flags) if _TOO_DEAR else b""
     answers: list[Answer] = [_TOO_DEAR[key]] * len(texts) if key in _TOO_DEAR else []
     while len(answers) < len(texts):
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
         batch = texts[len(answers) : len(answers) + _BATCH]
         refused = _answer(pattern, batch, flags, seconds, stop, answers)
         if refused is not None:
@@ -305,7 +326,10 @@ def _answer(
             return _too_dear(pattern, flags, signal_)
         answers.append(_why_gone(signal_, f"no answer within {seconds:g} s"))
     except BaseException:
-        server.close()
+        server.end()
+        _ENDED.append(
+            server
+        )  # put away later: an interrupt that comes while an object is destroyed is lost, with a traceback
         raise
     else:
         if server.sent:
