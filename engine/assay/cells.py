@@ -96,6 +96,8 @@ class Column:
         if self._as_text:
             return pl.Series(self.name, [_text(value, self.name) for value in values], dtype=pl.String)
         values = [_mended(value) for value in values] if self._mends else values
+        if self._kinds <= LEAVES and self._type in _LEAF_TYPES:
+            return pl.Series(self.name, values, dtype=_LEAF_TYPES[self._type])
         return pl.Series(self.name, pa.array(values, type=self._type))
 
     def _measure(self, values: Sequence[Any], first: int) -> None:
@@ -113,18 +115,35 @@ class Column:
             raise InputError(f"Row {at}: `{self.name}` {wrong}.") from None
 
     def _learn(self, values: Sequence[Any]) -> None:
-        self._kinds |= {type(value) for value in values if value is not None}
+        kinds = {type(value) for value in values if value is not None}
+        self._kinds |= kinds
         if len(self._kinds) > 1 and not any(self._kinds <= alike for alike in _ALIKE):
             raise TypeError("several types")  # Arrow would take 1 for a date beside a date
         if self._kinds & {set, frozenset}:
             raise TypeError("a set has no order")
-        found = pa.array(values)
+        found = _leaves(values, *kinds) if len(kinds) == 1 and kinds <= LEAVES else pa.array(values)
         if pa.types.is_nested(found.type) and any(_has_flag(value, found.type) for value in values):
             raise TypeError("several types")  # Arrow would take true for 1.0 beside a float
         self._floatable = self._floatable and _floatable(found)
         merged = _merged(self._type, found.type, floatable=self._floatable)
         pl.Series(found)  # the engine has no place for some of Arrow's types
         self._type = merged
+
+
+_LEAF_TYPES = {pa.string(): pl.String, pa.int64(): pl.Int64, pa.float64(): pl.Float64, pa.bool_(): pl.Boolean}
+"""NOTE: Polars makes columns of plain values: to look at its first Python value, Arrow imports pandas, which takes 0.3 s."""
+
+
+def _leaves(values: Sequence[Any], kind: type) -> Any:
+    """What there is to learn from values of one plain type, as an Arrow array: their type, and the integers themselves.
+
+    Raises:
+        UnicodeEncodeError: A string has a lone surrogate.
+        TypeError: An integer needs more than 64 bits.
+    """
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
+    series = pl.Series(values, dtype=_LEAF_TYPES[arrow])
+    return series.to_arrow() if kind is int else pa.nulls(0, arrow)
 
 
 _REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
