@@ -139,8 +139,10 @@ def _leaves(values: Sequence[Any], kind: type) -> Any:
 
     Raises:
         UnicodeEncodeError: A string has a lone surrogate.
-        TypeError: An integer needs more than 64 bits.
+        OverflowError: An integer needs more than 64 bits.
     """
+    if kind is int and not all(value is None or -(2**63) <= value < 2**63 for value in values):
+        raise OverflowError("an integer of more than 64 bits")
     arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
     series = pl.Series(values, dtype=_LEAF_TYPES[arrow])
     return series.to_arrow() if kind is int else pa.nulls(0, arrow)
