@@ -125,8 +125,17 @@ def test_what_functions_print_is_no_data():
     assert json.loads(done.stdout)["rows"] == 3
 
 
-@pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--function-timeout", "5"]])
-@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("sync", []),
+        ("async", ["--workers", "2"]),
+        pytest.param("sync", ["--workers", "2"], marks=pytest.mark.long),
+        pytest.param("async", [], marks=pytest.mark.long),
+        pytest.param("sync", ["--function-timeout", "5"], marks=pytest.mark.long),
+        pytest.param("async", ["--function-timeout", "5"], marks=pytest.mark.long),
+    ],
+)
 def test_an_interrupt_ends_a_long_run_soon(kind, options):
     wait = {"sync": "def f(completion):\n    time.sleep(0.05)\n    return 1.0\n"}
     wait["async"] = "async def f(completion):\n    await asyncio.sleep(0.5)\n    return 1.0\n"

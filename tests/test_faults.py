@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -29,11 +30,16 @@ def test_every_case_is_there():
     assert {case[0] for case in CASES if "test_" not in case[4]} == NO_SUCH_THING
 
 
+@cache
+def functions_of(module):
+    tree = ast.parse((ROOT / "tests" / module).read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_every_test_that_a_case_names_is_there(case):
     for module, name in re.findall(r"`(\w+\.py)::(\w+)`", case[4]):
-        tree = ast.parse((ROOT / "tests" / module).read_text("utf-8"))
-        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, module
+        assert name in functions_of(module), module
     assert case[4].count("`") == 2 * case[4].count("::")
 
 

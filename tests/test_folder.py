@@ -212,7 +212,9 @@ def test_a_run_that_is_killed_at_any_time_goes_on_to_the_same_bytes(there, kill)
     assert content("out") == content("whole")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long)]
+)
 def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there, number, code):
     words = [sys.executable, "-m", "assay", "score", "a.parquet", "-s", "v.json", "--part-size", "1", "--out", "out/"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:

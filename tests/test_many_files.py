@@ -19,6 +19,7 @@ from assay.files import Cut, open_files
 from assay.manifest import Manifest
 from assay.reading import Reading
 from assay.shards import Shard, culprit, cut
+from cases import sized
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}, {"type": "min_length", "value": 4}]}
 WRITERS = {
@@ -104,7 +105,7 @@ def test_what_a_run_opens_and_makes_grows_with_the_files(tmp_path, ending, monke
     monkeypatch.setattr(threading.Thread, "start", lambda thread: made.update(["thread"]) or start(thread))
     monkeypatch.setattr(Manifest, "told", lambda own, told=Manifest.told: made.update(["manifest"]) or told(own))
     seen = []
-    for count in (40, 120):
+    for count in sized((40, 120), (20, 40)):
         paths = written(tmp_path / f"in{count}", count, ending)
         made.clear()
         OPENED.clear()
@@ -122,11 +123,12 @@ def test_what_a_run_opens_and_makes_grows_with_the_files(tmp_path, ending, monke
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "jsonl.gz", "arrow", "csv"])
 def test_few_files_are_open_at_a_time(tmp_path, ending):
-    paths = written(tmp_path / "in", 300, ending)
+    count = sized(300, 120)
+    paths = written(tmp_path / "in", count, ending)
     with watched() as most:
-        assert assay.score_file(paths, SPEC, tmp_path / "out.parquet").rows == 900
-        assert assay.score_file(paths, SPEC, f"{tmp_path}/out/").rows == 900
-        assert assay.scan(paths).collect().height == 900
+        assert assay.score_file(paths, SPEC, tmp_path / "out.parquet").rows == 3 * count
+        assert assay.score_file(paths, SPEC, f"{tmp_path}/out/").rows == 3 * count
+        assert assay.scan(paths).collect().height == 3 * count
     assert most[0] < 100
 
 

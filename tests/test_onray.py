@@ -237,6 +237,7 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path, gate):
     assert_as_here(tmp_path / "out", source, tmp_path)
 
 
+@pytest.mark.long  # another run on Ray loses a worker
 def test_a_node_that_is_removed_costs_nothing(cluster, tmp_path, gate):
     source = rollouts(tmp_path, gate, **{f"at_{at}": f"waits {at}" for at in range(SHARDS)})
     by_id = {node.node_id: node for node in cluster.others}

@@ -16,6 +16,9 @@ PLUGIN = ROOT / "specs" / "plugin" / "assay-length-band"
 ROWS = [{"completion": "x" * length} for length in (90, 120, 150, 151)]
 
 
+pytestmark = pytest.mark.xdist_group("plugin")  # its environment is made once
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A fresh environment that sees this one's packages, with the plug-in installed into it."""

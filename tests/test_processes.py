@@ -237,7 +237,9 @@ def test_streams_that_are_open_stay_as_they_are():
 
 
 @pytest.mark.xdist_group("ray")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if "Ray" in name else name for name in PROGRAMS]
+)
 def test_a_program_of_the_guide_runs(tmp_path, name):
     package = PACKAGES.get(name)
     if package and importlib.util.find_spec(package) is None:

@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -190,6 +191,7 @@ def test_p4_nobody_sees_half_a_result(tmp_path, out):
     with subprocess.Popen([sys.executable, "-m", "assay", *words], cwd=tmp_path, stderr=subprocess.DEVNULL) as run:
         while run.poll() is None:
             parts = [tmp_path / out] if out == "out.parquet" else [*(tmp_path / out).glob("[!._]*")]
+            time.sleep(0.005)
             seen |= {(path.name, pl.read_parquet(path.read_bytes()).width) for path in parts}
     assert run.returncode == 0
     new = len(["id", *RESULT, "score/text", *SPECS[0]["checks"]])

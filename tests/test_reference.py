@@ -9,7 +9,7 @@ import pytest
 import assay
 from assay.plan import Plan
 from assay.reference import score_row, score_rows
-from cases import ALPACA, SPECS, needs_alpaca
+from cases import ALPACA, SPECS, needs_alpaca, sized
 
 SCHEMAS = (
     '{"required": ["a"]}',
@@ -48,8 +48,9 @@ def test_every_spec_scores_the_real_outputs_as_the_row_loop_does(spec, real, tmp
     out = tmp_path / "r.parquet"
     summary = assay.score_file(ALPACA, verifier, out, tasks=tasks)
     assert summary.rows == summary.scored == 18_514
-    expected = score_rows(({**row, **by_task[row["task_id"]]} for row in frame.iter_rows(named=True)), [verifier])
     found = pl.read_parquet(out)
+    frame, found = frame[:: sized(1, 5)], found[:: sized(1, 5)]
+    expected = score_rows(({**row, **by_task[row["task_id"]]} for row in frame.iter_rows(named=True)), [verifier])
     assert found["task_id"].equals(frame["task_id"])
     for name in expected[0]:
         assert found[name].to_list() == [row[name] for row in expected], name

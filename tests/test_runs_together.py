@@ -9,6 +9,7 @@ import time
 import pytest
 
 import assay
+from assay.locks import locked
 
 ROWS = [{"completion": str(number)} for number in range(60)]
 
@@ -93,3 +94,18 @@ def test_an_asynchronous_function_may_score():
 
     for timeout in (None, 5.0):
         assert assay.score(ROWS[:3], assay.Rubric([asks]), function_timeout=timeout)["reward"].to_list() == [2.0] * 3
+
+
+@pytest.mark.parametrize("name", ["open", "truncate", "write", "fstat"])
+def test_an_interrupt_while_a_lock_is_taken_leaves_no_file(tmp_path, monkeypatch, name):
+    function = getattr(os, name)
+
+    def interrupted(*args):
+        function(*args)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path / ".lock", "a run", ""):
+        pytest.fail("the lock was taken")
+    assert not list(tmp_path.iterdir())

@@ -41,6 +41,9 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     except OSError as wrong:
         why = f"{shown_path(path)} is a link" if path.is_symlink() else wrong.strerror
         raise OutputError(f"{what}: {why}.", "Nothing was written; what was there before is untouched.") from wrong
+    except BaseException:  # an interrupt may come before the file that was made has a name here
+        _remove_if_free(path)
+        raise
     if handle is None:
         holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
         raise UsageError(f"{what}: another run is writing there{f' ({holder})' if holder else ''}.", hint)
@@ -51,25 +54,50 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
         os.close(handle)
 
 
+def _remove_if_free(path: Path) -> None:
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDWR | _NO_LINK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(handle)
+
+
 def _lock(path: Path) -> int | None:
     """A handle on a lock that is now ours, None where it is another's."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
+        ours = False
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except OSError as wrong:
-            if wrong.errno not in _NO_LOCKS:
-                os.close(handle)
-                raise
-        # NOTE: who held it before may have removed the file between our opening and our locking it
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(handle).st_ino:
-                with contextlib.suppress(OSError):  # who holds it can be said, or cannot
+            if not _take(handle):
+                return None
+            # NOTE: who held it before may have removed the file between our opening and our locking it
+            with contextlib.suppress(FileNotFoundError):
+                ours = path.stat().st_ino == os.fstat(handle).st_ino
+            if ours:
+                with contextlib.suppress(OSError):  # a note of who holds it, which the lock does not need
                     os.truncate(handle, 0)
                     os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return handle
-        os.close(handle)
+        except BaseException:
+            ours = False
+            raise
+        finally:
+            if not ours:
+                os.close(handle)
+
+
+def _take(handle: int) -> bool:
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
