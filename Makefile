@@ -22,10 +22,10 @@ demo: $(VENV)/.installed  ## score the sample rollouts in specs/, print the summ
 	$(BIN)/assay score $(DEMO)/rollouts.jsonl --tasks $(DEMO)/tasks.jsonl --spec $(DEMO)/refund-quality.json --out rewards.parquet --overwrite
 
 test: $(VENV)/.installed  ## run the whole suite
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadgroup --benchmark-disable
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
 test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which takes some minutes more
-	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadgroup --benchmark-disable
+	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py

@@ -126,7 +126,7 @@ def digest(frame):
 
 
 def test_p1_the_same_rows_give_the_same_bytes_however_they_are_read_and_cut(tmp_path):
-    frame = rollouts()
+    frame = rollouts(sized(300, 120))
     frame.write_parquet(tmp_path / "groups.parquet", row_group_size=40)
     frame.write_parquet(tmp_path / "one.parquet")
     frame.write_ndjson(tmp_path / "rows.jsonl")
