@@ -28,10 +28,10 @@ test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which ta
 	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
 
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
-	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/test_fuzz_loader.py
-	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/test_fuzz_rubric.py
-	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/test_fuzz_commands.py
-	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/test_thresholds.py
+	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
+	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
+	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_commands.py
+	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
@@ -48,10 +48,10 @@ promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
 
 readme: $(VENV)/.installed  ## write the generated parts of README.md anew
-	$(BIN)/python tests/readme.py
+	$(BIN)/python tests/helpers/readme.py
 
 golden: $(VENV)/.installed  ## compute the golden results in specs/ anew, by the row loop
-	$(BIN)/python tests/goldens.py
+	$(BIN)/python tests/helpers/goldens.py
 
 clean:  ## remove what make made
 	rm -rf $(VENV) rewards.parquet

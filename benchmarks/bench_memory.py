@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from generate import ABSENT, CACHE, ROWS, real_rollouts
 from process import SPEC, Race, assay
 from table import at_most, line

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from generate import ABSENT, CACHE, ROWS, real_rollouts
 from process import SPEC, Race, assay, contender
 from table import at_most, line, per_row

@@ -7,7 +7,6 @@ import importlib.util
 
 import polars as pl
 import pytest
-
 from generate import ABSENT, CACHE, ROWS, real_rollouts
 from process import Race, contender, launch
 from table import Line, at_least, at_most, line, per_row

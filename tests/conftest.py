@@ -1,9 +1,9 @@
 """What all tests have in common."""
 
 import pytest
+from cases import LONG
 
 from assay.thresholds import THRESHOLDS
-from cases import LONG
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from pydantic import Field
 
 import assay
 from assay import Check, Example, Params
-from assay.lanes.base import text
+from assay.expressions.lane import text
+from assay.functions import registry
 from assay.testing import assert_check_conforms, assert_fn_conforms, assert_verifier_conforms, hostile_texts
 
 
@@ -279,7 +280,7 @@ def nothing(output, expected, params):
     ],
 )
 def test_a_function_whose_twin_proves_nothing_does_not_conform(twin, said, monkeypatch):
-    monkeypatch.setattr(assay.fns, "_REGISTRY", dict(assay.fns._REGISTRY))
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     assay.fns.register("idle", nothing, expr=twin)
     with pytest.raises(AssertionError, match=said):
         assert_fn_conforms("idle", cases=20)
@@ -290,8 +291,8 @@ def test_a_function_whose_twin_proves_nothing_does_not_conform(twin, said, monke
 
 
 def test_a_class_without_a_twin_proves_nothing(monkeypatch):
-    monkeypatch.setattr(assay.verifiers, "_REGISTRY", dict(assay.verifiers._REGISTRY))
-    one = type("One", (assay.verifiers.FormatOnly,), {"name": "one", "verify_expr": None})
+    monkeypatch.setattr(assay.classes.registry, "_REGISTRY", dict(assay.classes.registry._REGISTRY))
+    one = type("One", (assay.classes.registry.FormatOnly,), {"name": "one", "verify_expr": None})
     assay.register_verifier("one")(one)
     with pytest.raises(AssertionError, match="one has no twin to compare: the class has no verify_expr"):
         assert_verifier_conforms("one", cases=20)

@@ -3,14 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from assay.types import (
-    GenerateInputs,
-    GenerateMetadata,
-    GenerateOutputs,
-    ProcessedOutputs,
-    RolloutScore,
-    RolloutScores,
-)
+from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs, ProcessedOutputs, RolloutScore, RolloutScores
 
 FIELDS = {
     GenerateInputs: ["prompt", "answer", "info", "task", "completion", "id"],

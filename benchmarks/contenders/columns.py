@@ -1,6 +1,6 @@
 """Assay's plan."""
 
-from assay.plan import Plan
+from assay.compiling.plan import Plan
 
 
 def prepare(verifiers, frame):

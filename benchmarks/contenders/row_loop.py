@@ -1,6 +1,6 @@
 """The loop over the ``row()`` faces: the definition, and what people write today."""
 
-from assay.reference import score_rows
+from assay.scoring.reference import score_rows
 
 
 def prepare(verifiers, frame):

@@ -1,8 +1,8 @@
 """Assay's plan for a rubric, on a frame."""
 
 import assay
-from assay.limits import Limits
-from assay.plan import Plan
+from assay.calls.limits import Limits
+from assay.compiling.plan import Plan
 
 
 def prepare(make, frame):

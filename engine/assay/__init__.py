@@ -21,14 +21,16 @@ A check is a function from a frame of rollouts to one column of scores; a verifi
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from assay import processes as _processes  # noqa: F401  (it must see the forks of a process from the start)
 from assay._version import __version__
+from assay.system import processes as _processes  # noqa: F401  (it must see the forks of a process from the start)
 
 if TYPE_CHECKING:
     from assay import fns, testing
-    from assay.batch import batch_schema, score_batch
     from assay.checks import CHECKS, Check, Example, Params, Row
-    from assay.environment import Environment
+    from assay.classes.registry import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
+    from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
+    from assay.environments.environment import Environment
+    from assay.environments.multiturn import MultiTurnEnv, SingleTurnEnv
     from assay.errors import (
         AssayError,
         AssayWarning,
@@ -41,20 +43,18 @@ if TYPE_CHECKING:
         TooManyErrors,
         UsageError,
     )
-    from assay.export import read_provenance
-    from assay.extract import extract_boxed_answer, extract_hash_answer
-    from assay.lanes.base import text
-    from assay.multiturn import MultiTurnEnv, SingleTurnEnv
-    from assay.parsers import Parser, ThinkParser, XMLParser, get_text_content
-    from assay.plan import Plan, compile  # noqa: A004  (the field's word; assay.compile reads as re.compile does)
-    from assay.rollouts import scan
-    from assay.rubric import Rubric
-    from assay.rubric_group import RubricGroup
-    from assay.run import score_file
-    from assay.schema import json_schema
-    from assay.scoring import score
-    from assay.spec import CheckSpec, VerifierSpec, load_verifier
-    from assay.summary import Summary
+    from assay.expressions.lane import text
+    from assay.loading.rollouts import scan
+    from assay.rubrics.extract import extract_boxed_answer, extract_hash_answer
+    from assay.rubrics.group import RubricGroup
+    from assay.rubrics.parsers import Parser, ThinkParser, XMLParser, get_text_content
+    from assay.rubrics.rubric import Rubric
+    from assay.runs.score_file import score_file
+    from assay.scoring.arrow_batches import batch_schema, score_batch
+    from assay.scoring.in_memory import score
+    from assay.scoring.summary import Summary
+    from assay.spec.json_schema import json_schema
+    from assay.spec.verifier import CheckSpec, VerifierSpec, load_verifier
     from assay.types import (
         ChatMessage,
         GenerateInputs,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         SamplingArgs,
         State,
     )
-    from assay.verifiers import VerificationResult, Verifier, get_verifier, list_verifiers, register_verifier
+    from assay.writing.writers import read_provenance
 
 __all__ = [
     "CHECKS",
@@ -135,9 +135,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "batch": ("batch_schema", "score_batch"),
+    "scoring.arrow_batches": ("batch_schema", "score_batch"),
     "checks": ("CHECKS", "Check", "Example", "Params", "Row"),
-    "environment": ("Environment",),
+    "environments.environment": ("Environment",),
     "errors": (
         "AssayError",
         "AssayWarning",
@@ -150,20 +150,20 @@ _HOMES = {
         "TooManyErrors",
         "UsageError",
     ),
-    "export": ("read_provenance",),
-    "extract": ("extract_boxed_answer", "extract_hash_answer"),
-    "lanes.base": ("text",),
-    "multiturn": ("MultiTurnEnv", "SingleTurnEnv"),
-    "parsers": ("Parser", "ThinkParser", "XMLParser", "get_text_content"),
-    "plan": ("Plan", "compile"),
-    "rollouts": ("scan",),
-    "rubric": ("Rubric",),
-    "rubric_group": ("RubricGroup",),
-    "run": ("score_file",),
-    "schema": ("json_schema",),
-    "scoring": ("score",),
-    "spec": ("CheckSpec", "VerifierSpec", "load_verifier"),
-    "summary": ("Summary",),
+    "writing.writers": ("read_provenance",),
+    "rubrics.extract": ("extract_boxed_answer", "extract_hash_answer"),
+    "expressions.lane": ("text",),
+    "environments.multiturn": ("MultiTurnEnv", "SingleTurnEnv"),
+    "rubrics.parsers": ("Parser", "ThinkParser", "XMLParser", "get_text_content"),
+    "compiling.plan": ("Plan", "compile"),
+    "loading.rollouts": ("scan",),
+    "rubrics.rubric": ("Rubric",),
+    "rubrics.group": ("RubricGroup",),
+    "runs.score_file": ("score_file",),
+    "spec.json_schema": ("json_schema",),
+    "scoring.in_memory": ("score",),
+    "spec.verifier": ("CheckSpec", "VerifierSpec", "load_verifier"),
+    "scoring.summary": ("Summary",),
     "types": (
         "ChatMessage",
         "GenerateInputs",
@@ -178,7 +178,7 @@ _HOMES = {
         "SamplingArgs",
         "State",
     ),
-    "verifiers": ("VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
+    "classes.registry": ("VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
 }
 """Where the public names live. A module is imported when one of its names is first used: ``assay --help`` needs no engine.
 

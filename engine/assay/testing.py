@@ -10,16 +10,16 @@ from typing import Any
 
 import polars as pl
 
+from assay.calls.limits import own_failure
 from assay.checks import CHECKS
 from assay.checks.base import Check, Example
-from assay.columns import COMPLETION
+from assay.compiling.plan import Plan
+from assay.compiling.verifiers import on_row
 from assay.errors import said_by
-from assay.fns import function, get
-from assay.judges import on_row
-from assay.limits import own_failure
-from assay.plan import Plan
-from assay.reference import score_rows
-from assay.spec import VerifierSpec, load_verifier
+from assay.functions.registry import function, get
+from assay.names import COMPLETION
+from assay.scoring.reference import score_rows
+from assay.spec.verifier import VerifierSpec, load_verifier
 
 __all__ = [
     "assert_check_conforms",
@@ -254,7 +254,7 @@ def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mappi
     Raises:
         AssertionError: They differ; the message shows the row.
     """
-    from assay.rows import from_rows
+    from assay.values.rows import from_rows
 
     frame = from_rows(rows)
     plan = Plan(tuple(verifiers), tuple(frame.schema.items()), keep=())

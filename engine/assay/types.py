@@ -174,7 +174,7 @@ class GenerateOutputs(_ById):
         Warns:
             AssayWarning: Other objects come back changed, as text, a list or a dict; the warning says where they are.
         """
-        from assay import outputs
+        from assay.values import saved_outputs as outputs
 
         table, changed = outputs.table_of(self)
         outputs.warn(changed)
@@ -194,7 +194,7 @@ class GenerateOutputs(_ById):
         Raises:
             InputError: A column is missing, or a value cannot be read.
         """
-        from assay import outputs
+        from assay.values import saved_outputs as outputs
 
         return cls._made(*outputs.read_table(table))
 
@@ -212,7 +212,7 @@ class GenerateOutputs(_ById):
         Warns:
             AssayWarning: As ``to_arrow``, once the file is written.
         """
-        from assay import outputs
+        from assay.values import saved_outputs as outputs
 
         outputs.warn(outputs.save(self, path, overwrite=overwrite))
 
@@ -223,7 +223,7 @@ class GenerateOutputs(_ById):
         Raises:
             InputError: The file cannot be read, or ``to_parquet`` did not write it.
         """
-        from assay import outputs
+        from assay.values import saved_outputs as outputs
 
         return cls._made(*outputs.read_file(path))
 

@@ -11,11 +11,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from assay.bounded import each
+from assay.calls.in_thread import each
+from assay.calls.limits import NO_REWARD, Limits, is_reward, is_score, own_failure, settled
 from assay.errors import encodable, said_by
-from assay.lanes.base import Lane, exactly, rowwise, text
-from assay.lanes.onrow import untyped
-from assay.limits import NO_REWARD, Limits, is_reward, is_score, own_failure, settled
+from assay.expressions.lane import Lane, exactly, rowwise, text
+from assay.expressions.mixed import untyped
 
 __all__ = [
     "BELOW_1",

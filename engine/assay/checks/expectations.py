@@ -3,9 +3,9 @@
 import polars as pl
 
 from assay.checks.base import Check, Example, Row
-from assay.lanes.base import Lane
-from assay.lanes.expectation_columns import EXPECTATIONS
-from assay.lanes.expectations import JOINT, METADATA, grade
+from assay.checks.expectation_columns import EXPECTATIONS
+from assay.checks.expectation_rules import JOINT, METADATA, grade
+from assay.expressions.lane import Lane
 
 __all__ = ["TaskExpectations"]
 

@@ -6,10 +6,10 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.lanes.base import Lane, text
-from assay.lanes.jsontext import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.lanes.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
-from assay.lanes.words import WHITESPACE, as_class
+from assay.checks.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
+from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
+from assay.expressions.lane import Lane, text
+from assay.expressions.text import WHITESPACE, as_class
 
 __all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
 

@@ -7,8 +7,8 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.lanes.base import Lane
-from assay.lanes.words import CHARACTERS
+from assay.expressions.lane import Lane
+from assay.expressions.text import CHARACTERS
 
 __all__ = ["MaxLength", "MinLength"]
 

@@ -3,11 +3,11 @@
 import polars as pl
 from pydantic import Field, field_validator
 
+from assay.calls.limits import Limits
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
-from assay.lanes.base import Lane
-from assay.lanes.pattern import backtracking_lane, check_pattern, lanes, route, search, search_expr
-from assay.limits import Limits
+from assay.expressions.lane import Lane
+from assay.expressions.regex.search import backtracking_lane, check_pattern, lanes, route, search, search_expr
 
 __all__ = ["Regex"]
 

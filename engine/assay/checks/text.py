@@ -7,8 +7,16 @@ from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
-from assay.lanes.base import Lane, text
-from assay.lanes.words import LOWER, contains_expr, equals_expr, lower, lowered_pattern, strip_expr, stripped_pattern
+from assay.expressions.lane import Lane, text
+from assay.expressions.text import (
+    LOWER,
+    contains_expr,
+    equals_expr,
+    lower,
+    lowered_pattern,
+    strip_expr,
+    stripped_pattern,
+)
 
 __all__ = ["Contains", "Equals", "NotContains"]
 

@@ -1,0 +1,1 @@
+"""Scores to rewards: each rule once, for rows and for columns."""

@@ -1,0 +1,149 @@
+"""Keys that a task's expected output schema asks for, and whether the output has them.
+
+The keys are ``required``, else the keys of ``properties``, else the object's own keys. An explicit ``required: []`` asks for
+nothing but an object; an empty schema is no schema. In a struct column a null field counts as absent.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
+from assay.expressions.lane import Lane, plain, plain_type, rowwise, text
+from assay.thresholds import THRESHOLDS
+
+__all__ = ["OUTPUT_SCHEMA", "SCHEMA_RESULT", "schema_keys"]
+
+OUTPUT_SCHEMA = "expected_output_schema"
+
+_NONE = f"no {OUTPUT_SCHEMA} on this row"
+_NOT_OBJECT = f"{OUTPUT_SCHEMA} is not a JSON object"
+_EMPTY = f"{OUTPUT_SCHEMA} is empty"
+_BAD_REQUIRED = f"{OUTPUT_SCHEMA}.required is not a list of strings"
+_BAD_PROPERTIES = f"{OUTPUT_SCHEMA}.properties is not an object"
+_KEYS = pl.Struct({"keys": pl.List(pl.String), "problem": pl.String})
+
+
+def schema_keys(schema: Any) -> list[str]:
+    """The definition.
+
+    Args:
+        schema: A mapping, its JSON text, or None.
+
+    Returns:
+        The keys that the output must have.
+
+    Raises:
+        ValueError: There is no schema, or it has a shape that cannot be read.
+    """
+    if schema is None:
+        raise ValueError(_NONE)
+    schema = parse(schema) if isinstance(schema, str) else _without_nulls(schema)
+    if schema is NOT_JSON or not isinstance(schema, dict):
+        raise ValueError(_NOT_OBJECT)
+    if not schema:
+        raise ValueError(_EMPTY)
+    required, properties = schema.get("required"), schema.get("properties")
+    if required is not None:
+        if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+            raise ValueError(_BAD_REQUIRED)
+        return [mended(key) for key in required]
+    if properties is not None:
+        if not isinstance(properties, dict):
+            raise ValueError(_BAD_PROPERTIES)
+        return [mended(key) for key in properties]
+    return [mended(key) for key in schema]
+
+
+def _without_nulls(value: Any) -> Any:
+    """A struct as it was before every row was given every field."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return value
+
+
+def _keys_or_problem(schema: str) -> dict[str, Any]:
+    try:
+        return {"keys": schema_keys(schema), "problem": None}
+    except ValueError as wrong:
+        return {"keys": None, "problem": str(wrong)}
+
+
+def _keys_expr(schema: pl.Schema) -> pl.Expr:
+    dtype = plain_type(schema.get(OUTPUT_SCHEMA, pl.Null()))
+    values = plain(pl.col(OUTPUT_SCHEMA), schema[OUTPUT_SCHEMA]) if OUTPUT_SCHEMA in schema else pl.lit(None)
+    if not isinstance(dtype, pl.Struct):
+        found = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
+        return pl.coalesce(found, _found(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
+    return _struct_keys(values, dict(dtype.to_schema()))
+
+
+def _found(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
+    return pl.struct(keys=keys, problem=problem).cast(_KEYS)
+
+
+def _present(values: pl.Expr, names: Sequence[str]) -> pl.Expr:
+    """Names of the fields of a struct that are not null."""
+    if not names:
+        return pl.lit([], dtype=pl.List(pl.String))
+    return pl.concat_list(
+        pl.when(values.struct.field(name).is_not_null()).then(pl.lit(name)) for name in names
+    ).list.drop_nulls()
+
+
+def _struct_keys(values: pl.Expr, fields: dict[str, Any]) -> pl.Expr:
+    own = _present(values, list(fields))
+    keys = own
+    problem: pl.Expr = pl.when(own.list.len() == 0).then(pl.lit(_EMPTY))
+    if (properties := fields.get("properties", pl.Null())) != pl.Null:
+        value = values.struct.field("properties")
+        if isinstance(properties, pl.Struct):
+            keys = pl.when(value.is_not_null()).then(_present(value, list(properties.to_schema()))).otherwise(keys)
+        else:
+            problem = pl.when(value.is_not_null()).then(pl.lit(_BAD_PROPERTIES)).otherwise(problem)
+    if (required := fields.get("required", pl.Null())) != pl.Null:
+        value = values.struct.field("required")
+        good = pl.lit(value=False)
+        if isinstance(required, pl.List) and required.inner in (pl.String, pl.Null):
+            good = value.list.eval(pl.element().is_not_null()).list.all()
+            keys = pl.when(value.is_not_null()).then(value.cast(pl.List(pl.String))).otherwise(keys)
+        elif isinstance(required, pl.List):
+            good = value.list.len() == 0
+            keys = pl.when(value.is_not_null()).then(pl.lit([], dtype=pl.List(pl.String))).otherwise(keys)
+        bad = pl.when(good.not_()).then(pl.lit(_BAD_REQUIRED))
+        problem = pl.when(value.is_not_null()).then(bad).otherwise(problem)
+    problem = pl.when(values.is_null()).then(pl.lit(_NONE)).otherwise(problem)
+    return _found(pl.when(problem.is_null()).then(keys), problem)
+
+
+_SCHEMA_KEYS = Lane("schema-keys", _keys_expr)
+
+
+def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
+    """What each output lacks of its own keys; null where nothing is missing or there is nothing to look at."""
+    frame = pl.DataFrame({"object": columns[0], "keys": columns[1]}).with_row_index("at")
+    asked = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
+    asked = asked.with_columns(alike=pl.len().over("keys")) if asked.height else asked.with_columns(alike=pl.lit(0))
+    answers = [pl.DataFrame(schema={"at": pl.UInt32, "said": pl.String})]
+    often = pl.col("alike") >= THRESHOLDS.schema_rows
+    rare, frequent = asked.filter(often.not_()), asked.filter(often)
+    for part in frequent.partition_by("keys", maintain_order=True) if frequent.height else []:
+        keys = part["keys"][0].to_list()
+        answers.append(part.select("at", said=missing_keys_expr(keys, pl.col("object"))))
+    said = [missing_keys(value, keys) or None for value, keys in rare.select("object", "keys").iter_rows()]
+    answers.append(rare.select("at").with_columns(said=pl.Series(said, dtype=pl.String)))
+    return frame.join(pl.concat(answers), on="at", how="left", maintain_order="left")["said"]
+
+
+def _result_expr(_: pl.Schema) -> pl.Expr:
+    keys, problem = _SCHEMA_KEYS.col.struct.field("keys"), _SCHEMA_KEYS.col.struct.field("problem")
+    missing = pl.map_batches([OBJECT_TEXT.col, keys], _missing_by_row, return_dtype=pl.String, is_elementwise=True)
+    said = pl.when(OBJECT_TEXT.col.is_null()).then(pl.lit(NO_OBJECT)).otherwise(missing)
+    error = pl.lit("ValueError: ") + problem
+    reason = pl.coalesce(error, said)
+    return pl.when(text().is_not_null()).then(pl.struct(reason=reason, error=error))
+
+
+SCHEMA_RESULT = Lane("schema-result", _result_expr, after=(_SCHEMA_KEYS, OBJECT_TEXT))
+"""A struct of ``reason`` (null when every key is there) and ``error`` (null when the row has a usable schema)."""

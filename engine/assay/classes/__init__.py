@@ -1,0 +1,1 @@
+"""Verifier classes: their registry, and the check that asks them."""

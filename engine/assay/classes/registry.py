@@ -1,0 +1,211 @@
+"""Verifier classes: rewards with a configuration of their own, named by the ``kind`` of a spec.
+
+    @assay.register_verifier("length_band")
+    class LengthBand:
+        name = "length_band"
+        Config = LengthConfig                      # a pydantic model with extra="forbid"
+        def __init__(self, *, target_len=100, tolerance=20): ...
+        def verify(self, *, prompt, completion, target) -> assay.VerificationResult: ...
+
+A package offers a class through the entry-point group ``assay.verifiers``; it is loaded when a spec asks for it by name, and
+only then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.calls.limits import own_failure
+from assay.errors import did_you_mean, said_by
+
+__all__ = [
+    "GROUP",
+    "FormatOnly",
+    "VerificationResult",
+    "Verifier",
+    "get_verifier",
+    "list_verifiers",
+    "register_verifier",
+    "registered_configs",
+]
+
+GROUP = "assay.verifiers"
+"""Entry-point group of plug-ins."""
+
+_RESERVED = ("native", "in_process", "function")
+
+
+@dataclass
+class VerificationResult:
+    """What a verifier class says of one completion.
+
+    Attributes:
+        reward: Any finite number.
+        info: Diagnostics, kept in the output as JSON text and shown as feedback where the reward is below 1.
+    """
+
+    reward: float
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """What a verifier class offers.
+
+    It may also have a columnar twin, ``verify_expr(self, *, prompt, completion)``: the same from two String expressions to one
+    struct expression with the fields ``reward`` (a number) and ``info`` (a struct). ``assay.testing.assert_verifier_conforms``
+    proves that the two agree.
+
+    Attributes:
+        name: Its key in the registry, the ``kind`` of a spec.
+        Config: Pydantic model of its params, with ``extra="forbid"``; its fields are the keyword arguments of the class.
+    """
+
+    name: ClassVar[str]
+    Config: ClassVar[type]
+
+    def verify(self, *, prompt: str, completion: str, target: dict[str, Any]) -> VerificationResult:
+        """Verify one completion.
+
+        Args:
+            prompt: The text the model saw; ``""`` where the rollouts have no ``prompt``.
+            completion: The text the model wrote.
+            target: Reference data of the row: its ``target``, else those of ``answer``, ``expected``, ``metadata`` and
+                ``expected_output_schema`` that it has.
+        """
+        ...
+
+
+_Class = TypeVar("_Class", bound=type)
+_REGISTRY: dict[str, type] = {}
+
+
+def register_verifier(name: str) -> Callable[[_Class], _Class]:
+    """Register a verifier class under the ``kind`` that specs will name.
+
+    Raises:
+        ValueError: The name is taken, reserved or unusable.
+        TypeError: The class is not a verifier.
+    """
+    if not isinstance(name, str):
+        raise TypeError('register_verifier takes a name: @register_verifier("length_band")')
+
+    def register(cls: _Class) -> _Class:
+        _check(name, cls)
+        taken = _REGISTRY.setdefault(name, cls)
+        if taken is not cls:
+            raise ValueError(
+                f"The verifier {name!r} is already registered, by {taken.__module__}.{taken.__qualname__}."
+            )
+        return cls
+
+    return register
+
+
+def _check(name: str, cls: Any) -> None:
+    """Find misuse at registration, not at the first row."""
+    if not name.strip() or "/" in name or not name.isprintable() or name in _RESERVED:
+        raise ValueError(f"{name!r} cannot be the name of a verifier class.")
+    if not isinstance(cls, type) or not callable(getattr(cls, "verify", None)):
+        raise TypeError(f"{name}: a verifier is a class with a method `verify`; this is {cls!r}.")
+    config = getattr(cls, "Config", None)
+    if not (
+        isinstance(config, type) and issubclass(config, BaseModel) and config.model_config.get("extra") == "forbid"
+    ):
+        raise TypeError(
+            f'{cls.__qualname__}.Config must be a pydantic model with model_config = ConfigDict(extra="forbid").'
+        )
+    own = getattr(cls, "name", name)
+    if own != name:
+        raise ValueError(f"{cls.__qualname__} calls itself {own!r} and is registered as {name!r}.")
+
+
+def list_verifiers() -> list[str]:
+    """Names of the registered classes and of the plug-ins that are installed, which are not loaded for this."""
+    return sorted({*_REGISTRY, *(point.name for point in entry_points(group=GROUP))})
+
+
+def registered_configs() -> dict[str, Any]:
+    """The pydantic models of the classes that are registered in this process, by name."""
+    return {name: cls.Config for name, cls in sorted(_REGISTRY.items())}  # type: ignore[attr-defined]
+
+
+def get_verifier(name: str) -> type:
+    """The class of a name; a plug-in is loaded now.
+
+    Raises:
+        ValueError: No class has the name, two have it, or its plug-in cannot be loaded; the message says which.
+    """
+    points = list(entry_points(group=GROUP, name=name))
+    if not points:
+        if name in _REGISTRY:
+            return _REGISTRY[name]
+        near = did_you_mean(name, list_verifiers())
+        known = ", ".join(("native", *list_verifiers()))
+        raise ValueError(f'unknown kind "{name}". {near + " " if near else ""}Known: {known}.')
+    if len(points) > 1:
+        raise ValueError(f'several plug-ins offer the verifier "{name}": {"; ".join(map(_shown, points))}')
+    before = _REGISTRY.get(name)
+    cls = _load(points[0])
+    if before is not None and before is not cls:
+        where = f"{before.__module__}.{before.__qualname__}"
+        raise ValueError(f'two verifiers are called "{name}": {where} and the plug-in {_shown(points[0])}')
+    return cls
+
+
+def _load(point: EntryPoint) -> type:
+    try:
+        loaded: type = point.load()
+        return register_verifier(point.name)(loaded)
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
+        raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {said_by(wrong)}") from wrong
+
+
+def _shown(point: EntryPoint) -> str:
+    dist = f" of {point.dist.name} {point.dist.version}" if point.dist is not None else ""
+    return f"{point.name} = {point.value}{dist}"
+
+
+class _FormatConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    has_think_reward: float = Field(0.5, allow_inf_nan=False, description="Added when <think> and </think> occur.")
+    has_answer_reward: float = Field(0.5, allow_inf_nan=False, description="Added when <answer> and </answer> occur.")
+
+
+@register_verifier("format_only")
+class FormatOnly:
+    """Rewards structure only: both think tags, and both answer tags, wherever they stand."""
+
+    name: ClassVar[str] = "format_only"
+    Config: ClassVar[type] = _FormatConfig
+
+    def __init__(self, *, has_think_reward: float = 0.5, has_answer_reward: float = 0.5) -> None:
+        self.has_think_reward = has_think_reward
+        self.has_answer_reward = has_answer_reward
+
+    def verify(self, *, prompt: str, completion: str, target: dict[str, Any]) -> VerificationResult:
+        """The sum of the rewards of the tags that are there."""
+        del prompt, target
+        think = "<think>" in completion and "</think>" in completion
+        answer = "<answer>" in completion and "</answer>" in completion
+        reward = (self.has_think_reward if think else 0.0) + (self.has_answer_reward if answer else 0.0)
+        return VerificationResult(reward, {"has_think": think, "has_answer": answer})
+
+    def verify_expr(self, *, prompt: pl.Expr, completion: pl.Expr) -> pl.Expr:
+        """``verify`` as an elementwise expression."""
+        del prompt
+        think, answer = (
+            completion.str.contains(f"<{tag}>", literal=True) & completion.str.contains(f"</{tag}>", literal=True)
+            for tag in ("think", "answer")
+        )
+        reward = pl.when(think).then(self.has_think_reward).otherwise(0.0) + pl.when(answer).then(
+            self.has_answer_reward
+        ).otherwise(0.0)
+        return pl.struct(reward=reward, info=pl.struct(has_think=think, has_answer=answer))

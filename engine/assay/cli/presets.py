@@ -1,0 +1,47 @@
+"""The command that tells which files are recognised: ``assay presets``."""
+
+import functools
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from assay.cli.app import app, command, show
+from assay.errors import UsageError
+from assay.system.stdout import write_data
+
+__all__ = ["presets"]
+
+
+@app.command()
+@command
+def presets(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Presets to show, or files of yours; by default all.")
+    ] = None,
+    *,
+    as_data: Annotated[bool, typer.Option("--json", help="Print JSON: what a file of yours could say.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the README.")] = False,
+    as_schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a preset's file.")] = False,
+) -> None:
+    """List the formats of other tools that are read without flags: how each is recognised, and what is read from where."""
+    from assay.cli.terminal import print_presets
+    from assay.loading.presets.preset import as_markdown, load_preset, schema
+    from assay.loading.presets.preset import presets as known
+
+    if as_data + markdown + as_schema > 1:
+        raise UsageError("--json, --markdown and --schema: one of them.")
+    if as_schema:
+        write_data(json.dumps(schema(), indent=2) + "\n")
+        return
+    shown = [load_preset(name) for name in names] if names else list(known())
+    if as_data:
+        plain = [one.model_dump(mode="json", exclude_defaults=True) for one in shown]
+        ascii_only = sys.stdout is None or sys.stdout.encoding.lower() != "utf-8"
+        data = plain[0] if names and len(plain) == 1 else plain
+        write_data(json.dumps(data, indent=2, ensure_ascii=ascii_only) + "\n")
+    elif markdown:
+        write_data(as_markdown(shown))
+    else:
+        show(functools.partial(print_presets, presets=shown))

@@ -1,0 +1,1 @@
+"""Verifiers and a schema to a plan."""

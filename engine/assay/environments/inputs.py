@@ -1,0 +1,223 @@
+"""What rollouts are made from: datasets as rows of plain Python, and rows as rollouts that are still to run."""
+
+import copy
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from assay.errors import InputError, quoted, shown_path
+from assay.loading.formats.files import expand, format_of
+from assay.loading.formats.lines import Source, cut
+from assay.loading.formats.reading import Reading
+from assay.loading.presets.preset import NONE
+from assay.loading.rollouts import scan
+from assay.types import GenerateInputs, Info, Messages, State
+from assay.values.arguments import messages
+from assay.values.failures import generation_error
+
+__all__ = ["Rollout", "numbered", "read_rows", "rollouts_of"]
+
+
+@dataclass(slots=True)
+class Rollout:
+    """One rollout, from what it is made of to what it is worth.
+
+    Attributes:
+        prompt: Text or messages.
+        answer: The gold.
+        info: What else is known of the example.
+        task: Its kind of task.
+        example_id: The example.
+        completion: Text or messages, once there are some.
+        state: What it knows of itself, once it has begun.
+        given: It came with its completion.
+        error: Why it is unscored, ``<ExceptionType>: <message>``.
+        failed: Its generation ended with that error.
+        reward: Its reward, once it is scored.
+        metrics: By the name of a reward function, what it gave.
+    """
+
+    prompt: Messages
+    answer: str
+    info: Info
+    task: str
+    example_id: int
+    completion: Messages | None = None
+    state: State | None = None
+    given: bool = False
+    error: str = ""
+    failed: bool = False
+    reward: float | None = None
+    metrics: dict[str, float] | None = None
+
+    @property
+    def to_generate(self) -> bool:
+        """Whether there is no completion, or none to keep."""
+        return not self.given and (self.state is None or self.failed)
+
+    @property
+    def to_score(self) -> bool:
+        """Whether there is a completion and no reward."""
+        return self.state is not None and not self.failed and not self.error and self.reward is None
+
+
+def read_rows(source: Any) -> list[dict[str, Any]]:
+    """A dataset as a list of rows whose nested values are what they were.
+
+    Args:
+        source: What ``assay.scan`` reads. Mappings, a Hugging Face ``Dataset`` and JSONL files do not pass through a table, so
+            that no row gets fields which only others have.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
+        files = expand(source)
+        if all(format_of(file) == "jsonl" for file in files):
+            return [row for file in files for row in _lines(file)]
+    if isinstance(source, Mapping):
+        return _of_columns(source)
+    if hasattr(source, "to_list") and hasattr(source, "column_names"):
+        return list(source.to_list())
+    if (
+        isinstance(source, Sequence)
+        and not isinstance(source, str | bytes)
+        and not isinstance(next(iter(source), {}), str | Path)
+    ):
+        for number, row in enumerate(source):
+            if not isinstance(row, Mapping):
+                raise InputError(f"Row {number} is {type(row).__name__}; a row is a mapping of columns to values.")
+        return [dict(row) for row in source]
+    rows = scan(source, preset=NONE).collect().to_dicts()
+    for row in rows:
+        row.update((name, messages(row[name])) for name in ("prompt", "completion") if name in row)
+    return rows
+
+
+def _lines(path: Path) -> Iterable[dict[str, Any]]:
+    with Source.of(path, str(path), Reading()).open() as read:
+        pieces = (io.BytesIO(piece.data) for piece in cut(read, sys.maxsize))
+        for number, line in enumerate(chain.from_iterable(pieces), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            except (ValueError, RecursionError) as wrong:
+                raise InputError(f"{shown_path(path)}: line {number} is not JSON: {wrong}") from None
+            if not isinstance(row, dict):
+                raise InputError(f"{shown_path(path)}: line {number} is not a JSON object.")
+            yield row
+
+
+def _of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    there = {name: list(values) for name, values in columns.items() if values is not None}
+    lengths = {name: len(values) for name, values in there.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"`{name}` {length}" for name, length in lengths.items())
+        raise InputError(f"The columns have several lengths: {said}.")
+    return [dict(zip(there, values, strict=True)) for values in zip(*there.values(), strict=True)]
+
+
+def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with an ``example_id`` each; ids that are no integers move to ``src_id``, and the rows are numbered."""
+    if all(_is_id(row.get("example_id")) for row in rows):
+        return rows
+    return [
+        {**({"src_id": row["example_id"]} if "example_id" in row else {}), **row, "example_id": number}
+        for number, row in enumerate(rows)
+    ]
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
+    """Inputs of a run as rollouts.
+
+    A rollout whose completion is there is not generated. With a client, None and an empty completion are not there, and neither
+    is what was left by a generation that failed. Without one, an empty completion is an answer as any other, and a rollout whose
+    generation failed stays unscored.
+
+    Args:
+        inputs: ``GenerateInputs``, or what ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
+        message_type: ``chat`` or ``completion``.
+        ask: Makes a prompt of a question.
+        client: There is a client to generate with.
+
+    Raises:
+        InputError: A row cannot be used; the message says which.
+    """
+    rows = _of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
+    column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")
+    return [
+        _rollout(row, row[column] if column else number, f"Row {number}", message_type, ask, client)
+        for number, row in enumerate(rows)
+    ]
+
+
+def _rollout(
+    row: Mapping[str, Any], example_id: int, where: str, message_type: str, ask: Callable[[str], Messages], client: bool
+) -> Rollout:
+    completion = row.get("completion")
+    failed = None if completion is None else generation_error(row)
+    given = completion is not None and not (client and (failed or not completion))
+    if given:
+        _refuse_other(completion, f"{where}: `completion`")
+    prompt: Any = row.get("prompt")
+    if prompt is None and isinstance(row.get("question"), str):
+        prompt = ask(row["question"]) if message_type == "chat" else row["question"]
+    _refuse_other(prompt, f"{where}: `prompt`")
+    task = row.get("task")
+    found = Rollout(
+        prompt=prompt,
+        answer=_text(row.get("answer")),
+        info=_info(row.get("info"), where),
+        task="default" if task is None else str(task),
+        example_id=example_id,
+        completion=completion if given else None,
+        given=given,
+        error=failed or "",
+        failed=failed is not None,
+    )
+    if not given:
+        if message_type == "chat":
+            found.prompt = ask(prompt) if isinstance(prompt, str) else messages(prompt)
+        elif not isinstance(prompt, str):
+            raise InputError(f"{where}: `prompt` is messages; text completions need text.", 'message_type="chat"?')
+    return found
+
+
+def _refuse_other(value: Any, where: str) -> None:
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        return
+    said = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
+    raise InputError(f"{where} is {said}.", "It is text, or a list of messages {role, content}.")
+
+
+def _text(answer: Any) -> str:
+    """A gold as text: itself, a number as Python writes it, structure as JSON."""
+    if answer is None:
+        return ""
+    if isinstance(answer, dict | list):
+        return json.dumps(answer, ensure_ascii=False, default=str)
+    return str(answer)
+
+
+def _info(info: Any, where: str) -> Info:
+    if isinstance(info, str):
+        try:
+            info = json.loads(info)
+        except (ValueError, RecursionError) as wrong:
+            raise InputError(f"{where}: `info` is text that is not JSON: {wrong}") from None
+    if info is None:
+        return {}
+    if not isinstance(info, Mapping):
+        raise InputError(f"{where}: `info` is {type(info).__name__}; it is a mapping, or the JSON text of one.")
+    # what a function does to it must reach neither the dataset nor another rollout
+    return copy.deepcopy(dict(info))

@@ -1,0 +1,73 @@
+r"""What stands beside ``\b``: whether it is certainly a word character, or certainly none.
+
+Where that is certain on one side, and the pattern begins or ends there, the boundary asks for a neighbour on the other side, and
+a pattern that takes the neighbour along finds something in the same texts. Where it is certain on both, the boundary always holds
+or never does.
+"""
+
+from itertools import islice
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any
+
+from assay.expressions.regex.charsets import CHARACTERS, Ranges, accepted, range_bytes, word_characters
+from assay.system.cache import cached_within
+
+__all__ = ["Items", "word_at"]
+
+Items = list[tuple[Any, Any]]
+"""A sequence of nodes of a parsed pattern."""
+
+_EITHER = frozenset((True, False))
+
+
+def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
+    """Whether everything that a sequence matches begins, or ends, with a word character of Python's.
+
+    Returns:
+        True or False where it is certain, None where either may be, or nothing may be matched at all.
+    """
+    kinds, empty = _kinds(items, flags, end=end)
+    return None if empty or len(kinds) != 1 else next(iter(kinds))
+
+
+def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
+    """What the outermost character may be, and whether there may be none."""
+    kinds: frozenset[bool] = frozenset()
+    for op, value in reversed(items) if end else items:
+        found, empty = _node_kinds(op, value, flags, end=end)
+        kinds |= found
+        if not empty:
+            return kinds, False
+    return kinds, True
+
+
+def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
+    if op in CHARACTERS:
+        return _overlaps(accepted(op, value, flags)), False
+    if op is sre.SUBPATTERN:
+        _, add, remove, inner = value
+        return _kinds(list(inner), (flags | add) & ~remove, end=end)
+    if op is sre.BRANCH:
+        ways = [_kinds(list(way), flags, end=end) for way in value[1]]
+        return frozenset().union(*(kinds for kinds, _ in ways)), any(empty for _, empty in ways)
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        low, _, inner = value
+        kinds, empty = _kinds(list(inner), flags, end=end)
+        return kinds, empty or low == 0
+    return _EITHER, True
+
+
+@cached_within(4_000_000, lambda _, ranges: range_bytes(ranges))
+def _overlaps(ranges: Ranges) -> frozenset[bool]:
+    """Whether word characters are among some code points, and others."""
+    words = word_characters(sre.SRE_FLAG_UNICODE)
+    at = inside = 0
+    for first, last in ranges:
+        while at < len(words) and words[at][1] < first:
+            at += 1
+        for start, end in islice(words, at, None):
+            if start > last:
+                break
+            inside += min(last, end) - max(first, start) + 1
+    size = sum(last - first + 1 for first, last in ranges)
+    return frozenset(word for word, count in ((True, inside), (False, size - inside)) if count)

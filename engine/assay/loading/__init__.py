@@ -1,0 +1,1 @@
+"""Any source to rollouts: recognise it, choose how to read it, open it."""

@@ -1,0 +1,1 @@
+"""One file to a lazy frame, for each file format."""

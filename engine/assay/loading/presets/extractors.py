@@ -1,0 +1,134 @@
+"""What a path cannot say: named functions from a value in a file to the value of a column.
+
+Each is plain Python, and its columnar face is the same function on every value: files that need them are nested, and read by
+Python anyway.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from assay.expressions.lane import rowwise
+
+__all__ = ["EXTRACTORS", "Extractor"]
+
+_HUGE = 1e150
+"""Past this, a product might be no number."""
+
+
+@dataclass(frozen=True)
+class Extractor:
+    """A named function.
+
+    Attributes:
+        function: From a value that is not null to the column's value, or None; it must not raise.
+        dtype: The type of the results, from the type of the values; None where such values give none.
+        says: What it does, for the listing.
+    """
+
+    function: Callable[[Any], Any]
+    dtype: Callable[[Any], Any]
+    says: str
+
+    def expr(self, values: pl.Expr, dtype: Any) -> tuple[pl.Expr, Any]:
+        """The function as an expression, and the type of its results."""
+        made = self.dtype(dtype)
+        if made is None:
+            return pl.lit(None), pl.Null()
+        return rowwise(values, self.function, made), made
+
+
+def _one_message(message: Any) -> Any:
+    return [message] if isinstance(message, Mapping) else None
+
+
+def _one_message_type(dtype: Any) -> Any:
+    return pl.List(dtype) if isinstance(dtype, pl.Struct) else None
+
+
+def _generated(nodes: Any) -> Any:
+    """The messages of the last branch from the first that was sampled to the last of the assistant that was."""
+    branch = _last_branch(nodes)
+    sampled = [at for at, node in enumerate(branch) if node.get("sampled") and isinstance(node.get("message"), Mapping)]
+    ends = [at for at in sampled if branch[at]["message"].get("role") == "assistant"]
+    if not ends:
+        return None
+    return [node["message"] for node in branch[sampled[0] : ends[-1] + 1] if isinstance(node.get("message"), Mapping)]
+
+
+def _last_branch(nodes: Any) -> list[Mapping[str, Any]]:
+    """From the root to the node that was written last; a parent comes before its children."""
+    branch: list[Mapping[str, Any]] = []
+    at: Any = len(nodes) - 1 if isinstance(nodes, list | tuple) else -1
+    while type(at) is int and 0 <= at < len(nodes) and isinstance(nodes[at], Mapping):
+        branch.append(nodes[at])
+        parent = nodes[at].get("parent")
+        at = parent if type(parent) is int and parent < at else -1
+    return branch[::-1]
+
+
+def _generated_type(dtype: Any) -> Any:
+    node = dtype.inner if isinstance(dtype, pl.List) else None
+    message = dict(node.to_schema()).get("message") if isinstance(node, pl.Struct) else None
+    return pl.List(message) if isinstance(message, pl.Struct) else None
+
+
+def _broken_off(trace: Any) -> str | None:
+    """What went wrong in a trace that was not completed; errors of one that was are of its scoring."""
+    errors = trace.get("errors") if isinstance(trace, Mapping) and trace.get("is_completed") is not True else None
+    if not isinstance(errors, list | tuple):
+        return None
+    said = [": ".join(_texts(one)) if isinstance(one, Mapping) else str(one) for one in errors if one]
+    return "; ".join(filter(None, said)) or None
+
+
+def _texts(error: Mapping[str, Any]) -> list[str]:
+    return [value for name in ("type", "message") if isinstance(value := error.get(name), str)]
+
+
+def _weighted_sum(rewards: Any) -> float | None:
+    ones = [one for one in rewards.values() if isinstance(one, Mapping)] if isinstance(rewards, Mapping) else []
+    known = [float(one["score"]) * _weight(one) for one in ones if _is_number(one.get("score"))]
+    return math.fsum(known) if known else None
+
+
+def _weight(one: Mapping[str, Any]) -> float:
+    weight = one.get("weight")
+    return float(weight) if weight is not None and _is_number(weight) else 1.0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < _HUGE
+
+
+def _sample_of_uid(uid: Any) -> str | None:
+    return uid.rsplit("_", 2)[0] if isinstance(uid, str) else None
+
+
+EXTRACTORS = {
+    "one_message": Extractor(_one_message, _one_message_type, "a chat message as a conversation of one"),
+    "generated": Extractor(
+        _generated,
+        _generated_type,
+        "of a tree of messages, the last branch from the first sampled one to the last sampled one of the assistant",
+    ),
+    "broken_off": Extractor(
+        _broken_off,
+        lambda dtype: pl.String() if isinstance(dtype, pl.Struct) else None,
+        "the errors of a trace that was not completed",
+    ),
+    "weighted_sum": Extractor(
+        _weighted_sum,
+        lambda dtype: pl.Float64() if isinstance(dtype, pl.Struct) else None,
+        "Σ score·weight over {name: {score, weight}}",
+    ),
+    "sample_of_uid": Extractor(
+        _sample_of_uid,
+        lambda dtype: pl.String() if dtype == pl.String else None,
+        "SAMPLE of SAMPLE_ROLLOUT_OUTPUT",
+    ),
+}
+"""By name."""

@@ -1,0 +1,45 @@
+"""Names that several rooms share: columns of rollouts and results, kinds of verifiers, the prefix of columns of our own."""
+
+__all__ = [
+    "BAD",
+    "COMPLETION",
+    "EXPECTED",
+    "FN_NAME",
+    "FUNCTION",
+    "HIDDEN",
+    "IN_PROCESS",
+    "NATIVE",
+    "PARAMS",
+    "TASK_FOUND",
+    "TASK_ID",
+    "TEXT",
+    "VERIFIER",
+    "VERIFIER_COLUMNS",
+]
+
+COMPLETION = "completion"
+TASK_ID = "task_id"
+
+VERIFIER, FN_NAME, EXPECTED, PARAMS = VERIFIER_COLUMNS = ("verifier", "fn_name", "expected", "params")
+"""Columns in which a row brings its own verifier."""
+
+NATIVE = "native"
+"""Kind of a verifier that is a list of checks."""
+
+IN_PROCESS = "in_process"
+"""Kind of a verifier that a row brings: a registered function."""
+
+FUNCTION = "function"
+"""Kind of a verifier that is one function of a rubric."""
+
+HIDDEN = "__assay/"
+"""Prefix of every column that the engine adds for itself; none of them reaches a result."""
+
+TEXT = HIDDEN + "text"
+"""The completion's text: String, null where the completion is null."""
+
+BAD = HIDDEN + "bad"
+"""Present where a row may be unreadable, or a request failed: String, why the row is unscored; null where it is fine."""
+
+TASK_FOUND = HIDDEN + "task"
+"""Present when tasks were joined: true where the row's task was found."""

@@ -1,0 +1,1 @@
+"""Runs from file to file: in one piece, in parts, on Ray."""

@@ -1,0 +1,51 @@
+"""Rows through a plan, batch by batch, into a writer and a summary."""
+
+from collections.abc import Callable
+
+import polars as pl
+import polars.selectors as cs
+
+from assay.compiling.morsels import in_pieces
+from assay.compiling.plan import Plan
+from assay.loading.formats.engine_source import batches
+from assay.loading.formats.files import Files
+from assay.scoring.summary import Summary
+from assay.thresholds import THRESHOLDS
+from assay.writing.writers import Writer
+
+__all__ = ["output_schema", "stream"]
+
+
+def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
+    """Columns that a plan makes of a frame, with their types."""
+    scored = plan.lazy(frame).collect_schema()
+    return pl.Schema({name: scored[name] for name in plan.columns})
+
+
+def stream(
+    plan: Plan,
+    frame: pl.LazyFrame,
+    writer: Writer | None,
+    summary: Summary,
+    done: Callable[[], None] | None = None,
+    read: Files | None = None,
+) -> None:
+    """Score a frame.
+
+    Args:
+        plan: How.
+        frame: What.
+        writer: Takes the rows; None for a summary only.
+        summary: Counts them.
+        done: Called after each batch is counted, and before it is written.
+        read: The files that the rows come from, which know how many of them may be in memory at once.
+    """
+    piece = read.at_once(plan.piece) if read else plan.piece
+    together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch
+    with in_pieces(piece):
+        for batch in batches(plan.lazy(frame, watched=True), together):
+            summary.add(plan, batch)
+            if done is not None:
+                done()
+            if writer is not None:
+                writer.write(batch.select(cs.by_name(plan.columns)))

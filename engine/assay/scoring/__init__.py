@@ -1,0 +1,1 @@
+"""A plan on a frame, and the row loop that defines its results."""

@@ -1,0 +1,162 @@
+"""Arrow in, Arrow out, batch by batch: the face for engines that call Python with a table (Ray Data, Daft, Spark).
+
+Such an engine asks for the same columns and types of every batch, also of an empty one, and calls thousands of times. So the
+result is of plain Arrow types that follow from the schema alone, and a plan is compiled once for a verifier and a schema.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
+from assay.errors import InputError, UsageError
+from assay.scoring.in_memory import score
+from assay.spec.verifier import VerifierSource
+from assay.system.processes import prepare_process
+from assay.values.arrow import from_arrow
+from assay.writing.writers import in_schema, plain_arrow
+
+__all__ = ["batch_schema", "score_batch"]
+
+_PLANS: OrderedDict[Any, tuple[Plan, Any]] = OrderedDict()
+_MOST = 32
+"""Plans that are kept."""
+
+_LOCK = threading.Lock()
+
+
+def score_batch(
+    table: Any,
+    verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
+    *,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+) -> Any:
+    """Score one batch of a larger table: a row for each row, in order, with the same columns and types for every batch.
+
+    For the functions that Ray Data, Daft and Spark call with Arrow. The plan is compiled at the first batch and kept.
+
+    Args:
+        table: A ``pyarrow.Table`` or ``RecordBatch``; validated in full.
+        verifiers: One verifier or several: objects, paths or mappings; None where the rows carry their own. A file is read
+            once in a process. Or a plan of ``assay.compile``, for rows of its schema.
+        keep: Input columns to pass through; by default all that no check reads.
+        details: Whether the output has ``score/…`` and ``check/…`` columns.
+
+    Returns:
+        A ``pyarrow.Table`` with the columns of ``assay.score``, of the types that ``batch_schema`` tells.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        InputError: The table breaks Arrow's rules.
+        ColumnsError: Columns that the checks read are missing or of the wrong type.
+
+    Example:
+        >>> import assay, pyarrow as pa
+        >>> spec = {"id": "v", "checks": [{"type": "contains", "value": "refund"}]}
+        >>> assay.score_batch(pa.table({"completion": ["a refund"]}), spec)["reward"].to_pylist()
+        [1.0]
+    """
+    prepare_process()
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InputError(f"A batch of type {type(table).__name__} cannot be scored.", "Give a pyarrow.Table.")
+    frame = from_arrow(table)
+    plan, schema = _compiled(frame.schema, verifiers, keep, details=details)
+    return _in_schema(plain_arrow(score(frame, plan)), schema)
+
+
+def batch_schema(
+    schema: Any,
+    verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
+    *,
+    keep: Sequence[str] | None = None,
+    details: bool = True,
+) -> Any:
+    """What ``score_batch`` gives for tables of a schema, before there is one.
+
+    Args:
+        schema: A ``pyarrow.Schema``.
+        verifiers: As for ``score_batch``.
+        keep: As for ``score_batch``.
+        details: As for ``score_batch``.
+
+    Returns:
+        A ``pyarrow.Schema`` of text, booleans, numbers and what is passed through.
+    """
+    prepare_process()
+    if not isinstance(schema, pa.Schema):
+        raise InputError(f"{type(schema).__name__} is no schema.", "Give a pyarrow.Schema, for example table.schema.")
+    return _compiled(from_arrow(schema.empty_table()).schema, verifiers, keep, details=details)[1]
+
+
+def _compiled(
+    schema: pl.Schema,
+    verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None,
+    keep: Sequence[str] | None,
+    *,
+    details: bool,
+) -> tuple[Plan, Any]:
+    """The plan for a schema and the Arrow schema of what it gives: made at the first batch, kept for the others."""
+    given = isinstance(verifiers, Plan)
+    if given and (keep is not None or not details):
+        raise UsageError("keep, details: a plan is scored as it was compiled.", "Compile another plan.")
+    keep = [keep] if isinstance(keep, str) else keep
+    kept = None if keep is None else tuple(keep)
+    key = verifiers if given else (tuple(schema.items()), _key(verifiers), kept, details)
+    with _LOCK:
+        if key not in _PLANS:
+            plan = verifiers if isinstance(verifiers, Plan) else compile(verifiers, schema, keep=keep, details=details)
+            _PLANS[key] = plan, _schema_of(plan)
+            if len(_PLANS) > _MOST:
+                _PLANS.popitem(last=False)
+        _PLANS.move_to_end(key)
+        return _PLANS[key]
+
+
+def _key(verifiers: Any) -> Any:
+    """What tells verifiers apart: a file by its state, a mapping by what is in it, a verifier by itself."""
+    if isinstance(verifiers, str | Path):
+        state = Path(verifiers).stat() if Path(verifiers).is_file() else None
+        return str(verifiers), state and (state.st_mtime_ns, state.st_size)
+    if isinstance(verifiers, Mapping):
+        return json.dumps(verifiers, sort_keys=True, default=repr)
+    if isinstance(verifiers, Sequence):
+        return tuple(map(_key, verifiers))
+    return verifiers
+
+
+def _in_schema(table: Any, schema: Any) -> Any:
+    try:
+        return in_schema(table, schema)
+    except pa.ArrowInvalid as wrong:
+        raise InputError(
+            f"The batch is too large: {wrong}", "Give smaller batches: below 2 GB of text a column."
+        ) from None
+
+
+def _schema_of(plan: Plan) -> Any:
+    out = plan.lazy(pl.LazyFrame(schema=dict(plan.schema))).collect_schema()
+    return pa.schema([_plain(field) for field in plain_arrow(pl.DataFrame(schema=out)).schema])
+
+
+def _plain(field: Any) -> Any:
+    """A field of the types that every engine knows: no views, no offsets of 64 bits, no dictionaries."""
+    return pa.field(field.name, _plain_type(field.type))
+
+
+def _plain_type(dtype: Any) -> Any:
+    if pa.types.is_dictionary(dtype):
+        return _plain_type(dtype.value_type)
+    if pa.types.is_large_list(dtype):
+        return pa.list_(_plain(dtype.value_field))
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_plain(dtype.value_field), dtype.list_size)
+    if pa.types.is_struct(dtype):
+        return pa.struct([_plain(dtype.field(at)) for at in range(dtype.num_fields)])
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(dtype, dtype)

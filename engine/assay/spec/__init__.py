@@ -1,0 +1,1 @@
+"""A spec file to a verifier."""

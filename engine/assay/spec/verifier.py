@@ -1,0 +1,258 @@
+"""Verifiers: read, validated, in canonical form.
+
+A spec that says something it cannot mean (an unknown field, a negative weight, one id twice) is refused, all its problems
+listed. A value that a check cannot use makes a broken check: it scores 0.0 on every row and says so, and the run goes on.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assay.checks import CHECKS
+from assay.checks.base import Check
+from assay.checks.broken import Broken
+from assay.errors import SpecError, path_text, shown_path
+from assay.names import NATIVE
+from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
+from assay.system.documents import Document, check_depth, read_document
+
+__all__ = [
+    "CheckSpec",
+    "Share",
+    "VerifierSource",
+    "VerifierSpec",
+    "load_verifier",
+    "load_verifiers",
+    "refused",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class CheckSpec:
+    """One check of a verifier.
+
+    Attributes:
+        id: Unique in its verifier.
+        type: Name of the check type as the spec gives it.
+        weight: Its share of the score; finite, at least 0.
+        required: Whether the verifier fails when this check scores below 1.
+        negate: Whether the score is turned over, ``1 - score``.
+        params: Its params as plain data, in canonical spelling; as given where the check is broken.
+        check: The check itself; None when the type is unknown and the check is skipped.
+        note: What a skipped check says in every row's feedback.
+    """
+
+    id: str
+    type: str
+    weight: float
+    required: bool
+    negate: bool
+    params: Any
+    check: Check | None
+    note: str = ""
+
+    @property
+    def broken(self) -> str:
+        """Why the check cannot run, or ``""``."""
+        return self.check.problem if isinstance(self.check, Broken) else ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a member of a rubric adds to the reward.
+
+    Attributes:
+        weight: Its score counts so many times; 0 makes it a metric, below 0 a penalty.
+        path: Which rubric of a group it is in, from the outermost; empty where there is one rubric.
+        pass_threshold: The reward from which on an output passes.
+    """
+
+    weight: float
+    path: tuple[int, ...] = ()
+    pass_threshold: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class VerifierSpec:
+    """What a spec says: a weighted mean of checks; of one check where it names a verifier class, or the rows name functions.
+
+    Equal verifiers have equal canonical forms.
+
+    Attributes:
+        id: Unique in a run.
+        name: For people.
+        pass_threshold: The score from which on an output passes.
+        checks: All checks in spec order, skipped ones included.
+        source: The file it came from, or ``""``.
+        kind: ``native``, the name of a verifier class, ``in_process`` for functions named by the rows, ``function`` for a
+            reward function.
+        share: What it adds to the reward as a member of a rubric; None where the reward is the mean over verifiers.
+    """
+
+    id: str
+    name: str
+    pass_threshold: float
+    checks: tuple[CheckSpec, ...]
+    source: str = ""
+    kind: str = NATIVE
+    share: Share | None = None
+
+    @property
+    def runnable(self) -> tuple[CheckSpec, ...]:
+        """The checks that count: all but those of unknown type."""
+        return tuple(check for check in self.checks if check.check is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its owner should know before a run: broken checks and skipped ones."""
+        return tuple(
+            f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
+            for check in self.checks
+            if check.broken or check.note
+        )
+
+    @cached_property
+    def canonical(self) -> str:
+        """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
+        form = {"id": self.id, "name": self.name, "kind": self.kind, "passThreshold": self.pass_threshold}
+        form |= {"checks": self._canonical_checks()} if self.kind == NATIVE else {"params": self.checks[0].params}
+        return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_typed)
+
+    def _canonical_checks(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": check.id,
+                "type": check.check.type if check.check is not None and not check.broken else check.type,
+                "weight": check.weight,
+                "required": check.required,
+                "negate": check.negate,
+                "params": check.params,
+            }
+            for check in self.checks
+        ]
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hex digest of the canonical form."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VerifierSpec) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[object, ...]:
+        # two users' check classes may share a type name; the canonical form alone would not tell them apart
+        return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.checks)
+
+
+VerifierSource = str | Path | Mapping[str, Any] | VerifierSpec
+
+
+def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (), strict: bool = False) -> VerifierSpec:
+    """Read and validate one native verifier.
+
+    Args:
+        source: Path of a JSON, YAML or TOML file, or the same as a mapping.
+        checks: Check types of your own, known by their ``type`` beside the built-in ones.
+        strict: Refuse unknown check types and broken checks too.
+
+    Returns:
+        The verifier.
+
+    Raises:
+        SpecError: The spec cannot be used; ``problems`` lists everything that is wrong, each with its place.
+    """
+    if isinstance(source, VerifierSpec):
+        if strict and source.warnings:
+            raise refused(source.id, source.warnings)
+        return source
+    if isinstance(source, Mapping):
+        check_depth(source, "verifier")
+        document, name, default_id = Document(_plain(source)), "verifier", "verifier"
+    else:
+        path = Path(source)
+        document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
+    reader = SpecReader(document, _known(checks), strict=strict)
+    found = reader.read(default_id)
+    if reader.problems:
+        raise refused(name, reader.problems)
+    read = [CheckSpec(**check) for check in found.pop("checks")]
+    return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else path_text(path), **found)
+
+
+def refused(name: str, problems: Sequence[str]) -> SpecError:
+    """A verifier that cannot be used, with everything that is wrong."""
+    listed = "\n".join(f"  {problem}" for problem in problems)
+    return SpecError(f"{name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}", problems=problems)
+
+
+def load_verifiers(
+    sources: VerifierSource | Iterable[VerifierSource], *, checks: Sequence[type[Check]] = (), strict: bool = False
+) -> tuple[VerifierSpec, ...]:
+    """Load one verifier or several; what is wrong with each of them is reported together.
+
+    Raises:
+        SpecError: A spec cannot be used, none is given, or two have the same id.
+    """
+    if isinstance(sources, str | Path | Mapping | VerifierSpec):
+        sources = [sources]
+    loaded: list[VerifierSpec] = []
+    refused: list[SpecError] = []
+    for source in sources or ():
+        if not isinstance(source, str | Path | Mapping | VerifierSpec):
+            raise SpecError(f"A verifier is a path, a mapping or a loaded verifier, not {type(source).__name__}.")
+        try:
+            loaded.append(load_verifier(source, checks=checks, strict=strict))
+        except SpecError as wrong:
+            refused.append(wrong)
+    if refused:
+        problems = [problem for wrong in refused for problem in wrong.problems]
+        raise SpecError("\n\n".join(wrong.fact for wrong in refused), refused[0].hint, problems)
+    if not loaded:
+        raise SpecError("No verifier is given.", "Name at least one, with --spec or as the second argument of score().")
+    by_id: dict[str, VerifierSpec] = {}
+    for verifier in loaded:
+        if (twin := by_id.get(verifier.id)) is not None:
+            places = " and ".join(one.source or "a mapping" for one in (twin, verifier))
+            raise SpecError(f'Two verifiers have the id "{verifier.id}": {places}.', "Give one of them another `id`.")
+        by_id[verifier.id] = verifier
+    return tuple(loaded)
+
+
+def _known(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
+    """Check types by every name that specs may use."""
+    known: dict[str, type[Check]] = {}
+    for check in (*CHECKS, *checks):
+        if not isinstance(getattr(check, "type", None), str):
+            raise SpecError(f"{check.__name__} has no `type`, the name that specs would use.")
+        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
+        if clash:
+            raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
+        for name in (check.type, *check.aliases):
+            if known.setdefault(name, check) is not check:
+                raise SpecError(f'Two check types are called "{name}": {known[name].__name__} and {check.__name__}.')
+    return known
+
+
+def _typed(value: object) -> str:
+    """A value JSON has no form for, such as TOML's dates: never the same as the string that looks like it."""
+    return f"{type(value).__name__}:{value}"
+
+
+def _plain(value: Any) -> Any:
+    """A mapping from Python as a file would have given it."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else repr(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan
+    return value

@@ -1,0 +1,1 @@
+"""Python and Arrow values to columns and back."""

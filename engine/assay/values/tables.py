@@ -1,0 +1,75 @@
+"""Tables of other libraries, rows and columns of Python as a frame."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pydantic import BaseModel
+
+from assay.errors import InputError
+from assay.values.arrow import from_arrow
+from assay.values.rows import from_columns, from_rows
+
+__all__ = ["library_of", "table_of"]
+
+
+def _columns_of(model: Any) -> Any:
+    """``GenerateOutputs`` as their table, ``GenerateInputs`` as columns."""
+    if hasattr(model, "to_arrow"):
+        return model.to_arrow()
+    return {name: values for name, values in model if values is not None}
+
+
+def library_of(source: Any) -> str:
+    """What an object is, as the provenance names it: ``polars.DataFrame``."""
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
+    """A frame from what is in memory.
+
+    Args:
+        source: A Polars or pandas frame, anything of Arrow, a Hugging Face Dataset, columns, rows, or a model of ``types``.
+        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if isinstance(source, BaseModel):
+        source = _columns_of(source)
+    if isinstance(source, pl.DataFrame):
+        return source
+    if library_of(source).startswith("datasets."):
+        return _of_datasets(source, mapping)
+    if library_of(source) == "pandas.DataFrame":
+        return _of_pandas(source)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "read_next_batch"):
+        return from_arrow(source)
+    if isinstance(source, Mapping):
+        return from_columns(source, mapping)
+    if isinstance(source, Sequence) and not isinstance(source, bytes):
+        return from_rows(source, mapping)  # a sequence of rows that is no list
+    raise InputError(
+        f"Rollouts of type {type(source).__name__} cannot be read.",
+        "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
+    )
+
+
+def _of_datasets(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
+    """A Hugging Face Dataset, or the batch of one that its ``map`` gives a function."""
+    if isinstance(source, dict):
+        raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
+    if isinstance(source, Mapping):
+        return from_columns({name: source[name] for name in source}, mapping)
+    if not hasattr(source, "num_rows"):
+        raise InputError(f"{library_of(source)} cannot be read.", "Give a datasets.Dataset, loaded in full.")
+    return from_arrow(source.with_format("arrow")[:])
+
+
+def _of_pandas(frame: Any) -> pl.DataFrame:
+    """A pandas frame by way of Arrow, or, where a column of it has values of several types, value by value."""
+    try:
+        return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return from_columns({str(name): frame[name].tolist() for name in frame.columns})

@@ -1,0 +1,1 @@
+"""Results to files, with what made them."""

@@ -1,0 +1,291 @@
+"""Write results, with what made them, and read that back."""
+
+import base64
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from assay.errors import InputError, OutputError, UsageError, printable, shown_path
+from assay.system.atomic_file import Told, new_file, refused_by_disk
+from assay.system.stdout import standard_output
+
+__all__ = [
+    "ENDINGS",
+    "MANIFEST",
+    "PROVENANCE_KEY",
+    "STDOUT",
+    "SUMMARY",
+    "Writer",
+    "in_schema",
+    "open_writer",
+    "plain_arrow",
+    "read_provenance",
+]
+
+ENDINGS = (".parquet", ".jsonl", ".csv")
+STDOUT = "-"
+PROVENANCE_KEY = "assay"
+"""Key of the footer's metadata under which the provenance stands, as JSON."""
+
+MANIFEST = "_manifest.json"
+"""In a folder of parts: what the run is."""
+
+SUMMARY = "_summary.json"
+"""What a finished run into a folder amounts to; it is there once all parts are."""
+
+_FORMULA = r"^([=+\-@\t\r])"
+
+
+class Writer(Protocol):
+    """Takes the batches of a result in order."""
+
+    def write(self, batch: pl.DataFrame) -> None:
+        """Write rows."""
+
+    def close(self, provenance: Mapping[str, Any]) -> None:
+        """Finish the file, with what made it where the format has a place for that."""
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be finished."""
+
+
+class _Parquet:
+    def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
+        for name, dtype in schema.items():
+            if any("\0" in one for one in (name, *_names_inside(dtype))):
+                hint = "Leave the column out with --keep, or write .jsonl or .csv."
+                raise InputError(f"`{name}`: parquet has no names that hold NUL.", hint)
+        self._schema = plain_arrow(pl.DataFrame(schema=schema)).schema
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+
+    def write(self, batch: pl.DataFrame) -> None:
+        if batch.height:
+            # in one piece, for how the engine cut it shows in the bytes
+            self._writer.write_table(in_schema(plain_arrow(batch.rechunk()), self._schema))
+
+    def close(self, provenance: Mapping[str, Any]) -> None:
+        self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
+        self._writer.close()
+
+    def abandon(self) -> None:
+        with contextlib.suppress(Exception):
+            self._writer.close()
+        self._writer.is_open = False  # or it closes itself when collected, into a file that is gone
+
+
+def _names_inside(dtype: Any) -> Iterator[str]:
+    """Names of the fields of structs in a type."""
+    for field in dtype.fields if isinstance(dtype, pl.Struct) else ():
+        yield field.name
+        yield from _names_inside(field.dtype)
+    if hasattr(dtype, "inner"):
+        yield from _names_inside(dtype.inner)
+
+
+class _JsonLines:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, batch: pl.DataFrame) -> None:
+        lines = _as_text(batch, lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
+        if self._file.isatty():
+            lines = printable(lines, lines=True)
+        self._file.write(lines.encode())  # our own write says why the pipe or the disk refused
+
+    def close(self, provenance: Mapping[str, Any]) -> None:
+        del provenance
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
+
+
+class _Csv:
+    def __init__(self, file: IO[bytes], schema: pl.Schema, *, raw: bool) -> None:
+        self._file = file
+        self._raw = raw
+        header = pl.DataFrame([pl.Series("name", list(schema), dtype=pl.String)])
+        names = header["name"] if raw else header.select(_defused(pl.col("name"))).to_series()
+        self._file.write(pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv().encode())
+
+    def write(self, batch: pl.DataFrame) -> None:
+        flat = _as_text(batch, lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
+        flat = flat.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        if not self._raw:
+            flat = flat.with_columns(_defused(pl.col(pl.String)))
+        self._file.write(flat.write_csv(include_header=False).encode())
+
+    def close(self, provenance: Mapping[str, Any]) -> None:
+        del provenance
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
+
+
+def plain_arrow(frame: pl.DataFrame) -> Any:
+    """A frame as an Arrow table in the oldest layout, for string views would lock older readers out."""
+    plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
+    return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def in_schema(table: Any, schema: Any) -> Any:
+    """A table whose columns have the types of a schema.
+
+    NOTE: Arrow breaks part of a list of structs with a field of nulls when it casts it, though to the same type.
+    """
+    for at, field in enumerate(schema):
+        if not table.schema.field(at).equals(field):
+            table = table.set_column(at, field, table.column(at).cast(field.type))
+    return table
+
+
+def _defused(text: pl.Expr) -> pl.Expr:
+    """Cells that a spreadsheet would run, begun with a quote."""
+    return text.str.replace(_FORMULA, "'$1")
+
+
+_NOT_IN_PARQUET = (pl.Int128, pl.UInt128, pl.Object)
+_NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
+
+
+def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether a type is, or has inside, one of these or a struct without fields."""
+    if isinstance(dtype, pl.Struct):
+        return not dtype.fields or any(_holds(field.dtype, kinds) for field in dtype.fields)
+    return dtype in kinds or (hasattr(dtype, "inner") and _holds(dtype.inner, kinds))
+
+
+def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
+    """Columns of types that a format has no place for, as JSON text; bytes as base64."""
+    return frame.with_columns(
+        pl.Series(name, [_worded(value) for value in frame[name].to_list()], dtype=pl.String)
+        for name, dtype in frame.schema.items()
+        if needs(dtype)
+    )
+
+
+def _worded(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return _bytes(value) if isinstance(value, bytes) else json.dumps(value, default=_bytes)
+
+
+def _bytes(value: Any) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+@contextlib.contextmanager
+def open_writer(
+    out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = False, alone: bool = True
+) -> Iterator[Writer | None]:
+    """A writer for a path by its ending, for standard output (``-``, JSON lines), or None.
+
+    The file appears under its name when the block ends without an exception.
+
+    Args:
+        out: Where to.
+        schema: Columns of the result.
+        raw_csv: Leave cells that a spreadsheet would run as they are.
+        alone: Whether no other run may write it at the same time.
+
+    Raises:
+        OutputError: The file cannot be written; what was there before is untouched.
+        UsageError: Another run is writing it.
+    """
+    if out is None:
+        yield None
+    elif str(out) == STDOUT:
+        stream = standard_output()
+        if stream is None:
+            raise OutputError("Standard output is closed.")
+        yield _Told(_JsonLines(stream.buffer), refused_by_disk("standard output"))
+        with refused_by_disk("standard output")():
+            stream.buffer.flush()
+    else:
+        yield from _atomic(Path(out), schema, raw_csv=raw_csv, alone=alone)
+
+
+def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool, alone: bool) -> Iterator[Writer]:
+    with new_file(path, alone=alone) as (file, told):
+        with told():
+            writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
+        try:
+            yield _Told(writer, told)
+        except BaseException:
+            writer.abandon()
+            raise
+
+
+class _Told:
+    """A writer whose errors name the file."""
+
+    def __init__(self, writer: Writer, told: Told) -> None:
+        self._writer, self._told = writer, told
+
+    def write(self, batch: pl.DataFrame) -> None:
+        with self._told():
+            self._writer.write(batch)
+
+    def close(self, provenance: Mapping[str, Any]) -> None:
+        with self._told():
+            self._writer.close(provenance)
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+
+
+def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -> Writer:
+    if suffix == ".parquet":
+        return _Parquet(file, schema)
+    return _JsonLines(file) if suffix == ".jsonl" else _Csv(file, schema, raw=raw_csv)
+
+
+def read_provenance(path: str | Path) -> dict[str, Any]:
+    """What made a reward parquet, or a folder of parts.
+
+    Args:
+        path: A file that Assay wrote, or a folder.
+
+    Returns:
+        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for Arrow
+        and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
+        spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
+        Assay's). Of a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``, and ``rows`` is null
+        until the run is finished. A part names its ``run`` only, for the manifest beside it says the rest.
+
+    Raises:
+        InputError: The file cannot be read or Assay did not write it.
+        UsageError: The path does not end in ``.parquet``.
+    """
+    if Path(path).is_dir():
+        return _of_folder(Path(path))
+    if Path(path).suffix.lower() != ".parquet":
+        raise UsageError(f"{shown_path(path)}: only reward files in parquet say what made them.")
+    try:
+        with Path(path).open("rb") as file:
+            metadata = pq.read_metadata(file).metadata or {}
+    except FileNotFoundError:
+        raise InputError(f"{shown_path(path)}: no such file.") from None
+    except (OSError, pa.ArrowException) as wrong:
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {wrong}") from None
+    if PROVENANCE_KEY.encode() not in metadata:
+        raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
+    provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
+    return provenance
+
+
+def _of_folder(folder: Path) -> dict[str, Any]:
+    try:
+        made: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        finished = folder / SUMMARY
+        rows = json.loads(finished.read_text("utf-8"))["rows"] if finished.exists() else None
+    except FileNotFoundError:
+        raise InputError(f"{shown_path(folder)}: not written by Assay; it has no {MANIFEST}.") from None
+    except (OSError, ValueError, KeyError) as wrong:
+        raise InputError(f"{shown_path(folder)}: not readable: {wrong}") from None
+    return {**made, "rows": rows}

@@ -1,0 +1,403 @@
+"""The command line as people meet it: exit codes, where what is printed, pipes, Ctrl-C."""
+
+import importlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import assay
+from assay.cli.main import app
+from assay.functions import registry as fns
+
+ENV = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
+ENV |= {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
+HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e"
+ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e"
+OLD = b"what was there before"
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path, monkeypatch):
+    """The folder that commands run in, with a verifier and three rollouts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    for name in ("my_fns", "gone"):  # what a test imports is forgotten
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    Path("v.json").write_text('{"checks": [{"type": "contains", "value": "refund"}]}')
+    Path("broken.json").write_text('{"checks": [{"type": "regex", "pattern": "("}, {"type": "json_valid"}]}')
+    Path("unknown.json").write_text('{"checks": [{"type": "json_valid"}, {"type": "vibes"}]}')
+    Path("bad.json").write_text('{"checks": [{"type": "contains", "value": "x", "wieght": 2}]}')
+    rows = ["a refund", "no", None]
+    Path("in.jsonl").write_text("".join(json.dumps({"id": n, "completion": row}) + "\n" for n, row in enumerate(rows)))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """A file that takes a second or two, with a verifier that asks Python about every row."""
+    folder = tmp_path_factory.mktemp("big")
+    text = pl.when(pl.col("id") % 100 > 0).then(pl.format("refund {}", pl.col("id").hash()))
+    frame = pl.DataFrame({"id": range(300_000)}).with_columns(completion=text)
+    frame.write_parquet(folder / "big.parquet", row_group_size=10_000)
+    (folder / "slow.json").write_text('{"checks": [{"type": "regex", "pattern": "(\\\\d)(?=\\\\d*\\\\1\\\\1\\\\1)"}]}')
+    return [str(folder / "big.parquet"), "--spec", str(folder / "slow.json")]
+
+
+def run(command, code=0, **options):
+    """Run a command inside this process."""
+    done = CliRunner().invoke(app, command.split(), env={"COLUMNS": "160"}, **options)
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def start(*args, **options):
+    options = {"env": ENV, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+    return subprocess.Popen([sys.executable, "-m", "assay", *args], **options)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("score missing.jsonl --spec v.json", "missing.jsonl: no such file"),
+        ("score in.jsnol --spec v.json", "Did you mean `in.jsonl`"),
+        ("score in.jsonl --spec missing.json", "missing.json: no such file"),
+        ("score in.jsonl --spec bad.json", "Did you mean `weight`"),
+        ("score in.jsonl --spec unknown.json --strict", "vibes"),
+        ("score in.jsonl --spec broken.json --strict", "PatternError"),
+        ("score in.jsonl", "Name a spec (--spec FILE)"),
+        ("score in.jsonl --spce v.json", "No such option: --spce"),
+        ("score in.jsonl --spec v.json --map completion", "expected NAME=COLUMN"),
+        ("score in.jsonl --spec v.json --map completion=", "expected NAME=COLUMN"),
+        ("score in.jsonl --spec v.json --map completion=output", "no column `output`"),
+        ("score in.jsonl --spec v.json --map ident=id --keep id", "--keep names `id`"),
+        ("score in.jsonl --spec v.json --max-errors x", "--max-errors x"),
+        ("score in.jsonl --spec v.json --limit -1", "--limit"),
+        ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
+        ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already there"),
+        ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
+        ("score in.jsonl --spec v.json --out out.txt", "known: .parquet"),
+        ("score old.parquet --spec v.json", "old.parquet: "),
+        ("score v.json --spec v.json", "v.json: unknown kind of file"),
+        ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
+        ("check missing.json", "missing.json: no such file"),
+        ("check bad.json", "$.checks[0].wieght"),
+        ("check v.json --rollouts old.parquet", "old.parquet: "),
+        ("explain bad.json", "Did you mean `weight`"),
+        ("chekcs", "Did you mean 'checks'"),
+        ("checks --jsn", "No such option: --jsn"),
+    ],
+)
+def test_a_mistake_is_told_in_words_with_exit_code_2(args, said):
+    Path("old.parquet").write_bytes(OLD)
+    Path("renamed.jsonl").write_text('{"response": "x"}\n')
+    done = run(args, code=2)
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert Path("old.parquet").read_bytes() == OLD
+
+
+ROWS = """\
+{"completion": "Answer: 4", "verifier": {"fn_name": "starts", "expected": "Answer:"}}
+{"completion": "it is 4", "verifier": {"expected": 4}}
+"""
+MODULE = """\
+from assay.fns import register_fn
+
+@register_fn("starts")
+def starts(model_output, expected, params):
+    return float(model_output.startswith(str(expected)))
+"""
+
+
+def test_rows_name_their_functions_and_modules_register_them():
+    Path("rows.jsonl").write_text(ROWS)
+    Path("my_fns.py").write_text(MODULE)
+    said = run("score rows.jsonl --verifier-name contains", code=2).stderr
+    assert 'row 0: unknown verifier function "starts"' in said
+    assert "--import MODULE" in said
+    done = run("score rows.jsonl --verifier-name contains --import my_fns --out - --pass-threshold 0.5")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["reward"], row["verifier_fn"]) for row in rows] == [(1.0, "starts"), (1.0, "contains")]
+    assert "my_fns" not in run("checks").stdout
+    assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("", "--import gone: ModuleNotFoundError: No module named 'gone'"),
+        ("import sys; sys.exit(3)", "--import gone: SystemExit: 3"),
+        ("1 / 0", "--import gone: ZeroDivisionError: division by zero"),
+        ("def", "--import gone: SyntaxError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told(module, said):
+    if module:
+        Path("gone.py").write_text(module)
+    importlib.invalidate_caches()
+    done = run("score in.jsonl --import gone", code=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_spec_names_a_verifier_class():
+    Path("shape.yaml").write_text("kind: format_only\nparams: {has_think_reward: 0.25}\n")
+    done = run("score in.jsonl --spec shape.yaml --spec v.json --out -")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert rows[0]["info/shape"] == '{"has_think":false,"has_answer":false}'
+    assert rows[0]["score/shape"] == 0.0
+    assert "columns: the class has a twin" in run("explain shape.yaml").stdout
+    assert "ok: shape.yaml" in run("check shape.yaml").stderr
+    Path("shape.yaml").write_text("kind: format_only\nparams: {has_thnk_reward: 0.25}\n")
+    said = "$.params.has_thnk_reward (line 2): unknown field `has_thnk_reward`. Did you mean `has_think_reward`?"
+    assert said in run("check shape.yaml", code=2).stderr
+
+
+def test_bad_rows_end_a_run_with_3_unless_they_are_allowed():
+    Path("bad.jsonl").write_bytes(Path("in.jsonl").read_bytes() + b'{"completion": "\xff"}\n{"compl')
+    said = run("score bad.jsonl --spec v.json --out out.parquet", code=3).stderr
+    assert "1 line is no rollout; --max-bad-rows allows 0." in said
+    assert not Path("out.parquet").exists()
+    run("score bad.jsonl --spec v.json --max-bad-rows 1 --utf8 strict", code=3)
+    said = run("score bad.jsonl --spec v.json --out out.parquet --max-bad-rows 2 --utf8 strict").stderr
+    assert "note: 2 bad rows are unscored, and listed in out.parquet.bad_rows.parquet" in said
+    for wrong in ("--max-bad-rows x", "--utf8 x", "--max-ratio 0", "--max-uncompressed 0"):
+        assert wrong in run(f"score bad.jsonl --spec v.json {wrong}", code=2).stderr
+
+
+def test_too_many_errors_exit_with_3_and_name_the_check():
+    done = run("score in.jsonl --spec broken.json --out out.parquet --max-errors 50%", code=3)
+    assert "3 of 3 rows have a scoring error; --max-errors allows 50%." in done.stderr
+    assert "  regex: 2 rows" in done.stderr
+    assert not Path("out.parquet").exists()
+
+
+@pytest.mark.parametrize("where", ["", "out.csv"])
+def test_the_summary_goes_to_stderr_and_to_stdout_as_one_json_document_when_asked(where):
+    command = "score in.jsonl --spec v.json" + (f" --out {where}" if where else "")
+    done = run(command)
+    assert done.stdout == ""
+    assert "3 rows · mean reward 0.5000 · pass rate 50.0%" in done.stderr
+    assert "1 row has an error:\n  unscored, the completion is null: 1\n" in done.stderr
+    done = run(f"{command} --json --overwrite")
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["mean_reward"], found["out"]) == (3, 0.5, where or None)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("as_json", ["", "--json"])
+def test_rollouts_come_and_go_through_pipes(as_json):
+    lines = Path("in.jsonl").read_bytes()
+    done = run(f"score - --spec v.json --out - --no-details {as_json}", input=lines)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["id"], row["reward"]) for row in rows] == [(0, 1.0), (1, 0.0), (2, None)]
+    assert list(rows[0]) == ["id", "reward", "passed", "feedback", "error"]
+    assert json.loads(done.stderr)["rows"] == 3 if as_json else "3 rows · mean reward 0.5000" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "code"), [(b"", "standard input", 2), (b'{"completion": "x"}\n{"co', "input:2", 3)]
+)
+def test_a_broken_pipe_line_is_named(content, place, code):
+    assert place in run("score - --spec v.json", code=code, input=content).stderr
+
+
+def test_columns_are_mapped_and_kept():
+    Path("renamed.jsonl").write_text('{"response": "refund", "a": 1, "b": 2, "c": 3}\n')
+    done = run("score renamed.jsonl --spec v.json --out - --no-details --map completion=response --keep a,c --keep b")
+    assert done.stdout.startswith('{"a":1,"c":3,"b":2,"reward":1.0,')
+
+
+def test_the_command_is_part_of_what_made_a_file(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["assay", "score", "my rollouts.jsonl"])
+    run("score in.jsonl --spec v.json --out out.parquet")
+    assert assay.read_provenance("out.parquet")["command"] == "assay score 'my rollouts.jsonl'"
+
+
+def test_nothing_from_data_reaches_the_terminal_as_a_command():
+    spec = {"checks": [{"type": "contains", "value": HOSTILE}, {"type": "task_expectations"}]}
+    Path("h.json").write_text(json.dumps(spec))
+    metadata = json.dumps({"expectations": [{"text": "q", "message": HOSTILE}]})
+    row = {"completion": HOSTILE[::-1], HOSTILE: 1, "metadata": metadata}
+    Path("h\x1bc\u202e.jsonl").write_text(json.dumps(row) + "\n")
+    seen = [
+        run("score h\x1bc\u202e.jsonl --spec h.json --out \x1b[31m\u202e.csv").stderr,
+        run("score h\x1bc\u202e.jsonl --spec v.json --keep \x9b", code=2).stderr,
+        run("score \x1b]0;gone\x07 --spec v.json", code=2).stderr,
+        run("explain h.json").stdout,
+        run("check h.json --rollouts h\x1bc\u202e.jsonl").stderr,
+        run("check \x9b.json", code=2).stderr,
+    ]
+    assert seen[0].count(ESCAPED) == 2
+    assert r"rewards: \x1b[31m\u202e.csv" in seen[0]
+    assert r"`\x9b`" in seen[1]
+    assert ESCAPED in seen[1]
+    assert r"\x1b]0;gone\x07: no such file" in seen[2]
+    assert [code for text in seen for code in text if not (code.isprintable() or code == "\n")] == []
+
+
+@pytest.mark.parametrize(
+    ("specs", "code", "said"),
+    [
+        ("v.json", 0, ["ok: v.json"]),
+        ("unknown.json", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
+        ("unknown.json --strict", 2, ["error: unknown.json", "vibes"]),
+        ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
+        ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
+        ("v.json --rollouts in.jsonl", 0, ["the first 3 of in.jsonl have a mean reward of 0.5000"]),
+    ],
+)
+def test_check_tells_every_problem_of_every_file(specs, code, said):
+    done = run(f"check {specs}", code=code)
+    assert done.stdout == ""
+    assert all(words in done.stderr for words in said)
+    assert ("error" in done.stderr) == bool(code)
+
+
+def test_explain_names_the_lane_of_each_check():
+    patterns = [{"type": "regex", "pattern": pattern} for pattern in ("a+", "(?<=a)b", r"(?i)(a)\1")]
+    Path("x.json").write_text(json.dumps({"checks": patterns}))
+    lanes = [check["runs_as"] for check in json.loads(run("explain x.json --json").stdout)[0]["checks"]]
+    assert lanes == [
+        "linear engine: the same verdict on every text",
+        "sets of positions, with a limit of steps: look-around",
+        "Python's re in a process of its own, at most 0.2 s a match: a back-reference",
+    ]
+    listed = run("explain x.json v.json").stdout
+    assert all(lane in listed for lane in lanes)
+    assert re.findall(r"^\S+", listed, re.MULTILINE) == [
+        *("x", "check", "regex", "regex-2", "regex-3"),
+        *("v", "check", "contains"),
+    ]
+
+
+def test_a_match_that_takes_too_long_is_an_error_of_its_row():
+    Path("loop.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"^(?:(a+))+\1$"}]}))
+    Path("loop.jsonl").write_text("".join(json.dumps({"completion": text}) + "\n" for text in ("a" * 40 + "!", "a")))
+    said = run("score loop.jsonl --spec loop.json --regex-timeout 0.05 --json --out -")
+    assert [json.loads(line)["error"] for line in said.stdout.splitlines()] == [
+        "regex: TimeoutError: no answer within 0.05 s; as that is a limit of time, another run may end otherwise",
+        None,
+    ]
+    stopped = run("score loop.jsonl --spec loop.json --regex-timeout 0.05 --max-errors 0", code=3)
+    assert "1 of 2 rows have a scoring error" in stopped.stderr
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
+def test_a_time_limit_that_is_none_is_one_line(seconds):
+    done = run(f"score in.jsonl --spec v.json --regex-timeout {seconds}", code=2)
+    assert f"--regex-timeout {float(seconds)}: expected seconds; 0 for no limit." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_listings_agree_on_the_check_types():
+    listed = [check["type"] for check in json.loads(run("checks --json").stdout)]
+    assert listed[:4] == ["task_expectations", "contains", "not_contains", "regex"]
+    assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
+    checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
+    assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed
+    assert rest == "  contains, exact_match, regex_match, tool_calls_match\nverifier classes (kind)\n  format_only\n"
+
+
+def test_schema_and_version():
+    assert json.loads(run("schema").stdout)["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert run("--version").stdout == f"assay {assay.__version__} (polars {pl.__version__})\n"
+    assert "Score rollouts" in run("score --help").stdout
+
+
+# ── as a process of its own ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, attempt):
+    folder = Path("out")
+    folder.mkdir()
+    (folder / "out.parquet").write_bytes(OLD)
+    with start("score", *big, "--out", "out/out.parquet", "--overwrite") as child:
+        while child.poll() is None and len(list(folder.iterdir())) == 1:
+            time.sleep(0.002)
+        time.sleep(attempt / 10)
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=20)
+    assert (child.returncode, *said) == (130, "", "interrupted; nothing was written\n")
+    assert [(one.name, one.read_bytes()) for one in folder.iterdir()] == [("out.parquet", OLD)]
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_run_stopped_half_way_exits_with_3(big, attempt):
+    with start("score", *big, "--out", f"{attempt}.parquet", "--max-errors", "5") as child:
+        _, said = child.communicate(timeout=20)
+    assert child.returncode == 3
+    assert said.startswith("error: ")
+    assert "\n  unscored: the completion is null: " in said
+    assert said.endswith("Nothing was written. Mend the verifier or the rows, or allow more.\n")
+
+
+@pytest.mark.parametrize("spec", ["slow.json", "v.json"])
+def test_a_reader_that_has_had_enough_ends_the_run_quietly(big, spec):
+    with start("score", big[0], "--spec", big[2] if spec == "slow.json" else spec, "--out", "-") as child:
+        assert json.loads(child.stdout.readline())["id"] == 0
+        child.stdout.close()
+        said = child.stderr.read()
+    assert (child.returncode, said) == (0, "")
+
+
+@pytest.mark.parametrize("args", ["score in.jsonl --spec v.json --out -", "checks", "schema"])
+def test_a_pipe_closed_from_the_start_is_no_trouble(args):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with start(*args.split(), stdout=theirs) as child:
+        os.close(theirs)
+        said = child.stderr.read()
+    assert (child.returncode, said) == (0, "")
+
+
+def test_a_full_standard_output_exits_with_1():
+    command = ["score", "in.jsonl", "--spec", "v.json", "--out", "-"]
+    with Path("/dev/full").open("w") as full, start(*command, stdout=full) as child:
+        said = child.stderr.read()
+    assert "Traceback" not in said
+    assert "No space left on device" in said
+    assert child.returncode == 1
+
+
+def test_check_lists_every_problem_in_one_round(tmp_path):
+    spec = tmp_path / "v.yaml"
+    spec.write_text(
+        "checks:\n- type: contians\n  value: x\n- type: regex\n  pattern: '['\n- type: json_valid\n  weigth: 2\n"
+    )
+    said = CliRunner().invoke(app, ["check", str(spec)]).stderr
+    for part in (
+        "3 problems",
+        "$.checks[0].type (line 2)",
+        "Did you mean `contains`?",
+        "(line 4): the check cannot run",
+        "Did you mean `weight`?",
+    ):
+        assert part in said
+
+
+def test_a_run_that_is_told_to_end_leaves_nothing_behind(tmp_path):
+    pl.DataFrame({"completion": ["x" * 50 + str(at) for at in range(300_000)]}).write_parquet(tmp_path / "in.parquet")
+    (tmp_path / "slow.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"(\d)(?=\d*\1\1\1)"}]}))
+    command = [sys.executable, "-m", "assay", "score", "in.parquet", "--spec", "slow.json", "--out", "out.parquet"]
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob(".out*")) and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert child.returncode in (143, 0)
+    assert not list(tmp_path.glob(".out*"))
+    assert (tmp_path / "out.parquet").exists() == (child.returncode == 0)

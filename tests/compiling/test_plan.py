@@ -1,0 +1,178 @@
+"""Plans: what they read, what they give, and that all problems are found before a row is read."""
+
+import pickle
+
+import polars as pl
+import pytest
+
+import assay
+from assay.compiling.requirements import needed_columns
+from assay.testing import hostile_texts
+
+SPEC = {
+    "id": "v",
+    "checks": [{"type": "json_valid"}, {"type": "task_expectations"}, {"type": "expected_output_schema"}],
+}
+PLAIN = {"id": "v", "checks": [{"type": "contains", "value": "a"}, {"type": "regex", "pattern": "(?=b)"}]}
+
+
+def test_a_plan_pickles_hashes_and_scores_the_same_elsewhere():
+    frame = pl.DataFrame({"completion": list(hostile_texts(200)), "id": range(200)})
+    plan = assay.compile(PLAIN, frame)
+    copy = pickle.loads(pickle.dumps(plan))  # noqa: S301  (our own bytes)
+    assert copy == plan
+    assert hash(copy) == hash(plan)
+    assert copy.score(frame).equals(plan.score(frame))
+    assert copy.score(frame).equals(assay.score(frame, PLAIN))
+
+
+def test_plans_of_different_verifiers_or_schemas_differ():
+    plans = {
+        assay.compile(PLAIN),
+        assay.compile({**PLAIN, "passThreshold": 0.5}),
+        assay.compile(PLAIN, {"completion": pl.String, "id": pl.Int64}),
+        assay.compile(PLAIN, details=False),
+    }
+    assert len(plans) == 4
+
+
+def test_needed_columns_name_the_checks_that_read_them():
+    assert needed_columns([assay.load_verifier(SPEC)]) == {
+        "completion": [],
+        "metadata": ["task_expectations (v/task_expectations)"],
+        "expected_output_schema": ["expected_output_schema (v/expected_output_schema)"],
+    }
+
+
+def test_all_missing_columns_are_one_error():
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(SPEC, {"id": pl.Int64, "response": pl.String, "meta_data": pl.String})
+    assert str(caught.value) == (
+        "The rollouts lack 3 columns:\n"
+        "  completion: read by every check\n"
+        "  metadata: read by task_expectations (v/task_expectations)\n"
+        "  expected_output_schema: read by expected_output_schema (v/expected_output_schema)\n"
+        "There are: id, response, meta_data.\n"
+        "\n"
+        "Did you mean `response` for `completion`? Rename it with --map completion=response.\n"
+        "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data.\n"
+        "Join a task table with --tasks for what the rollouts do not carry."
+    )
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Binary])
+def test_a_completion_of_another_type_is_refused(dtype):
+    with pytest.raises(assay.ColumnsError, match="a completion is a string or a list of chat messages"):
+        assay.compile(PLAIN, {"completion": dtype})
+
+
+def test_metadata_of_another_type_is_refused_with_its_reader():
+    with pytest.raises(
+        assay.ColumnsError, match=r"`metadata` has type Int64; .*(?s:.)*task_expectations \(v/task_expectations\)"
+    ):
+        assay.compile(SPEC, {"completion": pl.String, "metadata": pl.Int64, "expected_output_schema": pl.String})
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["ab", "b"]), pl.Null])
+def test_text_types_are_completions(dtype):
+    values = [None] if dtype == pl.Null else ["ab", "b", None]
+    out = assay.score(pl.DataFrame({"completion": pl.Series(values, dtype=dtype)}), PLAIN)
+    assert out["reward"].to_list() == ([None] if dtype == pl.Null else [1.0, 0.5, None])
+
+
+def test_columns_no_check_reads_pass_through_in_order():
+    rows = {"step": [1], "completion": ["a"], "metadata": ["{}"], "model": ["m"]}
+    assert assay.compile(PLAIN, pl.DataFrame(rows)).columns[:4] == ("step", "metadata", "model", "reward")
+    spec = {"checks": [{"type": "task_expectations"}]}
+    assert assay.compile(spec, pl.DataFrame(rows)).columns[:3] == ("step", "model", "reward")
+
+
+def test_keep_overrides_and_may_name_what_was_read():
+    frame = pl.DataFrame({"step": [1], "completion": ["a"], "model": ["m"]})
+    assert assay.score(frame, PLAIN, keep=["model", "completion"], details=False).columns == [
+        *("model", "completion", "reward", "passed", "feedback", "error"),
+    ]
+    with pytest.raises(assay.ColumnsError, match="Did you mean `model`"):
+        assay.score(frame, PLAIN, keep=["modle"])
+
+
+def test_columns_with_the_names_of_results_are_kept_as_prior():
+    frame = pl.DataFrame({"completion": ["a"], "reward": [0.3], "prior_reward": [0.1], "error": ["e"]})
+    out = assay.score(frame, PLAIN).row(0, named=True)
+    assert (out["reward"], out["prior_prior_reward"], out["prior_reward"], out["prior_error"]) == (0.5, 0.3, 0.1, "e")
+
+
+def test_scoring_a_result_again_gives_the_same_rewards():
+    frame = pl.DataFrame({"completion": ["ab", "b"]})
+    once = assay.score(frame, PLAIN, keep=["completion"])
+    assert assay.score(once, PLAIN)["reward"].to_list() == once["reward"].to_list()
+
+
+def test_no_hidden_column_leaves_the_engine():
+    out = assay.score([{"completion": "x", "metadata": None, "expected_output_schema": None}], SPEC)
+    assert not [name for name in out.columns if name.startswith("__assay")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [({"completion": [1]}, "here it is Int64"), ({"text": ["a"]}, "here it is missing")],
+)
+def test_a_frame_of_another_schema_is_refused_by_its_plan(columns, said):
+    with pytest.raises(assay.ColumnsError, match=said):
+        assay.compile(PLAIN).score(pl.DataFrame(columns))
+
+
+def test_what_checks_share_is_one_column_computed_once():
+    checks = [{"type": "contains", "value": value} for value in "äöü"] + [
+        {"type": "equals", "value": "é" * 300},
+        {"type": "not_contains", "value": "é"},
+    ]
+    checks += [
+        {"type": "json_valid"},
+        {"type": "json_keys", "keys": ["a"]},
+        {"type": "json_keys", "keys": ["a"], "negate": True},
+    ]
+    plan = assay.compile([{"id": "v", "checks": checks}, {"id": "w", "checks": checks}])
+    made = [expr.meta.output_name() for layer in plan._layers for expr in layer]
+    assert len(made) == len(set(made))
+    assert [name for name in made if name.startswith("__assay/lower")] == ["__assay/lower"]
+    json = {name.removeprefix("__assay/json-") for name in made if name.startswith("__assay/json")}
+    assert json == {"candidate", "first", "accepted", "valid", "object", "keys:('a',)", "keys:('a',):there"}
+
+
+def test_python_is_asked_once_for_each_row_that_needs_it(monkeypatch):
+    from assay.expressions import json as jsontext
+
+    asked = []
+    monkeypatch.setattr(jsontext, "missing_keys", lambda value, keys: asked.append(value) or "missing keys: a")
+    frame = pl.DataFrame({"completion": ['{"b": 1}'] * 10 + ["prose"] * 10})
+    out = assay.score(frame, {"checks": [{"type": "json_keys", "keys": ["a"]}]})
+    assert (
+        out["feedback"].to_list()
+        == ["json_keys: missing keys: a"] * 10 + ["json_keys: the output is not a JSON object"] * 10
+    )
+    assert len(asked) == 10
+
+
+def test_all_kinds_of_column_problems_are_one_error():
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(SPEC, {"completion": pl.Int64, "metadata": pl.Int64}, keep=["idd"])
+    said = str(caught.value)
+    for part in ("lack 1 column", "a completion is a string", "`metadata` has type Int64", "--keep names `idd`"):
+        assert part in said
+
+
+def test_a_check_of_ones_own_that_raises_while_compiling_is_named():
+    class Angry(assay.Check):
+        """It raises."""
+
+        type = "angry"
+
+        def row(self, row):
+            return 1.0
+
+        def expr(self):
+            raise RuntimeError("not today")
+
+    with pytest.raises(assay.SpecError, match="v/angry: the expression of Angry cannot run: RuntimeError: not today"):
+        assay.compile({"id": "v", "checks": [{"type": "angry"}]}, checks=[Angry])

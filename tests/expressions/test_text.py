@@ -1,0 +1,140 @@
+"""Lower case and white space: the columns do what CPython does."""
+
+import itertools
+
+import polars as pl
+import pytest
+
+from assay.expressions.text import (
+    SCALARS,
+    WHITESPACE,
+    lower,
+    lower_expr,
+    lower_rows,
+    lowered_pattern,
+    strip_expr,
+    stripped_pattern,
+)
+from assay.testing import hostile_texts
+
+
+def column(expr, texts, engine="in-memory"):
+    return pl.LazyFrame({"t": texts}, schema={"t": pl.String}).select(expr).collect(engine=engine).to_series().to_list()
+
+
+def test_every_code_point_is_lowered_as_python_lowers_it():
+    points = list(SCALARS())
+    assert len(points) == 1_112_064
+    assert column(lower_expr(pl.col("t")), points) == [point.lower() for point in points]
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ΑΣ",
+        "ΑΣ ΒΣ.",
+        "Σ",
+        "ΑΣ\u0301",
+        "ΑΣ\u00b7Α",
+        "İ",
+        "I\u0307",
+        "K",
+        "ẞ",
+        "ÅΣ",
+        "ǅ",
+        "\u1c89",
+        "\U00010d50",
+        "A\x00Σ",
+    ],
+)
+def test_letters_that_depend_on_their_neighbours(text, engine):
+    variants = [text, text + "a", "a" + text, text + " ", f"1{text}2", text * 3, None, ""]
+    for one in ([value] for value in variants):
+        assert column(lower_expr(pl.col("t")), one, engine) == [
+            None if value is None else lower(value) for value in one
+        ]
+    assert column(lower_expr(pl.col("t")), variants, engine) == [None if v is None else v.lower() for v in variants]
+
+
+def test_rows_that_are_not_asked_for_are_lowered_as_ascii():
+    texts = pl.Series(["AÉΣ", "AÉΣ", "AÉΣ", "AB", "AB", None, None, ""])
+    asked = pl.Series([True, False, None, True, False, True, False, True])
+    assert lower_rows(texts, asked).to_list() == ["aéς", "aÉΣ", "aÉΣ", "ab", "ab", None, None, ""]
+    assert texts[0] == "AÉΣ"
+
+
+def test_hostile_texts_are_lowered_and_stripped_as_python_does():
+    texts = list(hostile_texts(5000, seed=1))
+    assert column(lower_expr(pl.col("t")), texts) == [text.lower() for text in texts]
+    assert column(strip_expr(pl.col("t")), texts) == [text.strip() for text in texts]
+
+
+def test_white_space_is_what_this_python_strips():
+    assert sorted(WHITESPACE) == [point for point in SCALARS() if point.isspace()]
+    assert all(point.strip() == "" for point in WHITESPACE)
+
+
+@pytest.mark.parametrize("point", ["\x1c", "\x1f", "\x85", "\u200b", "\ufeff", "\u180e", "\u2028", "\u3000", "\x00"])
+def test_control_characters_are_trimmed_only_where_python_trims_them(point):
+    text = f"{point}a{point}b{point}"
+    assert column(strip_expr(pl.col("t")), [text]) == [text.strip()]
+
+
+def test_only_two_code_points_beyond_ascii_have_ascii_in_their_lower_case():
+    found = {point: point.lower() for point in SCALARS()[128:] if any(map(str.isascii, point.lower()))}
+    assert found == {"\u0130": "i\u0307", "\u212a": "k"}
+
+
+def test_stripping_and_lowering_may_be_done_in_either_order():
+    assert not any(point.lower().isspace() != point.isspace() for point in SCALARS())
+
+
+@pytest.mark.parametrize(
+    "phrase", ["", "i", "k", "ik", "ki", "i i", "sik", "(a)", "a.b", "\x00", "\n", "-", "ss", "fi"]
+)
+def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
+    odd = [
+        "i",
+        "I",
+        "\u0130",
+        "\u0131",
+        "k",
+        "K",
+        "\u212a",
+        "s",
+        "ſ",
+        "ß",
+        "ẞ",
+        "ﬁ",
+        "\u0307",
+        " ",
+        "\x1c",
+        "a",
+        "A",
+        "(",
+        ")",
+    ]
+    texts = ["".join(letters) for count in (0, 1, 2, 3) for letters in itertools.product(odd, repeat=count)]
+    texts += [phrase, phrase.upper(), f"x{phrase.upper()}y", f" {phrase}\x85", f"{phrase}\u0307", f"{phrase}{phrase}"]
+    pattern = lowered_pattern(phrase, last="\u0130")
+    found = column(pl.col("t").str.contains(pattern), texts)
+    assert found == [phrase in text.lower() for text in texts]
+    whole = stripped_pattern(phrase.strip(), lowered=True)
+    assert column(pl.col("t").str.contains(whole), texts) == [text.lower().strip() == phrase.strip() for text in texts]
+    whole = stripped_pattern(phrase.strip(), lowered=False)
+    assert column(pl.col("t").str.contains(whole), texts) == [text.strip() == phrase.strip() for text in texts]
+
+
+def test_every_code_point_beside_a_phrase():
+    points = list(SCALARS())
+    for phrase in ("i", "k", "a"):
+        pattern = lowered_pattern(phrase, last="\u0130")
+        assert column(pl.col("t").str.contains(pattern), points) == [phrase in point.lower() for point in points]
+
+
+def test_long_phrases_and_those_beyond_ascii_are_no_patterns():
+    assert lowered_pattern("é") is None
+    assert lowered_pattern("a" * 201) is None
+    assert stripped_pattern("é" * 201, lowered=False) is None
+    assert stripped_pattern("\ud800", lowered=False) is None

@@ -1,0 +1,24 @@
+"""What several test modules share: data that is not part of the project, and verifiers over it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HELPERS = Path(__file__).parent
+SPECS = sorted(path for path in (ROOT / "specs").glob("*/*") if path.suffix in {".json", ".yaml", ".toml"})
+ON_ROW = ROOT / "specs" / "desk-agent"
+DATA = ROOT.parent / "shared" / "data"
+ALPACA = DATA / "alpaca_rollouts.parquet"
+
+LONG = "ASSAY_LONG" in os.environ
+"""Whether the tests run at their full sizes: ``make test-all``."""
+
+
+def sized(full, short):
+    """How many cases a test draws: enough to hold what was found in the full number, which takes too long for every run."""
+    return full if LONG else short
+
+
+needs_alpaca = pytest.mark.skipif(not ALPACA.exists(), reason=f"the real rollouts are not there: {ALPACA}")

@@ -1,0 +1,98 @@
+"""The rooms of the engine: a file's room is its folder, and a room imports only from itself and from rooms before it."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ENGINE = Path(__file__).resolve().parents[2] / "engine" / "assay"
+
+ROOMS = (
+    *("_version", "errors", "names", "thresholds", "system", "calls", "expressions", "expressions.regex", "values"),
+    *("checks", "functions", "classes", "spec", "aggregating"),
+    *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
+    *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "__main__"),
+)
+"""Folders, and modules at the root, in order; ``""`` is the public face."""
+
+MOST_FILES = 15
+
+
+def name_of(path):
+    parts = path.relative_to(ENGINE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+MODULES = {name_of(path): path for path in ENGINE.rglob("*.py")}
+
+
+def room_of(name):
+    return name if name in ROOMS else name.rpartition(".")[0]
+
+
+def imports(name):
+    """The modules that a module imports, within functions, too."""
+    for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: relative import"
+            if node.module.split(".")[0] == "assay":
+                module = node.module.removeprefix("assay").removeprefix(".")
+                for alias in node.names:
+                    inner = f"{module}.{alias.name}".removeprefix(".")
+                    yield inner if inner in MODULES else module
+        elif isinstance(node, ast.Import):
+            names = (alias.name for alias in node.names if alias.name.split(".")[0] == "assay")
+            yield from (name.removeprefix("assay").removeprefix(".") for name in names)
+
+
+def test_every_module_is_in_a_room_and_every_room_has_modules():
+    assert {room_of(name) for name in MODULES} == set(ROOMS)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_imports_from_its_own_room_and_those_before_it(name):
+    place = ROOMS.index(room_of(name))
+    later = [module for module in imports(name) if ROOMS.index(room_of(module)) > place]
+    assert not later, f"assay.{name} imports {later}"
+
+
+def test_no_circle_is_in_a_room():
+    # what a package's own module imports, its users import
+    graph = {name: {module for module in imports(name) if module != name} for name in MODULES}
+    TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_has_few_files(room):
+    files = [name for name, path in MODULES.items() if room_of(name) == room and path.name != "__init__.py"]
+    assert len(files) <= MOST_FILES
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_module_has_a_docstring_and_lists_what_it_exports(name):
+    tree = ast.parse(MODULES[name].read_text("utf-8"))
+    assert ast.get_docstring(tree)
+    names = {getattr(node.targets[0], "id", "") for node in tree.body if isinstance(node, ast.Assign)}
+    assert "__all__" in names or len(tree.body) == 1 or name in ("_version", "__main__")
+
+
+def lines_of(function):
+    """Lines of a function; of a command, whose signature is the list of its options, those of its body."""
+    is_command = any("command" in ast.unparse(decorator) for decorator in function.decorator_list)
+    return function.end_lineno - (function.body[0].lineno if is_command else function.lineno)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_a_function_fits_on_a_screen(name):
+    functions = (
+        node for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))) if isinstance(node, ast.FunctionDef)
+    )
+    assert max(map(lines_of, functions), default=0) < 80
+
+
+def test_the_definition_of_a_run_does_not_name_the_engine():
+    tree = ast.parse(MODULES["scoring.reference"].read_text("utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in names if name.split(".")[0] in ("polars", "pyarrow")}

@@ -1,0 +1,85 @@
+"""The examples in specs/: each is scored and equals its golden result, by rows and by columns, in memory and file to file."""
+
+import json
+
+import polars as pl
+import pytest
+from cases import ON_ROW, SPECS
+from goldens import golden
+
+import assay
+
+NAMES = [path.stem for path in SPECS]
+
+
+def stored(spec):
+    return [json.loads(line) for line in (spec.parent / "golden.jsonl").read_text("utf-8").splitlines()]
+
+
+def tasks_of(spec):
+    path = spec.parent / "tasks.jsonl"
+    return path if path.exists() else None
+
+
+def test_there_are_the_four_examples():
+    assert NAMES == ["answer-format", "refund-quality", "structured-extraction", "tool-output"]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+def test_the_row_loop_gives_the_golden_result(spec):
+    assert golden(spec) == stored(spec)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+def test_the_columns_give_the_golden_result(spec, tmp_path):
+    kept = ["rollout_id"]
+    out = assay.score(spec.parent / "rollouts.jsonl", spec, tasks=tasks_of(spec), keep=kept)
+    assert out.to_dicts() == stored(spec)
+    assay.score_file(spec.parent / "rollouts.jsonl", spec, tmp_path / "out.parquet", tasks=tasks_of(spec), keep=kept)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+def test_an_example_has_rows_that_pass_and_rows_that_fail(spec):
+    rewards = [row["reward"] for row in stored(spec) if row["reward"] is not None]
+    assert 50 <= len(rewards) <= 200
+    assert max(rewards) == 1.0
+    assert min(rewards) < 0.6
+    assert len(set(rewards)) > 3
+    assert not [row for row in stored(spec) if row["error"] not in (None, "the completion is null")]
+
+
+def test_the_rows_of_the_desk_agent_name_their_functions(tmp_path):
+    tasks = ON_ROW / "tasks.jsonl"
+    assert golden(tasks) == stored(tasks)
+    options = {"tasks": tasks, "verifier_name": "contains", "keep": ["rollout_id"]}
+    out = assay.score(ON_ROW / "rollouts.jsonl", **options)
+    assert out.to_dicts() == stored(tasks)
+    assay.score_file(ON_ROW / "rollouts.jsonl", None, tmp_path / "out.parquet", **options)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
+    assert set(out["verifier_fn"].drop_nulls()) == {"contains", "exact_match", "regex_match", "tool_calls_match"}
+    assert out["error"].drop_nulls().to_list() == ["the completion is null"]
+
+
+@pytest.mark.parametrize(
+    ("completion", "low", "high"),
+    [
+        ('{"urgency": "high", "sentiment": "negative", "categories": ["plumbing", "safety"]}', 1.0, 1.0),
+        ('{"urgency": "low", "sentiment": "negative", "categories": ["plumbing"]}', 0.7, 0.8),
+        ("The tenant reports a burst pipe in the basement and is upset about it.", 0.05, 0.15),
+    ],
+)
+def test_the_extraction_example_separates_clean_partial_and_prose(completion, low, high):
+    spec = next(path for path in SPECS if path.stem == "structured-extraction")
+    mention = [{"text": word} for word in ('"urgency": "high"', '"sentiment": "negative"', '"plumbing"', '"safety"')]
+    metadata = {"expectations": {"mustMention": mention, "mustNotMention": [{"text": '"catering"'}]}}
+    reward = assay.score([{"completion": completion, "metadata": metadata}], spec)["reward"].item()
+    assert low <= reward <= high
+
+
+def test_the_extraction_sample_holds_all_three_kinds():
+    spec = next(path for path in SPECS if path.stem == "structured-extraction")
+    rewards = [row["reward"] for row in stored(spec)]
+    assert rewards.count(1.0) >= 40
+    assert sum(0.7 <= reward <= 0.8 for reward in rewards) >= 10
+    assert sum(0.05 <= reward <= 0.15 for reward in rewards) >= 10

@@ -1,0 +1,141 @@
+"""What a verifier costs: numbers that belong together, verdicts that are compared, and a command that says so."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from cases import ROOT
+from typer.testing import CliRunner
+
+import assay
+from assay.checks.text import Contains
+from assay.cli.main import app
+from assay.errors import InputError
+from assay.insight.bench import Bench, CheckCost, bench
+
+SPEC = {
+    "checks": [
+        {"type": "contains", "value": "é"},
+        {"type": "regex", "pattern": r"(a)\1"},
+        {"type": "min_length", "value": 2, "weight": 0},
+        {"type": "vibes"},
+    ]
+}
+CHAT = [{"role": "user", "content": "what?"}, {"role": "assistant", "content": "é"}]
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A folder with a verifier and rollouts."""
+    monkeypatch.chdir(tmp_path)
+    Path("v.json").write_text(json.dumps(SPEC))
+    pl.DataFrame({"id": range(50), "completion": ["aaé"] * 49 + [None]}).write_parquet("in.parquet")
+    return tmp_path
+
+
+def run(command, code=0):
+    done = CliRunner().invoke(app, command.split(), env={"COLUMNS": "160"})
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")
+@pytest.mark.parametrize(("completions", "size"), [(["aaé", "é", None], 6), ([CHAT, CHAT, None], 4)])
+def test_rows_and_bytes_of_the_text_are_counted_and_every_check_that_runs_is_measured(completions, size):
+    found = bench(pl.DataFrame({"completion": completions}), SPEC)
+    assert (found.rows, found.bytes, found.loop_rows, found.alone_rows, found.difference) == (3, size, 3, 3, "")
+    assert [one.ns_per_row for one in found.checks] == sorted((one.ns_per_row for one in found.checks), reverse=True)
+    lanes = {spec.id: spec.check.explain() for spec in assay.load_verifier(SPEC).runnable}
+    assert {one.id: one.runs_as for one in found.checks} == lanes
+    assert min(found.seconds, found.floor_seconds, found.loop_seconds, found.base_ns_per_row) > 0
+
+
+def test_ratios_follow_from_the_times():
+    found = Bench(1000, 2_000_000, 0.5, 0.25, 10, 0.1, 100, 7.0, (CheckCost("a", "b", 1.0, "c"),))
+    assert (found.rows_per_second, found.mb_per_second, found.times_floor) == (2000, 4, 2)
+    assert found.times_faster_than_loop == 20
+    assert found.as_json()["times_floor"] == 2
+    assert found.as_json()["checks"] == ({"id": "a", "type": "b", "ns_per_row": 1.0, "runs_as": "c"},)
+
+
+def test_rows_with_their_tasks():
+    folder = ROOT / "specs" / "refund-quality"
+    found = bench(
+        [str(folder / "rollouts.jsonl")], folder / "refund-quality.json", tasks=folder / "tasks.jsonl", rows=20
+    )
+    assert found.rows == 20
+    assert found.checks[0].id == "policy-expectations"
+
+
+def test_a_rollout_less_frame_is_refused():
+    with pytest.raises(InputError, match="no rollouts"):
+        bench(pl.DataFrame({"completion": []}, schema={"completion": pl.String}), {"checks": [{"type": "json_valid"}]})
+
+
+def test_what_nothing_costs_is_no_check_type():
+    assert "nothing" not in {check["type"] for check in json.loads(run("checks --json").stdout)}
+
+
+@pytest.mark.usefixtures("desk")
+def test_data_goes_to_stdout_with_json_only():
+    done = run("bench v.json in.parquet")
+    assert done.stdout == ""
+    assert "50 rows · " in done.stderr
+    assert "× reading the column" in done.stderr
+    assert "note: with 50 rows" in done.stderr
+    assert "columns: literal search" in done.stderr
+    done = run("bench v.json in.parquet --rows 7 --json")
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["bytes"], len(found["checks"])) == (7, 28, 3)
+    assert "vibes" in done.stderr
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize("as_json", ["", " --json"])
+def test_verdicts_that_differ_are_told_with_exit_code_1(monkeypatch, as_json):
+    monkeypatch.setattr(Contains, "row", lambda *_: 0.0)
+    done = run(f"bench v.json in.parquet{as_json}", code=1)
+    assert "disagree: row 0: reward is 1.0 by columns, 0.5 by rows" in done.stderr
+    assert not as_json or json.loads(done.stdout)["difference"].startswith("row 0: reward")
+
+
+@pytest.mark.usefixtures("desk")
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("v.json in.parqet", "Did you mean `in.parquet`"),
+        ("nix.json in.parquet", "nix.json: no such file"),
+        ("v.json in.parquet --rows 0", "--rows"),
+        ("v.json in.parquet --tasks missing.jsonl", "missing.jsonl: no such file"),
+        ("v.json in.parquet --map completion", "expected NAME=COLUMN"),
+        ("v.json in.parquet --import gone_", "--import gone_"),
+        ("v.json", "Missing argument"),
+    ],
+)
+def test_a_mistake_is_told_in_words_with_exit_code_2(args, said):
+    done = run(f"bench {args}", code=2)
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_ctrl_c_ends_it_with_130(tmp_path):
+    module = "from pathlib import Path\nPath('began').touch()"
+    (tmp_path / "begins.py").write_text(module)
+    (tmp_path / "slow.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"(\d)(?=\d*\1\1\1)"}]}))
+    pl.DataFrame({"completion": ["12345 " * 9] * 300_000}).write_parquet(tmp_path / "in.parquet")
+    command = [sys.executable, "-m", "assay", "bench", "slow.json", "in.parquet", "--import", "begins"]
+    env = os.environ | {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "began").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        said = child.communicate(timeout=20)
+    assert (child.returncode, *said) == (130, b"", b"interrupted; nothing was written\n")

@@ -1,0 +1,96 @@
+"""Peaks of memory, in processes of their own: one large row group, and rows without end."""
+
+import os
+import subprocess
+import sys
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import assay
+from assay.loading.formats.reading import Reading
+from assay.loading.rollouts import open_rollouts
+from assay.system.memory import default_limit, room, share
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+
+SCORE = """
+import sys
+import assay
+spec = {"checks": [{"type": "contains", "value": "refund"}, {"type": "min_length", "value": 10}]}
+print(assay.score_file(sys.argv[1], spec, sys.argv[2], overwrite=True).rows)
+print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+MB = 1000
+
+
+def peak(path):
+    """The most memory that a process held which scored a file, in MB."""
+    command = [sys.executable, "-c", SCORE, str(path), str(path.with_suffix(".out.parquet"))]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POLARS_")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows, found = done.stdout.split()
+    assert int(rows) == pq.read_metadata(path).num_rows
+    return int(found) / MB
+
+
+def written(path, rows, group):
+    """So many rows of some 1.5 kB."""
+    with pq.ParquetWriter(
+        path, pa.schema([("id", pa.int64()), ("completion", pa.string())]), compression="lz4"
+    ) as writer:
+        for first in range(0, rows, group):
+            ids = pa.array(range(first, first + group))
+            text = pc.binary_join_element_wise(ids.cast(pa.string()), "a refund is on its way, " * 62, " ")
+            writer.write_table(pa.table({"id": ids, "completion": text}))
+    return path
+
+
+def test_one_large_row_group_is_not_held(tmp_path):
+    small = peak(written(tmp_path / "small.parquet", 1000, 1000))
+    path = written(tmp_path / "large.parquet", 200_000, 200_000)
+    assert pq.read_metadata(path).row_group(0).total_byte_size > 295e6
+    assert peak(path) < small + 250  # the engine's own reader: 600 more
+
+
+@pytest.mark.long
+def test_twice_the_rows_take_as_much(tmp_path):
+    once = peak(written(tmp_path / "once.parquet", 160_000, 20_000))
+    twice = peak(written(tmp_path / "twice.parquet", 320_000, 20_000))
+    assert twice < once + 100  # of 240 more that are read
+
+
+def test_the_room_for_rows_grows_with_the_limit_and_the_cores(monkeypatch):
+    assert room(None) == room(default_limit())
+    assert room(1 << 30) < room(1 << 31)
+    assert share(1 << 30) * 16 <= room(1 << 30) or pl.thread_pool_size() < 2
+    before = default_limit(), share(1 << 30)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: 64)
+    assert default_limit() > before[0]
+    assert share(1 << 30) < before[1]
+
+
+def test_memory_that_is_not_to_be_had_is_told(tmp_path, monkeypatch):
+    def none(*_, **__):
+        raise MemoryError
+
+    path = written(tmp_path / "a.parquet", 100, 10)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", none)
+    with pytest.raises(assay.OutputError, match="not enough memory"):
+        assay.score_file(path, {"checks": [{"type": "json_valid"}]})
+
+
+@pytest.mark.parametrize("limit", [None, 1 << 30, 4 << 30])
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_how_rows_are_gathered_for_a_result_is_the_same_everywhere(tmp_path, monkeypatch, threads, limit):
+    texts = [f"{number:05}" * 2000 for number in range(50)]
+    pl.DataFrame({"completion": texts}).write_parquet(tmp_path / "in.parquet")
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: threads)
+    read = open_rollouts(tmp_path / "in.parquet", Reading(memory_limit=limit)).read
+    [unit] = read.files[0].units
+    assert read.at_once(65_536, anywhere=True) == (32 << 20) // (unit.size // 50)
+    assert read.at_once(100, anywhere=True) == 100

@@ -1,0 +1,111 @@
+"""Runs that share an event loop, runs that are stopped, and functions that raise what is no ``Exception``."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import assay
+from assay.system.locks import locked
+
+ROWS = [{"completion": str(number)} for number in range(60)]
+
+
+async def waits(completion):
+    await asyncio.sleep(0.02)
+    return 1.0
+
+
+async def blocks(completion):
+    if completion == "3":
+        time.sleep(1.0)  # noqa: ASYNC251  (what must not be done)
+    return 1.0
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_a_call_that_hangs_costs_no_other_run_anything(timeout):
+    found = {}
+
+    def score():
+        found[0] = assay.score(ROWS, assay.Rubric([waits]), function_timeout=timeout, max_concurrent=2)
+
+    other = threading.Thread(target=score)
+    other.start()
+    mine = assay.score(ROWS, assay.Rubric([blocks]), function_timeout=0.2)
+    other.join()
+    assert mine["reward"].sum() == len(ROWS) - 1
+    assert found[0]["reward"].to_list() == [1.0] * len(ROWS)
+    assert found[0]["error"].null_count() == len(ROWS)
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_after_a_run_that_was_stopped_others_go_on(timeout):
+    for _ in range(2):
+        soon = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        soon.start()
+        with pytest.raises(KeyboardInterrupt):
+            assay.score(ROWS * 100, assay.Rubric([waits]), function_timeout=timeout, max_concurrent=1)
+        soon.join()
+    assert assay.score(ROWS[:2], assay.Rubric([waits]), function_timeout=timeout)["reward"].to_list() == [1.0, 1.0]
+
+
+class Panic(BaseException):
+    pass
+
+
+def raises(wrong, *, asynchronous):
+    def func(completion):
+        if completion == "1":
+            raise wrong
+        return 1.0
+
+    async def later(completion):
+        return func(completion)
+
+    return later if asynchronous else func
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("wrong", [Panic("no"), asyncio.CancelledError("no"), SystemExit("no")])
+def test_whatever_a_function_raises_costs_one_call(wrong, asynchronous, timeout):
+    rubric = assay.Rubric([raises(wrong, asynchronous=asynchronous)])
+    scored = assay.score(ROWS[:3], rubric, function_timeout=timeout)
+    assert scored["reward"].to_list() == [1.0, 0.0, 1.0]
+    assert scored["error"][1].endswith(f"{type(wrong).__name__}: no")
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_interrupt_of_a_function_ends_its_run_only(asynchronous, timeout):
+    with pytest.raises(KeyboardInterrupt):
+        assay.score(
+            ROWS, assay.Rubric([raises(KeyboardInterrupt(), asynchronous=asynchronous)]), function_timeout=timeout
+        )
+    assert assay.score(ROWS[:1], assay.Rubric([waits]), function_timeout=timeout)["reward"].to_list() == [1.0]
+
+
+def test_an_asynchronous_function_may_score():
+    async def asks(completion):
+        return assay.score(ROWS[:2], assay.Rubric([waits]))["reward"].sum()
+
+    for timeout in (None, 5.0):
+        assert assay.score(ROWS[:3], assay.Rubric([asks]), function_timeout=timeout)["reward"].to_list() == [2.0] * 3
+
+
+@pytest.mark.parametrize("name", ["open", "truncate", "write", "fstat"])
+def test_an_interrupt_while_a_lock_is_taken_leaves_no_file(tmp_path, monkeypatch, name):
+    function = getattr(os, name)
+
+    def interrupted(*args):
+        function(*args)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path / ".lock", "a run", ""):
+        pytest.fail("the lock was taken")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,66 @@
+"""No verdict depends on which implementation answers, on how many rows stand beside a row, or on their types."""
+
+import ast
+import os
+from collections import defaultdict
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from cases import sized
+from fuzz_thresholds import KINDS, SCORING, SIDES, case, fuzz
+
+import assay
+from assay.thresholds import EVER, THRESHOLDS, Thresholds, set_to
+
+CASES = int(os.environ.get("ASSAY_FUZZ_THRESHOLDS", sized("16", "8")))
+"""How many cases; ASSAY_FUZZ_THRESHOLDS=2000 for a thorough look."""
+
+SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")
+
+
+@pytest.mark.usefixtures("small")
+def test_every_verdict_is_that_of_the_row_loop_on_both_sides_of_every_threshold():
+    tried = set()
+    found = fuzz(range(CASES), SEED, tried)
+    assert found["found"] == []
+    kinds = {kind.__name__ for kind in KINDS}
+    assert {*found["compared"]} == {*kinds, "cases", "rows", "rows.jsonl", "rows.parquet"}
+    sides = defaultdict(set)
+    for name, side in tried:
+        sides[name].add(side)
+    assert sides == {name: {*SIDES} for name in SCORING}
+
+
+def test_a_case_is_the_same_wherever_it_is_made():
+    for number in range(len(KINDS)):
+        (kind, frame, verifiers, rng), (again, other, others, draws) = case("5", number), case("5", number)
+        assert kind is again
+        assert frame.equals(other)
+        assert len(verifiers) == len(others)
+        assert rng.random() == draws.random()
+
+
+def test_thresholds_are_read_when_they_are_used():
+    """A name that a module keeps for itself would not be what a test sets."""
+    engine = Path(assay.__file__).parent
+    for path in engine.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        at_load = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        read = [node for top in at_load for node in ast.walk(top) if isinstance(node, ast.Attribute)]
+        assert not [node for node in read if ast.unparse(node).startswith("THRESHOLDS.")], path
+
+
+def test_every_threshold_is_read_by_something():
+    sources = [path.read_text("utf-8") for path in Path(assay.__file__).parent.rglob("*.py")]
+    unread = [one.name for one in fields(Thresholds) if not any(f"THRESHOLDS.{one.name}" in text for text in sources)]
+    assert unread == []
+
+
+def test_thresholds_come_back():
+    before = vars(THRESHOLDS).copy()
+    with set_to(small_batch=EVER, piece=1):
+        assert vars(THRESHOLDS) == before | {"small_batch": EVER, "piece": 1}
+    assert vars(THRESHOLDS) == before
+    with pytest.raises(AttributeError, match="no thresholds: small"), set_to(small=1):
+        pass

@@ -1,0 +1,167 @@
+"""Reward functions in processes of their own say what they say here, and can be killed."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import desk_rewards as desk
+import polars as pl
+import pytest
+
+import assay
+from assay.calls.limits import Limits
+from assay.rubrics import worker_processes as workers
+
+ROWS = [
+    {
+        "completion": "x" * (number % 5) + str(number % 10),
+        "prompt": "p",
+        "example_id": number // 4,
+        "info": {"n": number},
+    }
+    for number in range(120)
+]
+ALL = (desk.length, desk.judge, desk.fails, desk.leaves_a_note, desk.reads_the_note, desk.best_of_example)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_say_what_this_process_says(workers):
+    rubric = assay.Rubric(funcs=ALL, weights=[1, 0.5, -1, 0, 1, 2])
+    assert assay.score(ROWS, rubric, workers=workers).equals(assay.score(ROWS, rubric))
+
+
+@pytest.mark.parametrize(
+    ("func", "said", "rows"),
+    [
+        (desk.sleeps, "TimeoutError: no answer within 0.3 s", "7"),
+        (desk.backtracks, "TimeoutError: no answer within 0.3 s", "7"),
+        (desk.dies, "RuntimeError: its process died, exit code 3", "3"),
+    ],
+)
+def test_a_call_that_hangs_or_dies_costs_itself_only(func, said, rows):
+    started = time.perf_counter()
+    found = assay.score(ROWS[:25], assay.Rubric(funcs=[desk.length, func]), function_timeout=0.3, workers=1)
+    assert time.perf_counter() - started < 30
+    lost = [row["completion"].endswith(rows) for row in ROWS[:25]]
+    assert found["error"].to_list() == [f"{func.__name__}: {said}" if one else None for one in lost]
+    assert found[f"score/{func.__name__}"].to_list() == [0.0 if one else 1.0 for one in lost]
+    assert found["score/length"].to_list() == [len(row["completion"]) for row in ROWS[:25]]
+
+
+def test_functions_that_cannot_travel_are_refused_with_what_to_do():
+    with pytest.raises(assay.UsageError, match="cannot be sent to another process") as refused:
+        assay.score(ROWS, assay.Rubric(funcs=[desk.nested()]), workers=1)
+    assert "top of a module" in refused.value.hint
+
+
+def test_a_rubric_with_a_name_is_imported_where_its_functions_cannot_travel(monkeypatch):
+    monkeypatch.setattr(desk.rubric, "origin", "desk_rewards:rubric")
+    assert assay.score(ROWS, desk.rubric, workers=1).equals(assay.score(ROWS, desk.rubric))
+
+
+def test_an_environment_with_a_name_is_imported_for_its_rubric(monkeypatch):
+    monkeypatch.setattr(desk, "env", SimpleNamespace(rubric=desk.rubric), raising=False)
+    assert workers._loaded("import", "desk_rewards:env")[0].name == desk.rubric.functions()[0].name
+
+
+def test_without_a_bound_a_process_awaits_all_its_rollouts_at_once():
+    host = workers.Workers([], 2)
+    work = SimpleNamespace(is_async=True, rows=[()] * 101)
+    assert host._least(work, Limits(max_concurrent=0)) == 51
+    assert host._least(work, Limits(max_concurrent=7)) == 7
+
+
+def test_a_rubric_that_the_process_cannot_import_is_told(monkeypatch):
+    monkeypatch.setattr(desk.rubric, "origin", "nowhere_to_be_found:rubric")
+    with pytest.raises(assay.UsageError, match="No module named 'nowhere_to_be_found'"):
+        assay.score(ROWS, desk.rubric, workers=1)
+
+
+def test_processes_end_with_the_run():
+    (verifier,) = assay.Rubric(funcs=[desk.length]).members(Limits(workers=2))
+    check = verifier.checks[0].check
+    assert check.rewards.over({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}])
+    processes = multiprocessing.active_children()
+    assert len(processes) >= 2
+    check.close()
+    assert not any(process in processes for process in multiprocessing.active_children())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"function_timeout": 0}, "--function-timeout 0"),
+        ({"function_timeout": float("nan")}, "--function-timeout nan"),
+        ({"workers": -1}, "--workers -1"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_refused(options, said):
+    with pytest.raises(assay.UsageError, match=said):
+        assay.score(ROWS, assay.Rubric(funcs=[desk.length]), **options)
+
+
+def test_processes_without_a_rubric_are_refused():
+    with pytest.raises(assay.UsageError, match="for the functions of a rubric"):
+        assay.score(ROWS, {"checks": [{"type": "json_valid"}]}, workers=1)
+
+
+def test_a_plan_with_a_rubric_travels():
+    rubric = assay.Rubric(funcs=[desk.length, desk.judge], weights=[1.0, 2.0])
+    frame = assay.scan(ROWS).collect()
+    plan = assay.compile(rubric, frame)
+    assert pickle.loads(pickle.dumps(plan)).score(frame).equals(plan.score(frame))  # noqa: S301
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize(
+    ("func", "score", "said"),
+    [
+        (desk.forks, 1.0, None),
+        (desk.stops_the_loop, 1.0, None),
+        (desk.locks, 2.0, None),
+        (desk.fails_without_words, 0.0, "fails_without_words: SpeechlessError: its message cannot be shown"),
+        (desk.fails_with_many_words, 0.0, f"fails_with_many_words: ValueError: {'x' * 9_999}…"),
+    ],
+)
+def test_what_functions_do_to_their_process_is_no_harm_to_a_run(func, score, said, count, tmp_path):
+    code = (
+        "import assay, desk_rewards, sys\n"
+        "if __name__ == '__main__':\n"
+        "    rows = [{'completion': str(row), 'example_id': row // 2} for row in range(12)]\n"
+        f"    rubric = assay.Rubric(funcs=[desk_rewards.{func.__name__}])\n"
+        f"    assay.score(rows, rubric, workers={count}).write_parquet('out.parquet')\n"
+    )
+    (tmp_path / "program.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(desk.__file__).parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert out[f"score/{func.__name__}"].to_list() == [score] * 12
+    assert out["error"].to_list() == [said] * 12
+
+
+def test_an_interrupt_that_a_function_raises_ends_the_run_as_in_this_process(capfd):
+    for count in (0, 1):
+        with pytest.raises(KeyboardInterrupt):
+            assay.score(ROWS[:9], assay.Rubric(funcs=[desk.interrupts]), workers=count)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.long
+def test_a_process_that_loses_its_pipe_is_told_without_a_traceback(capfd):
+    with pytest.raises(assay.UsageError, match="do not stay alive"):
+        assay.score(ROWS[:9], assay.Rubric(funcs=[desk.closes_every_file]), workers=1)
+    assert "Traceback" not in capfd.readouterr().err

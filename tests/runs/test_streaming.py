@@ -1,0 +1,59 @@
+"""A stream that ends before its rows do is never taken for a whole one."""
+
+import signal
+
+import polars as pl
+import pytest
+from polars.exceptions import PanicException
+
+import assay
+from assay.loading.formats import files
+from assay.loading.formats.reading import Reading
+from assay.runs import streaming
+from assay.system.signals import interruptible, signalled
+
+SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """An engine that gives some rows and then no more, as it does where one of its threads fails."""
+    whole = pl.LazyFrame.collect_batches
+    monkeypatch.setattr(pl.LazyFrame, "collect_batches", lambda *args, **kwargs: [next(whole(*args, **kwargs)).head(1)])
+
+
+def test_rows_that_do_not_come_are_an_error_and_no_interrupt(short, tmp_path):
+    pl.DataFrame({"completion": ["a", "b"]}).write_parquet(tmp_path / "in.parquet")
+    for out in ("out.parquet", "out/"):
+        with pytest.raises(assay.AssayError, match="a thread of the engine failed"):
+            assay.score_file(tmp_path / "in.parquet", SPEC, f"{tmp_path}/{out}", isolate=False)
+    assert not [*tmp_path.rglob("out*.parquet"), *tmp_path.rglob("part*")]
+
+
+def test_after_a_signal_they_are_an_interrupt_whoever_handles_it(short, monkeypatch):
+    monkeypatch.setattr(streaming, "in_pieces", lambda _: interruptible())
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with interruptible():
+            assert not signalled()
+            signal.raise_signal(signal.SIGUSR1)
+            assert signalled()
+            with pytest.raises(KeyboardInterrupt):
+                [*streaming.batches(pl.LazyFrame({"completion": ["a", "b"]}))]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
+    def fails(*_, **__):
+        raise PanicException("assertion failed: offset + length <= self.length")
+
+    pl.DataFrame({"completion": ["a", "b"]}).write_csv(tmp_path / "in.csv")
+    monkeypatch.setattr(pl.LazyFrame, "collect", fails)
+    with pytest.raises(assay.InputError, match=r"in\.csv: it is damaged, the engine fails on it"):
+        assay.score(tmp_path / "in.csv", SPEC)
+    monkeypatch.setattr(pl, "scan_csv", fails)
+    with pytest.raises(assay.InputError, match=r"in\.csv: not a readable csv file: it is damaged"):
+        files.opened([tmp_path / "in.csv"], Reading())
+    with pytest.raises(PanicException):  # with no file to blame it is ours
+        assay.score([{"completion": "a"}], SPEC)

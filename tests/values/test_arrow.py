@@ -1,0 +1,183 @@
+"""Arrow data from elsewhere is checked in full: what would end the process is an error instead."""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from cases import HELPERS
+from pyarrow import ipc, parquet
+
+import assay
+
+SPEC = {"checks": [{"type": "contains", "value": "b"}]}
+ROLES = pa.array(["assistant", "assistant"])
+
+
+def strings(content, *offsets, dtype=None, code="i"):
+    """An array whose offsets and bytes nobody has looked at."""
+    buffers = [None, pa.py_buffer(struct.pack(f"<{len(offsets)}{code}", *offsets)), pa.py_buffer(content)]
+    return pa.Array.from_buffers(dtype or pa.string(), len(offsets) - 1, buffers)
+
+
+def messages(contents, *offsets):
+    inner = pa.StructArray.from_arrays([ROLES, contents], ["role", "content"])
+    offsets = pa.py_buffer(struct.pack("<3i", *offsets))
+    return pa.Array.from_buffers(pa.list_(inner.type), 2, [None, offsets], children=[inner])
+
+
+def view(length, prefix, buffer, offset):
+    views = pa.py_buffer(struct.pack("<i4sii", length, prefix, buffer, offset))
+    return pa.Array.from_buffers(pa.string_view(), 1, [None, views, pa.py_buffer(b"abcd")])
+
+
+BAD_UTF8 = strings(b"\xff\xfeb", 0, 2, 3)
+BAD = {
+    "invalid UTF-8": {"completion": BAD_UTF8},
+    "a character cut in two": {"completion": strings("é".encode(), 0, 1, 2)},
+    "offset past the end": {"completion": strings(b"abc", 0, 10**6, 3)},
+    "negative offset": {"completion": strings(b"abc", 0, -5, 3)},
+    "large offset past the end": {"completion": strings(b"abc", 0, 2**40, 3, dtype=pa.large_string(), code="q")},
+    "view past its buffer": {"completion": view(100, b"abcd", 0, 5000)},
+    "view of no buffer": {"completion": view(100, b"abcd", 7, 0)},
+    "invalid UTF-8 in a dictionary": {
+        "completion": pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), strings(b"\xff", 0, 1))
+    },
+    "index past the dictionary": {
+        "completion": pa.DictionaryArray.from_arrays(pa.array([0, 99], pa.int32()), pa.array(["a"]), safe=False)
+    },
+    "invalid UTF-8 in a message": {"completion": messages(BAD_UTF8, 0, 1, 2)},
+    "messages past the end": {"completion": messages(pa.array(["a", "b"]), 0, 999_999, 2)},
+    "invalid UTF-8 in a column no check reads": {"completion": ["a", "b"], "other": BAD_UTF8},
+}
+"""Columns that pyarrow takes as they are, and that crash who trusts them."""
+
+
+class Capsule:
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def ipc_file(table):
+    return _written("file.arrow", ipc.new_file, table)
+
+
+def ipc_stream(table):
+    return _written("stream.arrow", ipc.new_stream, table)
+
+
+def _written(name, create, table):
+    with create(name, table.schema) as writer:
+        writer.write_table(table)
+    return name
+
+
+WAYS = {
+    "table": lambda table: table,
+    "batch": lambda table: table.to_batches()[0],
+    "reader": pa.Table.to_reader,
+    "capsule": Capsule,
+    "stream": ipc_stream,
+    "file": ipc_file,
+}
+
+CHILD = """
+import assay, test_arrow
+for name, columns in test_arrow.BAD.items():
+    for way, make in test_arrow.WAYS.items():
+        try:
+            assay.score(make(test_arrow.pa.table(columns)), test_arrow.SPEC)
+        except assay.InputError as refused:
+            print(name, way, type(refused).__name__, sep=", ", flush=True)
+"""
+
+
+def test_data_that_breaks_the_rules_is_refused_and_never_crashes(tmp_path):
+    path = os.pathsep.join([str(Path(assay.__file__).parents[1]), str(Path(__file__).parent), str(HELPERS)])
+    env = {**os.environ, "PYTHONPATH": path}
+    child = [sys.executable, "-c", CHILD]
+    done = subprocess.run(child, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [f"{name}, {way}, InputError" for name in BAD for way in WAYS]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_message_says_what_is_wrong_and_what_to_do():
+    with pytest.raises(assay.InputError) as refused:
+        assay.scan(pa.table(BAD["invalid UTF-8"]))
+    assert str(refused.value) == (
+        "The Arrow data is not valid: Column 0: In chunk 0: Invalid: Invalid UTF8 sequence at string index 0\n\n"
+        "It would crash the engine; write it anew from its source."
+    )
+
+
+@pytest.mark.parametrize("write", [ipc_file, ipc_stream, "parquet"], ids=["file", "stream", "parquet"])
+def test_the_message_names_the_file(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table(BAD["invalid UTF-8"])
+    if write == "parquet":
+        parquet.write_table(table, "rows.parquet")
+    name = "rows.parquet" if write == "parquet" else write(table)
+    with pytest.raises(assay.InputError, match=name):
+        assay.score(name, SPEC)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+    ids=str,
+)
+def test_every_type_of_string_is_a_completion(dtype):
+    table = pa.table({"completion": pa.array(["ab", None, "a"]).cast(dtype)})
+    assert assay.score(table, SPEC)["reward"].to_list() == [1.0, None, 0.0]
+
+
+@pytest.mark.parametrize("string", [pa.string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+@pytest.mark.parametrize("many", [pa.list_, pa.large_list], ids=["list", "large_list"])
+def test_every_type_of_list_of_messages_is_a_completion(many, string):
+    said = [[{"role": "assistant", "content": "b"}, {"role": "user", "content": "a"}], [], None]
+    dtype = many(pa.struct([("role", string), ("content", string)]))
+    assert assay.score(pa.table({"completion": pa.array(said, dtype)}), SPEC)["reward"].to_list() == [1.0, 0.0, None]
+
+
+def test_a_slice_of_valid_data_is_read_from_its_offset():
+    table = pa.table({"completion": ["x", "b", None, "ab", "y"]})[1:4]
+    assert assay.score(table, SPEC)["reward"].to_list() == [1.0, None, 1.0]
+
+
+def test_a_reader_that_fails_midway_is_an_input_error():
+    def batches():
+        yield pa.record_batch({"completion": ["b"]})
+        raise OSError("the disk went away")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"completion": pa.string()}), batches())
+    with pytest.raises(assay.InputError, match="the disk went away"):
+        assay.scan(reader)
+
+
+def test_names_that_the_engine_cannot_be_given_are_refused():
+    for name in ("a\0b", "a\udcff"):
+        field = pa.field(name.encode("utf-8", "surrogateescape"), pa.string())
+        for schema in (pa.schema([field]), pa.schema([pa.field("completion", pa.struct([field]))])):
+            with pytest.raises(assay.InputError, match="has a name that"):
+                assay.scan(pa.RecordBatchReader.from_batches(schema, []))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pl.Series("completion", ["b"]),
+        pa.chunked_array([["b"]]),
+        pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["completion", "completion"]),
+    ],
+    ids=["series", "array", "two columns of one name"],
+)
+def test_arrow_data_that_is_no_table_of_named_columns_is_refused(source):
+    with pytest.raises(assay.InputError):
+        assay.scan(source)
