@@ -4,7 +4,7 @@ Small batches, rare patterns and short phrases are quicker done in one way, larg
 the tests set each of these to 0, 1 and ``EVER`` and compare. Whoever adds a size that chooses between implementations adds it here,
 and reads it when it is used, not when a module is loaded. Users have no part in this.
 
-Limits of what may be computed at all (``lanes.jsontext.MAX_DEPTH``, the digits of an integer, ``limits``) are none of these: they
+Limits of what may be computed at all (``expressions.json.MAX_DEPTH``, the digits of an integer, ``limits``) are none of these: they
 are part of what a verdict means.
 """
 

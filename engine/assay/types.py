@@ -3,7 +3,7 @@
     from assay.types import ChatMessage, GenerateInputs, GenerateOutputs, Messages, State
 
 Models check what they are given and keep every field; unknown fields are refused by none of them, and not kept either.
-A run goes to a table and back without loss: ``outputs.to_parquet("run.parquet")``, ``GenerateOutputs.from_parquet("run.parquet")``.
+A run goes to a table and back without loss: ``run.to_parquet("run.parquet")``, ``GenerateOutputs.from_parquet("run.parquet")``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -132,7 +132,7 @@ class Check:
         raise TypeError(f"{type(self).__name__} has no row(): every check needs its row-wise definition")
 
     def expr(self) -> pl.Expr:
-        """The same as an elementwise expression over ``lanes.base.text()`` and the columns of ``lanes()``."""
+        """The same as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
         return self._row_lane().col.struct.field("score")
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 It stands in a column ``verifier``, a struct or JSON text ``{kind, fn_name, expected, params}``, or, where there is none, in the
 columns ``fn_name``, ``expected`` and ``params``. In a struct a null field counts as absent. This is the definition, one row at
-a time; ``onrow_columns`` is the same for columns.
+a time; ``request_columns`` is the same for columns.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""``onrow.verifier_of`` for columns: what every row asks for, as one struct column.
+"""``request.verifier_of`` for columns: what every row asks for, as one struct column.
 
 ``expected`` may be any JSON value. It travels as ``expected`` where it is a string, as JSON text in ``typed`` where it is not.
 """
