@@ -12,6 +12,7 @@ import assay
 from assay.classes.registry import _REGISTRY as CLASSES
 from assay.compiling.verifiers import verifiers_of_run
 from assay.functions import registry
+from assay.options import ScoreOptions, settle
 from assay.scoring.reference import score_rows
 
 
@@ -127,7 +128,7 @@ def judged(kind, given):
     if kind is check:
         made, options = {"checks": [{"type": "tried"}]}, {"checks": [made]}
     found = assay.score(ROWS, made, **options)
-    loaded = verifiers_of_run(made, None, None, **options)
+    loaded = verifiers_of_run(made, settle(ScoreOptions, options, "score"))
     defined = score_rows(assay.scan(ROWS).collect().to_dicts(), loaded)
     for name in ("reward", "error", "feedback"):
         assert found[name].to_list() == [row[name] for row in defined]

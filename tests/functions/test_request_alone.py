@@ -228,7 +228,7 @@ def test_a_flat_gold_of_several_types_keeps_its_nulls_for_the_definition_too(fn,
     for given, judge in ((table, None), (member, assay.Rubric([assay.fns.get(fn)]))):
         frame = assay.scan(given).collect()
         found = assay.score(given, judge)
-        defined = score_rows(frame.to_dicts(), verifiers_of_run(judge, None, None))
+        defined = score_rows(frame.to_dicts(), verifiers_of_run(judge))
         for name in ("reward", "feedback", "error"):
             assert found[name].to_list() == [row[name] for row in defined]
     as_text = [
@@ -249,4 +249,4 @@ def test_a_null_field_of_a_struct_is_absent_for_both():
     frame = pl.DataFrame({"completion": ['{"tool": "click", "text": "hi"}'] * 2, "expected": gold})
     frame = frame.with_columns(fn_name=pl.lit("tool_calls_match"))
     assert assay.score(frame)["reward"].to_list() == [1.0, 1.0]
-    assert [row["reward"] for row in score_rows(frame.to_dicts(), verifiers_of_run(None, "", None))] == [1.0, 1.0]
+    assert [row["reward"] for row in score_rows(frame.to_dicts(), verifiers_of_run(None))] == [1.0, 1.0]

@@ -249,7 +249,7 @@ class Case:
         wanted = {name: bits(found[name]) for name in names}
         yield from differences("again", wanted, assay.score(copy.deepcopy(self.rows), self.rubric))
         frame = assay.scan(copy.deepcopy(self.rows)).collect()
-        defined = score_rows(frame.to_dicts(), verifiers_of_run(self.rubric, None, None))
+        defined = score_rows(frame.to_dicts(), verifiers_of_run(self.rubric))
         yield from differences("the definition", wanted, {name: [row[name] for row in defined] for name in names})
         lines = folder / "rows.jsonl"
         lines.write_text("".join(json.dumps(row) + "\n" for row in self.rows), "utf-8")

@@ -9,10 +9,21 @@ import pytest
 ENGINE = Path(__file__).resolve().parents[2] / "engine" / "assay"
 
 ROOMS = (
-    *("_version", "errors", "names", "thresholds", "system", "calls", "expressions", "expressions.regex", "values"),
+    *(
+        "_version",
+        "errors",
+        "names",
+        "thresholds",
+        "system",
+        "options",
+        "calls",
+        "expressions",
+        "expressions.regex",
+        "values",
+    ),
     *("checks", "functions", "classes", "spec", "aggregating"),
     *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
-    *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "__main__"),
+    *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
 )
 """Folders, and modules at the root, in order; ``""`` is the public face."""
 

@@ -435,7 +435,7 @@ def test_a_sum_is_never_minus_nought_and_what_a_function_gave_stays_as_it_is(fun
     for rubric in (Rubric(funcs, weights), RubricGroup(apart), RubricGroup([RubricGroup(apart), Rubric([nought])])):
         table = [{"completion": "fine!" if at % 2 else "fine", "example_id": at} for at in range(rows)]
         found = assay.score(table, rubric)
-        defined = score_rows(assay.scan(table).collect().to_dicts(), verifiers_of_run(rubric, None, None))
+        defined = score_rows(assay.scan(table).collect().to_dicts(), verifiers_of_run(rubric))
         names = [name for name in found.columns if name.startswith("score/")]
         assert len(names) == len(rubric.get_reward_funcs())
         for name in ("reward", *names):

@@ -116,7 +116,7 @@ def test_so_have_they_in_other_formats_in_parts_and_with_tasks(tmp_path, judge):
     asked = frame.with_columns(task_id=pl.lit("t"))
     assert agrees(assay.score(asked, judge, tasks=[{"task_id": "t", "error": "of the task", "gold": "4"}]), outputs)
     assert agrees(assay.compile(judge, frame).score(frame), outputs)
-    found = score_rows(frame.to_dicts(), verifiers_of_run(judge, None, None))
+    found = score_rows(frame.to_dicts(), verifiers_of_run(judge))
     assert agrees(pl.DataFrame(found), outputs)
 
 
@@ -159,7 +159,7 @@ def test_files_of_earlier_versions_are_read_right(tmp_path, env):
     outputs, path = generated(tmp_path / "run", env)
     frame = before(pl.read_parquet(path))
     assert agrees(assay.score(frame, NATIVE), outputs)
-    assert agrees(pl.DataFrame(score_rows(frame.to_dicts(), verifiers_of_run(NATIVE, None, None))), outputs)
+    assert agrees(pl.DataFrame(score_rows(frame.to_dicts(), verifiers_of_run(NATIVE))), outputs)
     both = tmp_path / "both"
     both.mkdir()
     frame.write_parquet(both / "a.parquet")
@@ -256,7 +256,7 @@ def test_what_rows_say_of_their_generation(tmp_path, row, why):
     for source in (many, tmp_path / "rows.jsonl"):
         assert assay.score(source, NATIVE)["error"].to_list() == expected
         frame = assay.scan(source).collect()
-        found = score_rows(frame.to_dicts(), verifiers_of_run(NATIVE, None, None))
+        found = score_rows(frame.to_dicts(), verifiers_of_run(NATIVE))
         assert [one["error"] for one in found] == expected
     frame.write_parquet(tmp_path / "rows.parquet")
     assert assay.score(tmp_path / "rows.parquet", NATIVE)["error"].to_list() == expected
@@ -366,7 +366,7 @@ def test_what_rows_say_is_the_same_in_every_form_and_for_the_definition(tmp_path
     expected = None
     for source in (rows, tmp_path / "rows.jsonl"):
         found = assay.score(source, judge).select("reward", "error")
-        defined = score_rows(assay.scan(source).collect().to_dicts(), verifiers_of_run(judge, None, None))
+        defined = score_rows(assay.scan(source).collect().to_dicts(), verifiers_of_run(judge))
         assert found.rows() == [(row["reward"], row["error"]) for row in defined]
         assert expected is None or found.equals(expected)
         expected = found

@@ -1,7 +1,6 @@
 """What a run allows users' Python, and what came of a call."""
 
 import math
-import re
 import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -9,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.calls.watchdog import Abandoned
-from assay.errors import UsageError, said_by
+from assay.errors import said_by
+from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
 
 __all__ = [
-    "MAX_CONCURRENT",
-    "MAX_RATIO",
     "NO_REWARD",
-    "REGEX_TIMEOUT",
     "Limits",
-    "Most",
     "Settled",
     "failed",
     "is_reward",
@@ -33,46 +29,6 @@ __all__ = [
 
 NO_REWARD = "ValueError: the reward is not a finite number"
 """Error and reason of a row whose reward is NaN, infinite or no number."""
-
-MAX_CONCURRENT = 64
-"""Rollouts that asynchronous functions work on at once, unless a run says otherwise."""
-
-REGEX_TIMEOUT = 0.2
-"""Seconds for one match of a pattern that only backtracking can tell, unless a run says otherwise."""
-
-MAX_RATIO = 200.0
-"""Bytes that one byte of a compressed file may become, unless a run says otherwise."""
-
-
-class Most:
-    """How many rows may be so: a number, or a share of all rows.
-
-    Args:
-        option: What the command line calls it.
-        given: ``100``, ``"5%"``, or None for any number.
-
-    Raises:
-        UsageError: It is neither.
-    """
-
-    _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-
-    def __init__(self, option: str, given: int | str | None) -> None:
-        match = None if given is None else self._FORM.fullmatch(str(given))
-        if given is not None and (match is None or (not match.group(2) and "." in match.group(1))):
-            raise UsageError(
-                f"{option} {given}: expected a number of rows or a share.",
-                f"Write {option} 100 or {option} 5%.",
-            )
-        self.given = given
-        self._share = float(match.group(1)) / 100 if match and match.group(2) else None
-        self._rows = int(match.group(1)) if match and not match.group(2) else None
-
-    def exceeded(self, count: int, rows: int, *, final: bool = True) -> bool:
-        """Whether ``count`` of so many rows are too many; a share is only known when all rows are, at the end."""
-        if self._rows is not None:
-            return count > self._rows
-        return final and self._share is not None and count > self._share * rows
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,20 @@
 
 import functools
 import importlib
+import inspect
 import io
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by, shown_path
+from assay.options import PANELS, Option, flag_of, options_of
 from assay.system.stdout import write_data
 
 if TYPE_CHECKING:
@@ -20,52 +23,63 @@ if TYPE_CHECKING:
 
     from assay.rubrics.rubric import Rubric
 
-__all__ = [
-    "Mapped",
-    "Modules",
-    "PresetName",
-    "RubricName",
-    "app",
-    "command",
-    "import_modules",
-    "import_rubric",
-    "read_mapping",
-    "read_storage_options",
-    "show",
-    "to_stderr",
-]
+__all__ = ["RubricName", "app", "command", "import_modules", "import_rubric", "show", "takes", "to_stderr"]
+
+_SECTIONS = ("Arguments", *PANELS, "Options")
+_FIRST = ("score", "demo", "init", "check", "explain")
+"""Commands that the help lists first."""
+
+
+def _write_options(command: typer.core.TyperCommand, ctx: Any, formatter: Any) -> None:
+    """The arguments and options of a command, in groups."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is not None:
+            panel = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
+            panels.setdefault(panel or "Options", []).append(record)
+    for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
+        with formatter.section(panel):
+            formatter.write_dl(panels[panel])
+
+
+class _Command(typer.core.TyperCommand):
+    """A command whose options are listed in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_options(self, ctx, formatter)
+
+
+class _Commands(typer.core.TyperGroup):
+    """Commands listed with their whole summaries, the most important ones first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = super().list_commands(ctx)
+        return sorted(names, key=[*_FIRST, *sorted(names)].index)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in commands if command])
+
 
 app = typer.Typer(
+    cls=_Commands,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": 140},
     help="Score millions of LLM rollouts in one pass.",
 )
 
-Modules = Annotated[
-    list[str] | None,
-    typer.Option("--import", help="Python module that registers functions or verifier classes; may be repeated."),
-]
-
-Mapped = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map", help="NAME=COLUMN: read COLUMN as NAME; NAME=$.A.B[0] for what stands at a path. May be repeated."
-    ),
-]
-
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        help="How the files are read: a name of `assay presets`, a .json file, or none. [default: recognised]",
-    ),
-]
-
 RubricName = Annotated[
     str | None,
-    typer.Option(help="module:attribute of an assay.Rubric, imported from the current folder or the path."),
+    typer.Option(
+        metavar="MODULE:NAME",
+        help="Rubric to score with: module:attribute, imported from the current folder or the path.",
+        rich_help_panel="Verifiers",
+    ),
 ]
 
 
@@ -93,7 +107,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     print_warning(to_stderr(), str(message))
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def _guarded(function: Callable[..., None]) -> Callable[..., None]:
     """Turn what may go wrong into a message and an exit code."""
 
     @functools.wraps(function)
@@ -129,6 +143,70 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def command(*, epilog: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command of its name; its docstring is its help.
+
+    Args:
+        epilog: Text after the options.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        run = _guarded(function)
+        signature = inspect.signature(run)
+        named = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        run.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in named}
+        return app.command(cls=_Command, epilog=epilog)(run)
+
+    return register
+
+
+def _parameter(name: str, hint: Any, option: Option) -> inspect.Parameter:
+    """An option of a function as a parameter of a command."""
+    default = option.default if option.cli is None else option.cli_default
+    has_default = default not in (None, "", (), False) and not option.shown_default
+    shown = f" [default: {option.shown_default}]" if option.shown_default else ""
+    declared = typer.Option(
+        option.flag or flag_of(name, option),
+        help=option.help + shown,
+        metavar=option.metavar or None,
+        show_default=has_default,
+        rich_help_panel=option.panel,
+    )
+    annotation = Annotated[hint if option.cli is None else option.cli, declared]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def takes(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a function, which it gets as keywords, read into what the function takes.
+
+    Args:
+        kind: The function's options.
+        names: Those that the command has; by default all that the command line can give.
+    """
+    options = {
+        name: (hint, option)
+        for name, (hint, option) in options_of(kind).items()
+        if option.cli is not False and (not names or name in names)
+    }
+
+    def give(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            for name, (_, option) in options.items():
+                kwargs[name] = option.read(kwargs[name]) if option.read and kwargs[name] is not None else kwargs[name]
+            function(*args, **kwargs)
+
+        signature = inspect.signature(function)
+        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        rest = [item for item in signature.parameters.values() if item.kind is item.VAR_KEYWORD]
+        added = [_parameter(name, hint, option) for name, (hint, option) in options.items()]
+        run.__signature__ = signature.replace(parameters=[*own, *added, *rest])  # type: ignore[attr-defined]
+        return run
+
+    return give
+
+
 def _of_the_system(error: OSError) -> AssayError:
     """What the system refused where nothing else was expected to be refused."""
     try:
@@ -146,11 +224,11 @@ def _internal() -> tuple[type[BaseException], ...]:
     return PanicException, MemoryError
 
 
-def import_modules(modules: list[str]) -> None:
+def import_modules(modules: Sequence[str] | None) -> None:
     """Import what the caller names on the command line, and nothing that a spec or a row names."""
     if modules:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
-    for name in modules:
+    for name in modules or ():
         _imported(name, f"--import {name}")
 
 
@@ -194,30 +272,3 @@ def _imported(name: str, option: str) -> Any:
         if not own_failure(wrong):
             raise
         raise UsageError(f"{option}: {said_by(wrong)}") from None
-
-
-def read_mapping(given: list[str]) -> dict[str, str]:
-    """``NAME=COLUMN`` and ``NAME=$.PATH`` options as a mapping.
-
-    Raises:
-        UsageError: One is not of that form.
-    """
-    found = {}
-    for one in given:
-        name, equals, column = one.partition("=")
-        if not (name and equals and column):
-            raise UsageError(f"--map {one}: expected NAME=COLUMN.", "For example --map completion=response")
-        found[name] = column
-    return found
-
-
-def read_storage_options(given: list[str]) -> dict[str, str]:
-    """``KEY=VALUE`` options as a mapping.
-
-    Raises:
-        UsageError: One is not of that form; its value is not shown, for it may be secret.
-    """
-    pairs = [one.partition("=") for one in given]
-    if not all(name and equals and value for name, equals, value in pairs):
-        raise UsageError("--storage-option: expected KEY=VALUE.", "For example --storage-option aws_region=eu-west-1")
-    return {name: value for name, _, value in pairs}

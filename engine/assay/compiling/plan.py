@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -44,6 +44,7 @@ from assay.expressions.lane import exactly, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, NATIVE, TASK_FOUND, TASK_ID, TEXT
+from assay.options import CompileOptions, documented, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 from assay.thresholds import THRESHOLDS
@@ -309,26 +310,18 @@ def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
+@documented(CompileOptions)
 def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)
     verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
-    *,
-    verifier_name: str | None = None,
-    pass_threshold: float | None = None,
-    checks: Sequence[type[Check]] = (),
-    keep: Sequence[str] | None = None,
-    details: bool = True,
+    **options: Unpack[CompileOptions],
 ) -> Plan:
     """Compile verifiers into a plan for rollouts of one schema.
 
     Args:
         verifiers: One verifier or several: objects, paths or mappings. None: the rows carry their own.
         schema: The rollouts' columns and types, or a frame that has them; by default every column the checks read, as text.
-        verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on such a row passes, by default 1.0.
-        checks: Check types of your own.
-        keep: Input columns to pass through; by default all that no check reads.
-        details: Whether the output has the columns of verifiers and checks.
+        options: How they are compiled.
 
     Returns:
         A plan, to be used with ``plan.score(frame)`` or ``plan.lazy(frame)``.
@@ -337,14 +330,11 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
         SpecError: A verifier cannot be used.
         ColumnsError: Columns are missing or have a type that cannot be read.
     """
-    loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks)
+    settled = settle(CompileOptions, options, "compile")
+    loaded = verifiers_of_run(verifiers, settled)
     if schema is None:
         schema = dict.fromkeys(needed_columns(loaded), pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    return Plan(
-        loaded,
-        tuple(pl.Schema(schema).items()),
-        None if keep is None else (keep,) if isinstance(keep, str) else tuple(keep),
-        details,
-    )
+    keep = settled["keep"]
+    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), settled["details"])

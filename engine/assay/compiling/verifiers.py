@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from assay.calls.event_loop import LOOP
-from assay.calls.limits import MAX_CONCURRENT, REGEX_TIMEOUT, Limits
-from assay.checks.base import Check
+from assay.calls.limits import Limits
 from assay.errors import SpecError, UsageError
 from assay.functions.check import OnRow
 from assay.functions.registry import get
 from assay.names import IN_PROCESS
+from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
 __all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_run"]
@@ -63,43 +63,35 @@ def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
 
 def limits_of_run(
     sources: object,
-    function_timeout: float | None = None,
-    max_concurrent: int = MAX_CONCURRENT,
-    workers: int = 0,
+    options: FunctionOptions,
     *,
-    regex_timeout: float = REGEX_TIMEOUT,
     tick: Callable[[int], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Limits:
-    """What a run allows users' Python, and their patterns.
+    """What a run allows users' Python, and patterns.
+
+    Args:
+        sources: The verifiers or the rubric of the run.
+        options: Settled options.
+        tick: Called with the number of rollouts done since the last call.
+        stop: Set when the run is to stop.
 
     Raises:
-        UsageError: A limit cannot be kept, or there is no rubric that it could be for.
+        UsageError: There are to be processes for a rubric, and there is no rubric.
     """
-    if function_timeout is not None and not (
-        isinstance(function_timeout, int | float) and math.isfinite(function_timeout) and function_timeout > 0
-    ):
-        raise UsageError(f"--function-timeout {function_timeout}: expected seconds, more than 0.")
-    if not (isinstance(regex_timeout, int | float) and math.isfinite(regex_timeout) and regex_timeout >= 0):
-        raise UsageError(f"--regex-timeout {regex_timeout}: expected seconds; 0 for no limit.")
-    if not isinstance(workers, int) or workers < 0:
-        raise UsageError(f"--workers {workers}: expected a number of processes; 0 for none.")
-    if not isinstance(max_concurrent, int):
-        raise UsageError(f"--max-concurrent {max_concurrent}: expected a number of rows; 0 for all.")
+    workers = options["workers"]
     if workers and (isinstance(sources, type) or not isinstance(sources, Rewarding)):
         raise UsageError(
             "--workers is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
-    return Limits(function_timeout, max_concurrent, workers, tick, stop, regex_timeout or None)
+    regex_timeout = options["regex_timeout"] or None
+    return Limits(options["function_timeout"], options["max_concurrent"], workers, tick, stop, regex_timeout)
 
 
 def verifiers_of_run(
     sources: Rewarding | VerifierSource | Iterable[VerifierSource] | None,
-    verifier_name: str | None = None,
-    pass_threshold: float | None = None,
+    options: CompileOptions | ScoreOptions | None = None,
     *,
-    checks: Sequence[type[Check]] = (),
-    strict: bool = False,
     limits: Limits | None = None,
 ) -> tuple[VerifierSpec, ...]:
     """The verifiers of a run: those given, the members of a rubric, or, where none is given, the functions that the rows name.
@@ -108,6 +100,8 @@ def verifiers_of_run(
         SpecError: A spec or a rubric cannot be used, or the default function is not registered.
         UsageError: Specs are given together with options for rows that carry their own verifier.
     """
+    options = settle(ScoreOptions, {}, "") if options is None else options
+    verifier_name, pass_threshold, strict = options["verifier_name"], options["pass_threshold"], options.get("strict")
     threshold = 1.0 if pass_threshold is None else pass_threshold
     if not math.isfinite(threshold):
         raise UsageError(f"--pass-threshold {threshold}: expected a finite number.")
@@ -133,7 +127,7 @@ def verifiers_of_run(
             f"{option} is for rows that carry their own verifier; here the specs decide.",
             "Leave out the specs, or the option. A spec has its own `passThreshold`.",
         )
-    return _within(load_verifiers(sources, checks=checks, strict=strict), limits)
+    return _within(load_verifiers(sources, checks=options["checks"], strict=bool(strict)), limits)
 
 
 def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[VerifierSpec, ...]:

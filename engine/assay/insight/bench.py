@@ -21,9 +21,10 @@ from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import ReadingOptions, reading_of
+from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
+from assay.options import BenchOptions, ScoreOptions, documented, settle
 from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
 from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
@@ -129,32 +130,30 @@ class Bench:
         return asdict(self) | {name: getattr(self, name) for name in names}
 
 
+@documented(BenchOptions)
 def bench(
     rollouts: Any,
     verifier: VerifierSource,
-    *,
-    tasks: Any = None,
-    rows: int | None = None,
-    **reading: Unpack[ReadingOptions],
+    **options: Unpack[BenchOptions],
 ) -> Bench:
     """Measure what a verifier costs.
 
     Args:
         rollouts: Anything ``assay.scan`` reads.
         verifier: A verifier.
-        tasks: A task table joined on ``task_id``.
-        rows: The first rows only.
-        reading: As in ``assay.scan``.
+        options: Which rollouts, and how they are read.
 
     Raises:
         SpecError: The verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
+    rows = settle(BenchOptions, options, "bench")["rows"]
+    settled = settle(ScoreOptions, {name: value for name, value in options.items() if name != "rows"}, "bench")
     with interruptible() as stop, while_set_down():
-        loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
-        opened = open_rollouts(rollouts, reading_of(**reading), read_columns(loaded))
+        loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
+        opened = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
-        source, plan = prepare(opened, loaded, tasks=tasks)
+        source, plan = prepare(opened, loaded, settled)
         warn(loaded)
         try:
             tell(plan.refuse(source.frame))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from assay.calls.limits import Most
 from assay.errors import BadRowsError, shown_path
 from assay.loading.formats.reading import BadRow, File, Reading
 from assay.system.atomic_file import check_target, new_file
+from assay.system.quantities import Most
 
 __all__ = ["ENDING", "bad_rows_file", "check_bad_rows", "check_bad_rows_file", "write_bad_rows"]
 

@@ -16,11 +16,12 @@ from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.detection import Chosen, Seen, choose, see, see_remote
 from assay.loading.formats.files import Cut, Files, as_one, expand, first_line, format_of, open_lines, opened
-from assay.loading.formats.reading import BadRow, File, Reading, ReadingOptions, reading_of, rows_in_all
+from assay.loading.formats.reading import BadRow, File, Reading, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
 from assay.loading.presets.json_paths import merged
 from assay.loading.presets.preset import NONE
 from assay.names import BAD, HIDDEN
+from assay.options import ReadingOptions, documented, settle
 from assay.system.processes import prepare_process
 from assay.system.redaction import redacted
 from assay.system.special_files import engine_path, is_stream, open_input, path_of, regular
@@ -115,7 +116,8 @@ def part_of(read: Files, steps: Iterable[Step], cut: Cut) -> pl.LazyFrame:
     return frame
 
 
-def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
+@documented(ReadingOptions)
+def scan(source: Any, **options: Unpack[ReadingOptions]) -> pl.LazyFrame:
     """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL is looked through once.
 
     Args:
@@ -124,8 +126,7 @@ def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
             Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
-        reading: ``mapping``, columns to rename, ``{"completion": "response"}``; ``preset``, ``storage_options``, ``memory_limit``,
-            ``utf8`` and the others of ``assay.loading.formats.reading.ReadingOptions``.
+        options: How the rollouts are read.
 
     Returns:
         One row for each rollout, in order.
@@ -136,7 +137,7 @@ def scan(source: Any, **reading: Unpack[ReadingOptions]) -> pl.LazyFrame:
         UsageError: There is no such preset, or a path cannot be read.
         ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
     """
-    frame = open_rollouts(source, reading_of(**reading)).frame
+    frame = open_rollouts(source, reading_of(settle(ReadingOptions, options, "scan"))).frame
     return frame.drop(cs.by_name(BAD, require_all=False))
 
 

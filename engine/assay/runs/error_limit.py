@@ -1,13 +1,13 @@
 """How much may go wrong in a run."""
 
-from assay.calls.limits import Most
 from assay.errors import TooManyErrors
 from assay.scoring.summary import Summary
+from assay.system.quantities import Most
 
-__all__ = ["Allowed"]
+__all__ = ["ErrorLimit"]
 
 
-class Allowed:
+class ErrorLimit:
     """How many rows may have a scoring error: a number, or a share of all rows."""
 
     def __init__(self, given: int | str | None, *, in_parts: bool = False) -> None:

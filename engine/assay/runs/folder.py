@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from assay.errors import OutputError, PartsError, UsageError, shown_path
 from assay.runs.manifest import Manifest, read_manifest
-from assay.runs.shards import COUNTS, PART_BYTES, Job, Shard, counted_in, done_already, score_shard
+from assay.runs.shards import COUNTS, Job, Shard, counted_in, done_already, score_shard
 from assay.scoring.summary import Summary
 from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
@@ -21,7 +21,7 @@ from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
 from assay.writing.writers import ENDINGS, MANIFEST, SUMMARY
 
-__all__ = ["Engine", "Failed", "Parts", "PartsOptions", "here", "is_folder", "score_folder"]
+__all__ = ["Engine", "Failed", "here", "is_folder", "score_folder"]
 
 _LOCK = "_lock"
 _TOLD_EVERY = 10.0
@@ -42,35 +42,6 @@ class Failed:
     """
 
     why: str
-
-
-class PartsOptions(TypedDict, total=False):
-    """Options of a run into a folder, by their names."""
-
-    part_bytes: int
-    isolate: bool
-    modules: Sequence[str]
-    engine: str
-    ray_address: str | None
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Options of a run into a folder.
-
-    Attributes:
-        part_bytes: Bytes of input, uncompressed, that one part should be of.
-        isolate: Score the parts in a process of their own: what ends it costs one part, not the run.
-        modules: Modules that register what the rows name; processes that score parts import them, too.
-        engine: Where the parts are scored, ``"local"`` or ``"ray"``.
-        ray_address: The Ray cluster; None for that of ``RAY_ADDRESS``, else a Ray of this machine.
-    """
-
-    part_bytes: int = PART_BYTES
-    isolate: bool = False
-    modules: Sequence[str] = ()
-    engine: str = "local"
-    ray_address: str | None = None
 
 
 class Engine(Protocol):

@@ -4,13 +4,11 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from assay.calls.limits import MAX_CONCURRENT, REGEX_TIMEOUT
-from assay.checks.base import Check
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
@@ -18,14 +16,15 @@ from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.functions.registry import users_own
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import Reading, ReadingOptions, reading_of
+from assay.loading.formats.reading import reading_of
 from assay.loading.formats.remote import is_url
 from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.loading.tasks import content_of_tasks
+from assay.options import FileOptions, deciding, documented, settle
 from assay.runs.child_process import isolated
-from assay.runs.error_limit import Allowed
-from assay.runs.folder import Engine, Parts, PartsOptions, here, is_folder, score_folder
+from assay.runs.error_limit import ErrorLimit
+from assay.runs.folder import Engine, here, is_folder, score_folder
 from assay.runs.manifest import Manifest
 from assay.runs.on_ray import on_ray
 from assay.runs.shards import Job, cut
@@ -34,7 +33,7 @@ from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource
 from assay.system.atomic_file import check_target
-from assay.system.progress import Progress, Ticks
+from assay.system.progress import Ticks
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.special_files import is_stream, path_of
@@ -45,57 +44,24 @@ from assay.writing.writers import ENDINGS, STDOUT, open_writer
 __all__ = ["score_file"]
 
 
-class _Options(ReadingOptions, PartsOptions, total=False):
-    """Options that are passed on."""
-
-
-def _split(options: Mapping[str, Any]) -> tuple[Reading, Parts]:
-    parts = {name: value for name, value in options.items() if name in PartsOptions.__annotations__}
-    return reading_of(**{name: value for name, value in options.items() if name not in parts}), Parts(**parts)
-
-
+@documented(FileOptions)
 def score_file(
     rollouts: Any,
     verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None = None,
     out: str | Path | None = None,
-    *,
-    tasks: Any = None,
-    verifier_name: str | None = None,
-    pass_threshold: float | None = None,
-    keep: Sequence[str] | None = None,
-    details: bool = True,
-    strict: bool = False,
-    checks: Sequence[type[Check]] = (),
-    limit: int | None = None,
-    overwrite: bool = False,
-    max_errors: int | str | None = None,
-    raw_csv: bool = False,
-    function_timeout: float | None = None,
-    max_concurrent: int = MAX_CONCURRENT,
-    workers: int = 0,
-    regex_timeout: float = REGEX_TIMEOUT,
-    command: str = "assay.score_file",
-    progress: Progress | None = None,
-    **options: Unpack[_Options],
+    **options: Unpack[FileOptions],
 ) -> Summary:
     """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
 
     Into a folder the rewards are written in parts, each whole or not there. The same call goes on with a run that was stopped,
     whatever stopped it, and refuses a folder that holds another run.
 
-    Args: those of ``assay.score``, and
+    Args:
+        rollouts: Anything ``assay.scan`` reads; into a folder, files.
+        verifiers: As for ``assay.score``, except a plan.
         out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, a folder (one that is there, or a path that ends in a slash) for parts
             in parquet, ``-`` for JSON lines on standard output, or None for a summary only.
-        limit: Score the first rows only.
-        overwrite: Replace an existing file; begin anew in a folder.
-        max_errors: Stop when more rows than this have a scoring error: a number, or a share such as ``"5%"``.
-        raw_csv: Leave CSV cells that a spreadsheet would run as they are.
-        command: What the provenance says made the file.
-        progress: Called after each batch, and as the functions of a rubric go on.
-        options: How files are read, as in ``assay.score``. How a folder is written: ``part_bytes`` of input, uncompressed, for one
-            part (256 MiB); ``isolate``, to score parts in a process of their own, so that what ends it costs one part and not
-            the run; ``modules`` for it to import; ``engine="ray"``, to score them as tasks of Ray, on the cluster at
-            ``ray_address`` or on this machine.
+        options: How the rollouts are read and scored, and how the result is written.
 
     Returns:
         The run in numbers.
@@ -111,26 +77,22 @@ def score_file(
     """
     if isinstance(verifiers, Plan):
         raise UsageError("A plan scores what is in memory: assay.score, plan.score.", "Give score_file the verifier.")
-    run = _Run(
-        out, tasks, limit, overwrite, Allowed(max_errors, in_parts=is_folder(out)), raw_csv, command, Ticks(progress)
-    )
-    reading, parts = _split(options)
-    _refuse_engine(parts, out)
-    tick = run.progress.add if progress else None
-    times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
+    settled = settle(FileOptions, options, "score_file")
+    allowed = ErrorLimit(settled["max_errors"], in_parts=is_folder(out))
+    run = _Run(out, settled, allowed, Ticks(settled["progress"]))
+    reading = reading_of(settled)
+    _refuse_engine(settled, out)
+    tick = run.progress.add if settled["progress"] else None
     with interruptible() as stop, while_set_down():
-        limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
-        loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
+        limits = limits_of_run(verifiers, settled, tick=tick, stop=stop)
+        loaded = verifiers_of_run(verifiers, settled, limits=limits)
         run.check()
         opened = open_rollouts(rollouts, reading, read_columns(loaded))
-        store = reading.storage_options
-        source, plan = prepare(opened, loaded, tasks=tasks, keep=keep, details=details, storage_options=store)
+        source, plan = prepare(opened, loaded, settled)
         run.check_apart(source)
         warn(loaded)
         if is_folder(out):
-            settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, **times}
-            settings |= reading.settings() | {"preset": None if reading.preset is None else as_data(reading.preset)}
-            return _to_folder(source, plan, run, settings, parts)
+            return _to_folder(source, plan, run)
         with judged_by(loaded):
             return _to_file(source, plan, run)
 
@@ -140,18 +102,12 @@ class _Run:
     """What a run needs besides its plan and its rows."""
 
     out: str | Path | None
-    tasks: Any
-    limit: int | None
-    overwrite: bool
-    allowed: Allowed
-    raw_csv: bool
-    command: str
+    options: FileOptions
+    allowed: ErrorLimit
     progress: Ticks
 
     def check(self) -> None:
         """Find out whether the result can be written where it is to go, before anything is read."""
-        if self.limit is not None and self.limit < 0:
-            raise UsageError(f"--limit {self.limit}: a number of rows is at least 0.")
         if self.out == "":  # as a path it would be the current folder
             raise UsageError("--out: is empty.", "Name a file, or FOLDER/ for parts.")
         if is_url(self.out):
@@ -163,14 +119,14 @@ class _Run:
         if path.suffix.lower() not in ENDINGS:
             known = f"{', '.join(ENDINGS)}, / for a folder of parts, - for standard output"
             raise UsageError(f"{shown_path(self.out)}: the ending says how to write; known: {known}.")
-        check_target(path, overwrite=self.overwrite, how="--overwrite")
+        check_target(path, overwrite=self.options["overwrite"], how="--overwrite")
 
     def check_apart(self, source: Rollouts) -> None:
         """The result must not replace what it is made of."""
         if self.out is None or str(self.out) == STDOUT:
             return
         target = os.path.realpath(self.out)
-        for file in (*(str(file.path) for file in source.files), *task_files_of(self.tasks)):
+        for file in (*(str(file.path) for file in source.files), *task_files_of(self.options["tasks"])):
             real = os.path.realpath(file)
             if real == target:
                 raise UsageError(f"{shown_path(self.out)}: is one of the inputs.", "Name another file for the rewards.")
@@ -180,12 +136,14 @@ class _Run:
                 )
 
         if source.bad and not is_folder(self.out):
-            check_bad_rows_file(self.out, overwrite=self.overwrite)
+            check_bad_rows_file(self.out, overwrite=self.options["overwrite"])
 
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """An empty summary; the progress knows its total."""
         known = source.rows
-        self.progress.total = known if known is None or self.limit is None else min(known, self.limit)
+        self.progress.total = (
+            known if known is None or self.options["limit"] is None else min(known, self.options["limit"])
+        )
         summary = Summary.of(plan)
         summary.told += source.notes
         summary.out = None if self.out is None else path_text(self.out)
@@ -202,7 +160,7 @@ class _Run:
 
 
 def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
-    frame = source.frame if run.limit is None else source.frame.head(run.limit)
+    frame = source.frame if run.options["limit"] is None else source.frame.head(run.options["limit"])
     summary = run.begin(source, plan)
 
     def counted() -> None:
@@ -212,7 +170,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     started = time.perf_counter()
     try:
         tell(plan.refuse(frame))
-        with open_writer(run.out, output_schema(plan, frame), raw_csv=run.raw_csv) as writer:
+        with open_writer(run.out, output_schema(plan, frame), raw_csv=run.options["raw_csv"]) as writer:
             stream(plan, frame, writer, summary, counted, source.read)
             run.allowed.check(summary, final=True)
             unchanged(source.inputs)
@@ -228,16 +186,16 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
 
 def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
     inputs = list(source.inputs)
-    if len(inputs) == 1 and run.limit is None:  # of several, not every format tells before it is read
+    if len(inputs) == 1 and run.options["limit"] is None:  # of several, not every format tells before it is read
         inputs = [replace(inputs[0], rows=summary.rows)]
-    made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.tasks))
-    return {**made, "command": run.command, "rows": summary.rows}
+    made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.options["tasks"]))
+    return {**made, "command": run.options["command"], "rows": summary.rows}
 
 
-def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any], parts: Parts) -> Summary:
-    folder = Path(str(run.out))
+def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
+    folder, options = Path(str(run.out)), run.options
     is_pipe = any(one.name == "-" or is_stream(path_of(one.name)) for one in source.inputs)
-    if source.read is None or is_pipe or run.limit is not None:
+    if source.read is None or is_pipe or run.options["limit"] is not None:
         wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
         raise UsageError(f"{shown_path(folder)}/: a run in parts reads {wants}.", _ONE_FILE)
     for verifier, spec, check in plan.checks:
@@ -245,41 +203,51 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
             said = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
             raise UsageError(f"{shown_path(folder)}/: {said}", _ONE_FILE)
     tell(plan.refuse(source.frame))
-    shards = tuple(cut(source.read, parts.part_bytes))
+    shards = tuple(cut(source.read, int(options["part_bytes"])))
     own = users_own()
-    made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.tasks))
+    made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.options["tasks"]))
     if (joined := content_of_tasks(source.steps)) is not None:
         made["task_table"] = joined
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
-    manifest = Manifest(made, {**settings, "part_bytes": parts.part_bytes}, columns, shards, run.command)
+    manifest = Manifest(made, _identity(options), columns, shards, run.options["command"])
     paths = tuple(sys.path)
-    job = Job(source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(parts.modules))
+    job = Job(
+        source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(options["modules"])
+    )
     summary, allowed = run.begin(source, plan), run.allowed.check
-    with _engine(parts) as engine:
+    with _engine(options) as engine:
         summary = score_folder(
-            job, manifest, engine, summary, overwrite=run.overwrite, check=allowed, progress=run.progress
+            job, manifest, engine, summary, overwrite=run.options["overwrite"], check=allowed, progress=run.progress
         )
     allowed(summary, final=True)
     return run.end(source, summary)
 
 
+def _identity(options: FileOptions) -> dict[str, Any]:
+    """The options that make a run the same run, as plain data."""
+    identity: dict[str, Any] = {name: value for name, value in options.items() if name in deciding(FileOptions)}
+    preset = options["preset"]
+    return identity | {"mapping": dict(options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
+
+
 _ENGINES = ("local", "ray")
 
 
-def _refuse_engine(parts: Parts, out: str | Path | None) -> None:
-    if parts.engine not in _ENGINES:
-        hint = did_you_mean(parts.engine, _ENGINES) or f"Known: {', '.join(_ENGINES)}."
-        raise UsageError(f"--engine {parts.engine}: there is no such engine.", hint)
-    if parts.engine == "ray" and not is_folder(out):
+def _refuse_engine(options: FileOptions, out: str | Path | None) -> None:
+    engine, address = options["engine"], options["ray_address"]
+    if engine not in _ENGINES:
+        hint = did_you_mean(engine, _ENGINES) or f"Known: {', '.join(_ENGINES)}."
+        raise UsageError(f"--engine {engine}: there is no such engine.", hint)
+    if engine == "ray" and not is_folder(out):
         raise UsageError("--engine ray writes a folder of parts.", "Name one: --out NAME/")
-    if parts.engine != "ray" and parts.ray_address is not None:
-        raise UsageError(f"--ray-address {parts.ray_address}: is for --engine ray.")
+    if engine != "ray" and address is not None:
+        raise UsageError(f"--ray-address {address}: is for --engine ray.")
 
 
-def _engine(parts: Parts) -> contextlib.AbstractContextManager[Engine]:
-    if parts.engine == "ray":
-        return on_ray(parts.ray_address)
-    return contextlib.nullcontext(isolated if parts.isolate else here)
+def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:
+    if options["engine"] == "ray":
+        return on_ray(options["ray_address"])
+    return contextlib.nullcontext(isolated if options["isolate"] else here)
 
 
 _ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

@@ -26,7 +26,6 @@ from assay.writing.writers import open_writer, read_provenance
 
 __all__ = [
     "COUNTS",
-    "PART_BYTES",
     "Job",
     "Shard",
     "counted_in",
@@ -37,8 +36,6 @@ __all__ = [
     "try_shard",
 ]
 
-PART_BYTES = 256 * 2**20
-"""Bytes of input, uncompressed, that one part should be of."""
 
 COUNTS = "_counts"
 """Folder, beside the parts, of what was counted in each."""

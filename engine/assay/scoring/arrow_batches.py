@@ -9,13 +9,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 import pyarrow as pa
 
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.errors import InputError, UsageError
+from assay.options import BatchOptions, documented, settle
 from assay.scoring.in_memory import score
 from assay.spec.verifier import VerifierSource
 from assay.system.processes import prepare_process
@@ -31,12 +32,11 @@ _MOST = 32
 _LOCK = threading.Lock()
 
 
+@documented(BatchOptions)
 def score_batch(
     table: Any,
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
-    *,
-    keep: Sequence[str] | None = None,
-    details: bool = True,
+    **options: Unpack[BatchOptions],
 ) -> Any:
     """Score one batch of a larger table: a row for each row, in order, with the same columns and types for every batch.
 
@@ -46,8 +46,7 @@ def score_batch(
         table: A ``pyarrow.Table`` or ``RecordBatch``; validated in full.
         verifiers: One verifier or several: objects, paths or mappings; None where the rows carry their own. A file is read
             once in a process. Or a plan of ``assay.compile``, for rows of its schema.
-        keep: Input columns to pass through; by default all that no check reads.
-        details: Whether the output has ``score/…`` and ``check/…`` columns.
+        options: As for ``assay.score``.
 
     Returns:
         A ``pyarrow.Table`` with the columns of ``assay.score``, of the types that ``batch_schema`` tells.
@@ -67,24 +66,22 @@ def score_batch(
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InputError(f"A batch of type {type(table).__name__} cannot be scored.", "Give a pyarrow.Table.")
     frame = from_arrow(table)
-    plan, schema = _compiled(frame.schema, verifiers, keep, details=details)
+    plan, schema = _compiled(frame.schema, verifiers, settle(BatchOptions, options, "score_batch"))
     return _in_schema(plain_arrow(score(frame, plan)), schema)
 
 
+@documented(BatchOptions)
 def batch_schema(
     schema: Any,
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
-    *,
-    keep: Sequence[str] | None = None,
-    details: bool = True,
+    **options: Unpack[BatchOptions],
 ) -> Any:
     """What ``score_batch`` gives for tables of a schema, before there is one.
 
     Args:
         schema: A ``pyarrow.Schema``.
         verifiers: As for ``score_batch``.
-        keep: As for ``score_batch``.
-        details: As for ``score_batch``.
+        options: As for ``score_batch``.
 
     Returns:
         A ``pyarrow.Schema`` of text, booleans, numbers and what is passed through.
@@ -92,21 +89,20 @@ def batch_schema(
     prepare_process()
     if not isinstance(schema, pa.Schema):
         raise InputError(f"{type(schema).__name__} is no schema.", "Give a pyarrow.Schema, for example table.schema.")
-    return _compiled(from_arrow(schema.empty_table()).schema, verifiers, keep, details=details)[1]
+    return _compiled(from_arrow(schema.empty_table()).schema, verifiers, settle(BatchOptions, options, "batch_schema"))[
+        1
+    ]
 
 
 def _compiled(
     schema: pl.Schema,
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None,
-    keep: Sequence[str] | None,
-    *,
-    details: bool,
+    options: BatchOptions,
 ) -> tuple[Plan, Any]:
     """The plan for a schema and the Arrow schema of what it gives: made at the first batch, kept for the others."""
-    given = isinstance(verifiers, Plan)
+    given, keep, details = isinstance(verifiers, Plan), options["keep"], options["details"]
     if given and (keep is not None or not details):
         raise UsageError("keep, details: a plan is scored as it was compiled.", "Compile another plan.")
-    keep = [keep] if isinstance(keep, str) else keep
     kept = None if keep is None else tuple(keep)
     key = verifiers if given else (tuple(schema.items()), _key(verifiers), kept, details)
     with _LOCK:

@@ -3,7 +3,7 @@
 import errno
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
@@ -11,20 +11,19 @@ from typing import Any, Unpack
 import polars as pl
 from polars.exceptions import PanicException
 
-from assay.calls.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.checks import CHECKS
-from assay.checks.base import Check
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import check_one_verifier, read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, AssayWarning, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
-from assay.loading.formats.reading import File, ReadingOptions, name_of, reading_of
+from assay.loading.formats.reading import File, name_of, reading_of
 from assay.loading.formats.remote import RemoteFile, hidden_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, outspoken, read_whole
 from assay.names import TASK_ID
+from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
@@ -33,22 +32,11 @@ from assay.system.spool import while_set_down
 __all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
 
 
+@documented(ScoreOptions)
 def score(
     rollouts: Any,
     verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | Plan | None = None,
-    *,
-    tasks: Any = None,
-    verifier_name: str | None = None,
-    pass_threshold: float | None = None,
-    keep: Sequence[str] | None = None,
-    details: bool = True,
-    strict: bool = False,
-    checks: Sequence[type[Check]] = (),
-    function_timeout: float | None = None,
-    max_concurrent: int = MAX_CONCURRENT,
-    workers: int = 0,
-    regex_timeout: float = REGEX_TIMEOUT,
-    **reading: Unpack[ReadingOptions],
+    **options: Unpack[ScoreOptions],
 ) -> pl.DataFrame:
     """Score rollouts.
 
@@ -57,21 +45,7 @@ def score(
         verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
             row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
             ``assay.compile``, for loops that score many small batches of one schema, with no more options than how to read.
-        tasks: A task table joined on ``task_id``: a path (parquet, JSONL, YAML, Harbor folder) or anything ``scan`` reads.
-        verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on such a row, or one that a rubric scores, passes; by default 1.0.
-        keep: Input columns to pass through; by default all that no check reads.
-        details: Whether the output has ``score/…`` and ``check/…`` columns.
-        strict: Refuse unknown check types and broken checks.
-        checks: Check types of your own.
-        function_timeout: Seconds that one call of Python may take, of a rubric's function, of one that rows name, of a verifier
-            class or a check without an ``expr``; then it scores 0.0 with an ``error``.
-        max_concurrent: Rollouts that asynchronous functions of a rubric work on at once; at most 0 for all.
-        workers: Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed, whatever it does.
-        regex_timeout: Seconds for one match of a pattern that only backtracking can tell; past them it scores 0.0 with an ``error``.
-            0 for no limit. ``assay explain`` says which patterns those are.
-        reading: ``mapping``, where columns come from, ``{"completion": "response"}`` or ``{"completion": "$.output.text"}``;
-            ``preset``, how records of a known format become rollouts; and the others of ``assay.loading.formats.reading.ReadingOptions``.
+        options: How the rollouts are read and scored.
 
     Returns:
         One row for each rollout, in order: the columns passed through, then ``reward`` (Float64, null = unscored; in [0, 1] for
@@ -90,31 +64,35 @@ def score(
         >>> assay.score([{"completion": "A refund is on its way."}], spec)["reward"].to_list()
         [1.0]
     """
-    read = reading_of(**reading)
+    settled = settle(ScoreOptions, options, "score")
+    reading = reading_of(settled)
     if isinstance(verifiers, Plan):
-        options = {"tasks": tasks, "verifier_name": verifier_name, "pass_threshold": pass_threshold, "keep": keep}
-        options |= {"details": None if details else False, "strict": strict or None, "checks": checks or None}
-        options |= {"function_timeout": function_timeout, "workers": workers or None}
-        options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
-        options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
-        return _by_plan(partial(open_rollouts, rollouts, read), verifiers, options)
+        _refuse_options(options)
+        return _by_plan(partial(open_rollouts, rollouts, reading), verifiers)
     with interruptible() as stop, while_set_down():
-        limits = limits_of_run(
-            verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
-        )
-        loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
-        source = open_rollouts(rollouts, read, read_columns(loaded))
-        store = read.storage_options
-        source, plan = prepare(source, loaded, tasks=tasks, keep=keep, details=details, storage_options=store)
+        limits = limits_of_run(verifiers, settled, stop=stop)
+        loaded = verifiers_of_run(verifiers, settled, limits=limits)
+        source = open_rollouts(rollouts, reading, read_columns(loaded))
+        source, plan = prepare(source, loaded, settled)
         warn(loaded)
         return _scored(source, plan)
 
 
-def _by_plan(opened: Callable[[], Rollouts], plan: Plan, options: Mapping[str, Any]) -> pl.DataFrame:
-    if given := [name for name, value in options.items() if value is not None]:
-        raise UsageError(
-            f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
-        )
+def _refuse_options(options: ScoreOptions) -> None:
+    """A plan has its options; those left are how to read.
+
+    Raises:
+        UsageError: There are others.
+    """
+    for name, (_, option) in options_of(ScoreOptions).items():
+        value = options.get(name)
+        if name not in options_of(ReadingOptions) and value is not None and value != option.default:
+            raise UsageError(
+                f"{name}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
+            )
+
+
+def _by_plan(opened: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
     with interruptible(), while_set_down():
         source = opened()
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
@@ -135,14 +113,10 @@ def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
 def prepare(
     source: Rollouts,
     verifiers: tuple[VerifierSpec, ...],
-    *,
-    tasks: Any = None,
-    keep: Sequence[str] | None = None,
-    details: bool = True,
-    storage_options: Mapping[str, str] | None = None,
+    options: ScoreOptions,
 ) -> tuple[Rollouts, Plan]:
     """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
-    keep = [keep] if isinstance(keep, str) else keep
+    keep, tasks, storage_options = options["keep"], options["tasks"], options["storage_options"]
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
@@ -157,7 +131,7 @@ def prepare(
         schema = tuple(source.frame.collect_schema().items())
     except OSError as wrong:
         raise engine_error(wrong, source.files) from cause(wrong, source.files)
-    return source, Plan(verifiers, schema, None if keep is None else tuple(keep), details)
+    return source, Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
 
 
 def tell(doubts: Sequence[str]) -> None:

@@ -16,7 +16,8 @@ from assay.compiling.morsels import in_pieces
 from assay.loading.formats import parquet
 from assay.loading.formats.parquet import _refuse_lies, open_parquet
 from assay.loading.formats.parquet_pages import are_checked, find_fault, largest_page, largest_value
-from assay.loading.formats.reading import HARMLESS, Reading, reading_of
+from assay.loading.formats.reading import HARMLESS, Reading
+from assay.options import ReadingOptions, settle
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}, {"type": "min_length", "value": 3}]}
 ROWS = 700
@@ -427,7 +428,7 @@ def test_values_that_cannot_be_used(tmp_path, reads, message):
     ],
 )
 def test_sizes(given, size):
-    assert reading_of(max_uncompressed=given).max_uncompressed == size
+    assert settle(ReadingOptions, {"max_uncompressed": given}, "scan")["max_uncompressed"] == size
 
 
 @pytest.mark.parametrize("part", ["data_page_offset", "total_compressed_size", "num_rows"])

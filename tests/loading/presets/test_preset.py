@@ -23,6 +23,7 @@ from assay.loading.presets.preset import load_preset, matching, names, presets, 
 from assay.loading.rollouts import open_rollouts as opened_rollouts
 from assay.loading.rollouts import part_of
 from assay.names import BAD
+from assay.options import ReadingOptions, settle
 from assay.scoring.reference import score_rows
 from assay.spec.verifier import load_verifier
 
@@ -31,7 +32,7 @@ WRITERS = {"jsonl": jsonl, "parquet": parquet}
 
 
 def open_rollouts(source, **options):
-    return opened_rollouts(source, reading_of(**options))
+    return opened_rollouts(source, reading_of(settle(ReadingOptions, options, "scan")))
 
 
 def written(tmp_path, name, kind, records=None):

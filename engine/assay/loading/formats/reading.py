@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol
 
 import polars as pl
 
-from assay.calls.limits import MAX_RATIO, Most
-from assay.errors import InputError, UsageError, shown_path
-from assay.system.quantities import read_size
+from assay.errors import InputError, shown_path
+from assay.options import MAX_RATIO, ReadingOptions, options_of
 
 __all__ = [
     "HARMLESS",
     "BadRow",
     "File",
     "Reading",
-    "ReadingOptions",
     "Reshape",
     "Unit",
     "name_of",
@@ -101,60 +99,11 @@ class Reading:
                 "Allow more if you trust the file.",
             )
 
-    def settings(self) -> dict[str, Any]:
-        """What of this decides what comes out, as plain data."""
-        return {"mapping": dict(self.mapping), "utf8": self.utf8, "skip_bad_files": self.skip_bad_files}
 
-
-class ReadingOptions(TypedDict, total=False):
-    """How files are to be read, as a caller says it.
-
-    Attributes:
-        mapping: Where columns come from, ``{"completion": "response"}``: the name Assay reads, and the name in the file, or a
-            path such as ``$.response.choices[0].text``.
-        preset: How the file's records become rollouts: the name of a preset (``assay presets``), a file or a mapping like those,
-            or ``none``. None: a file is recognised by its columns, what is no file is read as it is.
-        storage_options: Of the store that URLs name, as Polars has them (``aws_endpoint_url``, ``max_retries`` …); what is not
-            there comes from the environment. Values are never shown.
-        memory_limit: Bytes that the process may take, such as ``"2GB"``; by default 640 MiB and 128 MiB a core. It is kept as
-            far as single rows and pages of a file allow.
-        max_bad_rows: Lines of JSONL that may be no rollouts, a number or a share such as ``"1%"``; by default none. Such a row is
-            unscored, with an ``error``.
-        utf8: ``"replace"`` reads U+FFFD for bytes that are no UTF-8; ``"strict"`` refuses such a parquet file, and makes such a
-            line of JSONL a bad row. By default parquet is strict and JSONL is not.
-        max_ratio: Refuse a file that becomes so many times larger when read, and more than 64 MiB; by default 200.
-        max_uncompressed: Refuse a file that has more bytes when read, such as ``"100GB"``.
-        verify_checksums: Compare the pages of parquet files with their checksums.
-        skip_bad_files: Leave files out that cannot be opened; a note and the provenance name them.
-    """
-
-    mapping: Mapping[str, str] | None
-    preset: Any
-    storage_options: Mapping[str, str] | None
-    memory_limit: int | str | None
-    max_bad_rows: int | str | None
-    utf8: str
-    max_ratio: float
-    max_uncompressed: int | str | None
-    verify_checksums: bool
-    skip_bad_files: bool
-
-
-def reading_of(**options: Unpack[ReadingOptions]) -> Reading:
-    """What a caller says, checked.
-
-    Raises:
-        UsageError: A value cannot be used.
-    """
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    Most("--max-bad-rows", given.get("max_bad_rows"))  # refuses what is no number
-    if given.get("utf8", "") not in ("", "replace", "strict"):
-        raise UsageError(f"--utf8 {given['utf8']}: expected replace or strict.")
-    if not given.get("max_ratio", 1) >= 1:
-        raise UsageError(f"--max-ratio {given['max_ratio']:g}: a ratio is at least 1.")
-    for name in {"memory_limit", "max_uncompressed"} & given.keys():
-        given[name] = read_size(f"--{name.replace('_', '-')}", given[name])
-    return Reading(**given)
+def reading_of(options: ReadingOptions) -> Reading:
+    """How files are to be read, by the settled options of any function that reads some."""
+    fields: dict[str, Any] = {name: value for name, value in options.items() if name in options_of(ReadingOptions)}
+    return Reading(**fields)
 
 
 def rows_in_all(counts: Iterable[int | None]) -> int | None:

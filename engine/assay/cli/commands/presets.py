@@ -1,4 +1,4 @@
-"""The command that tells which files are recognised: ``assay presets``."""
+"""``assay presets``: the formats of other tools that are recognised."""
 
 import functools
 import json
@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.app import app, command, show
+from assay.cli.app import command, show
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
 __all__ = ["presets"]
 
 
-@app.command()
-@command
+@command()
 def presets(
     names: Annotated[
         list[str] | None, typer.Argument(help="Presets to show, or files of yours; by default all.")

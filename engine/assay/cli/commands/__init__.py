@@ -1,0 +1,1 @@
+"""The commands, one in each module: a new command is one file here."""

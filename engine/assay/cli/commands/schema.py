@@ -1,0 +1,20 @@
+"""``assay schema``: the JSON Schema of a verifier file."""
+
+import json
+from typing import Any
+
+from assay.cli.app import command, import_modules, takes
+from assay.options import FileOptions
+from assay.system.stdout import write_data
+
+__all__ = ["schema"]
+
+
+@command()
+@takes(FileOptions, "modules")
+def schema(**options: Any) -> None:
+    """Print the JSON Schema (draft-07) of a verifier file."""
+    from assay.spec.json_schema import json_schema
+
+    import_modules(options["modules"])
+    write_data(json.dumps(json_schema(), indent=2) + "\n")

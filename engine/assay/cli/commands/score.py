@@ -1,0 +1,87 @@
+"""``assay score``: rewards for rollouts."""
+
+import json
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.app import RubricName, command, import_modules, import_rubric, takes, to_stderr
+from assay.errors import UsageError, path_text
+from assay.options import FileOptions
+from assay.system.redaction import redacted_command
+from assay.system.stdout import only_data, write_data
+
+__all__ = ["score"]
+
+_EXAMPLES = """\b
+Examples:
+  assay score rollouts.jsonl --spec verifier.yaml --out rewards.parquet
+  assay score 'runs/*.parquet' --rubric my_rewards:rubric --out rewards/ --function-timeout 5"""
+
+
+@command(epilog=_EXAMPLES)
+@takes(FileOptions)
+def score(
+    rollouts: Annotated[
+        list[str],
+        typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder, URLs; - for JSONL on stdin."),
+    ],
+    *,
+    spec: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spec",
+            "-s",
+            metavar="FILE",
+            help="Verifier (JSON, YAML, TOML); may be repeated. Without one, rows bring their own.",
+            rich_help_panel="Verifiers",
+        ),
+    ] = None,
+    rubric: RubricName = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Result: .parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    as_data: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print the summary as JSON on stdout (stderr with --out -).", rich_help_panel="Output"
+        ),
+    ] = False,
+    **options: Any,
+) -> None:
+    """Score rollouts with verifiers, with a rubric, or with the functions that rows name."""
+    from assay.cli.terminal import print_summary
+    from assay.runs.score_file import score_file
+    from assay.system.progress import progress
+
+    if rubric is not None and spec:
+        raise UsageError(
+            "--rubric and --spec: a run has one of them.", "Make the verifier a member: Rubric(funcs=[…, verifier])"
+        )
+    if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
+        options["workers"] = 1  # a process can be killed, whatever a function hangs in
+    with only_data(), progress("scoring") as tell:
+        import_modules(options["modules"])
+        summary = score_file(
+            rollouts,
+            spec or None if rubric is None else import_rubric(rubric),
+            out,
+            command=path_text(shlex.join(["assay", *redacted_command(sys.argv[1:])])),
+            progress=tell,
+            **options,
+        )
+    if as_data and out != "-":
+        write_data(json.dumps(summary.as_json()) + "\n")
+    elif as_data:
+        typer.echo(json.dumps(summary.as_json()), err=True)
+    else:
+        print_summary(to_stderr(), summary)
