@@ -101,7 +101,7 @@ def is_folder(out: object) -> bool:
     """Whether an output is a folder: it ends in a slash, or is one and does not look like a file."""
     if not isinstance(out, str | Path):
         return False
-    return str(out).endswith(("/", os.sep)) or (Path(out).is_dir() and Path(out).suffix.lower() not in ENDINGS)
+    return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (it does not raise)
 
 
 def score_folder(
@@ -176,9 +176,8 @@ def _score(
     told = time.monotonic()
 
     def kept() -> str:
-        return (
-            f"interrupted; {left:,} parts are missing in {shown_path(job.folder)}. The same command goes on from there"
-        )
+        missing = "1 part is" if left == 1 else f"{left:,} parts are"
+        return f"interrupted; {missing} missing in {shown_path(job.folder)}. The same command goes on from there"
 
     KEPT.append(kept)
     try:

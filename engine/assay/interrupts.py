@@ -87,6 +87,9 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        # NOTE: Polars has the system go on with a call that an interrupt ends: who waits for a pipe would not hear of it
+        signal.siginterrupt(signal.SIGINT, True)
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
     before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)

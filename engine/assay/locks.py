@@ -39,7 +39,7 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     try:
         handle = _lock(path)
     except OSError as wrong:
-        why = f"{shown_path(path)} is a link" if path.is_symlink() else wrong.strerror
+        why = f"{shown_path(path)} is a link" if os.path.islink(path) else wrong.strerror  # noqa: PTH114  (it does not raise)
         raise OutputError(f"{what}: {why}.", "Nothing was written; what was there before is untouched.") from wrong
     except BaseException:  # an interrupt may come before the file that was made has a name here
         _remove_if_free(path)

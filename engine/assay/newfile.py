@@ -5,6 +5,7 @@ sees half a file, and a failed run leaves the old one as it was.
 """
 
 import contextlib
+import errno
 import glob
 import os
 import socket
@@ -62,7 +63,7 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Tol
 
 
 def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
-    draft = target.with_name(f".{target.name}.{os.getpid()}-{_HOST:08x}.tmp")
+    draft = _draft_of(target)
     _DRAFTS.add(draft)
     told = refused_by_disk(shown_path(path), draft)
     try:
@@ -92,6 +93,10 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
         _DRAFTS.discard(draft)
 
 
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}-{_HOST:08x}.tmp")
+
+
 def _remove_drafts() -> None:
     for draft in list(_DRAFTS):
         draft.unlink(missing_ok=True)
@@ -110,8 +115,17 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
         how: How to say that it may.
 
     Raises:
-        UsageError: There is no such folder, the path is a folder, or a file is already there.
+        UsageError: There is no such folder, the path is a folder, a file is already there, or the name is too long for a file
+            and its draft.
     """
+    try:
+        os.lstat(_draft_of(path))
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # ValueError: it has a NUL
+        long = getattr(error, "errno", None) == errno.ENAMETOOLONG
+        hint = "Its draft, beside it, has a name of some 25 bytes more." if long else ""
+        raise UsageError(f"{shown_path(path)}: {getattr(error, 'strerror', error)}.", hint) from None
     if not path.parent.is_dir():
         raise UsageError(f"{shown_path(path)}: there is no folder {shown_path(path.parent)}.")
     if (what := what_is(path)) and what != NOWHERE:

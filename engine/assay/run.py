@@ -179,8 +179,8 @@ class _Run:
                     f"{shown_path(self.out)}: holds {shown_path(file)}, one of the inputs.", "Name another folder."
                 )
 
-        if source.bad and not is_folder(self.out):
-            check_bad_rows_file(self.out, overwrite=self.overwrite)
+        if source.bad:  # a run into a folder that goes on replaces its list
+            check_bad_rows_file(self.out, overwrite=self.overwrite or is_folder(self.out))
 
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """An empty summary; the progress knows its total."""
