@@ -396,6 +396,24 @@ def test_an_input_that_changes_while_it_is_scored_is_told(there):
     assert score(overwrite=True).rows == ROWS
 
 
+def test_a_part_that_is_removed_during_the_run_is_told_and_written_again(there):
+    def remove(*_):
+        Path("out/part-000000.parquet").unlink(missing_ok=True)
+
+    with pytest.raises(assay.OutputError, match=r"^out/part-000000\.parquet: was removed after it was written\."):
+        score("out/", part_bytes=1, progress=remove)
+    assert not Path("out/_summary.json").exists()
+    score("out/", part_bytes=1)
+    score("whole/", part_bytes=1)
+    assert content("out") == content("whole")
+
+
+def test_a_manifest_that_is_removed_during_the_run_is_written_again(there):
+    score("whole/", part_bytes=1)
+    score("out/", part_bytes=1, progress=lambda *_: Path("out/_manifest.json").unlink(missing_ok=True))
+    assert content("out") == content("whole")
+
+
 # ── what ends a process ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

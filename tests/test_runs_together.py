@@ -109,3 +109,18 @@ def test_an_interrupt_while_a_lock_is_taken_leaves_no_file(tmp_path, monkeypatch
     with pytest.raises(KeyboardInterrupt), locked(tmp_path / ".lock", "a run", ""):
         pytest.fail("the lock was taken")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_system_that_gives_no_more_threads_is_told_of_and_signals_are_heard_as_before(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(assay.AssayError, match="The system refuses another thread: can't start new thread"):
+            assay.score(ROWS, assay.Rubric([waits]))
+    after = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(after)
+    assert after == before

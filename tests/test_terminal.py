@@ -16,7 +16,7 @@ import assay
 from assay.errors import printable
 from assay.listing import as_json
 from assay.summary import CheckSummary, Summary
-from assay.terminal import print_error, print_explanation, print_listing, print_summary
+from assay.terminal import open_console, print_error, print_explanation, print_listing, print_summary
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
 ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
@@ -226,6 +226,13 @@ def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):
     assert "1,234 rows · mean reward 0.0000" in said[1]
     assert "\x1b" not in said[1]
     assert "scoring " not in said[1]
+
+
+@pytest.mark.parametrize("columns", ["0", "-1", "many"])
+def test_messages_are_seen_on_a_terminal_without_columns(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_error(open_console(stderr=True), assay.InputError("No rollouts."))
+    assert capsys.readouterr().err == "error: No rollouts.\n"
 
 
 def test_no_color_means_no_colour(command):

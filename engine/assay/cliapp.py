@@ -71,18 +71,18 @@ RubricName = Annotated[
 
 def to_stderr() -> "Console":
     """A console on standard error."""
-    from rich.console import Console
+    from assay.terminal import open_console
 
-    return Console(stderr=True)
+    return open_console(stderr=True)
 
 
 def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
-    from rich.console import Console
+    from assay.terminal import open_console
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
-    render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
+    render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))
     write_data(text.getvalue())
 
 

@@ -159,6 +159,7 @@ def score_folder(
             raise _parts_error(folder, manifest, failed)
         for shard in manifest.shards:  # in their order, which sums of floats show
             whole.merge(counted_in(folder, shard))
+        _refuse_gaps(folder, manifest)
         _finish(folder, whole)
     return replace(whole, told=summary.told, earlier=before, seconds=time.perf_counter() - began)
 
@@ -263,6 +264,16 @@ def _remove_drafts(folder: Path) -> None:
 
 def _is_part(path: Path) -> bool:
     return path.name.startswith("part-") and path.suffix == ".parquet"
+
+
+def _refuse_gaps(folder: Path, manifest: Manifest) -> None:
+    """Find what somebody removed during the run: the summary would count rows that are not there."""
+    gone = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
+    if gone is not None:
+        fact = f"{shown_path(folder / gone)}: was removed after it was written."
+        raise OutputError(fact, "The same command writes it again.")
+    if not (folder / MANIFEST).is_file():
+        manifest.write(folder)
 
 
 def _finish(folder: Path, summary: Summary) -> None:

@@ -31,6 +31,9 @@ _DRAFTS: set[Path] = set()
 _HOST = zlib.crc32(socket.gethostname().encode())
 """Tells machines apart that write into one folder."""
 
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+"""File systems that cannot be asked to bring a file to the disk."""
+
 Told = Callable[[], contextlib.AbstractContextManager[None]]
 """Turns what the disk refuses into an error that names the file."""
 
@@ -75,7 +78,7 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
             yield file, told
             with told():
                 file.flush()
-                os.fsync(file.fileno())
+                _sync(file.fileno())
         finally:
             with contextlib.suppress(OSError):  # what could not be flushed has been told
                 file.close()
@@ -83,7 +86,7 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
             if path.suffix.lower() == ".parquet":
                 with draft.open("rb") as back:  # pyarrow opens no name that is not UTF-8
                     pq.read_metadata(back)
-            if target.exists():
+            if target.exists() and target.stat().st_mode != draft.stat().st_mode:
                 draft.chmod(target.stat().st_mode)
             draft.replace(target)
             _sync_folder(target.parent)
@@ -152,6 +155,14 @@ def refused_by_disk(name: str, draft: Path | None = None) -> Told:
             raise OutputError(f"{name}: {said}, after {written:,} bytes.", hint) from wrong
 
     return told
+
+
+def _sync(handle: int) -> None:
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
 
 
 def _sync_folder(folder: Path) -> None:

@@ -56,9 +56,9 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
     Yields:
         What to call as rows are done; None where nobody looks.
     """
-    from rich.console import Console
+    from assay.terminal import open_console
 
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     if not (show and console.is_terminal):
         with _logged(console) if show else contextlib.nullcontext():
             yield None
