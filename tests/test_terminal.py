@@ -15,8 +15,9 @@ from rich.console import Console
 import assay
 from assay.errors import printable
 from assay.listing import as_json
+from assay.stdout import open_console
 from assay.summary import CheckSummary, Summary
-from assay.terminal import open_console, print_error, print_explanation, print_listing, print_summary
+from assay.terminal import print_error, print_explanation, print_listing, print_summary
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
 ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"

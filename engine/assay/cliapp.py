@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by, shown_path
-from assay.stdout import write_data
+from assay.stdout import open_console, write_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,15 +71,11 @@ RubricName = Annotated[
 
 def to_stderr() -> "Console":
     """A console on standard error."""
-    from assay.terminal import open_console
-
     return open_console(stderr=True)
 
 
 def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
-    from assay.terminal import open_console
-
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
     render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))

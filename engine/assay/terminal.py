@@ -31,18 +31,6 @@ _FEW = 5_000
 """Rows below which a run costs more than its rows do."""
 
 
-def open_console(**options: Any) -> Console:
-    """A console, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen.
-
-    Args:
-        options: Those of ``rich.console.Console``.
-    """
-    console = Console(**options)
-    if console.width < 1:
-        console.width = 80
-    return console
-
-
 def _number(value: float | None, form: str = ".4f") -> str:
     return "–" if value is None else format(value, form)
 
