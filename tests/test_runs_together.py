@@ -1,6 +1,8 @@
 """Runs that share an event loop, runs that are stopped, and functions that raise what is no ``Exception``."""
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import signal
 import threading
@@ -124,3 +126,36 @@ def test_a_system_that_gives_no_more_threads_is_told_of_and_signals_are_heard_as
     after = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(after)
     assert after == before
+
+
+def test_a_lock_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / ".out.parquet.lock").mkdir()
+    with pytest.raises(assay.OutputError) as caught:
+        assay.score_file(ROWS, assay.Rubric([waits]), tmp_path / "out.parquet")
+    assert caught.value.fact == f"{tmp_path}/out.parquet: {tmp_path}/.out.parquet.lock: Is a directory."
+
+
+def test_a_lock_that_another_program_holds_is_shown_in_a_line(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.write_bytes(b"backup \xff\n" + b"x" * 100_000)
+    with lock.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(assay.UsageError) as caught, locked(lock, "here", ""):
+            pass
+    assert caught.value.fact == "here: another run is writing there (backup \ufffd)."
+
+
+def test_a_result_that_another_run_has_written_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    target = tmp_path / "out.jsonl"
+
+    @contextlib.contextmanager
+    def late(*args):
+        with locked(*args):
+            target.write_text("theirs")
+            yield
+
+    monkeypatch.setattr("assay.newfile.locked", late)
+    with pytest.raises(assay.UsageError, match=r"out\.jsonl: already there\."):
+        assay.score_file(ROWS, assay.Rubric([waits]), target)
+    assert target.read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]

@@ -213,6 +213,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     try:
         tell(plan.refuse(frame))
         with open_writer(run.out, output_schema(plan, frame), raw_csv=run.raw_csv) as writer:
+            run.check()  # again: another run may have written it before this one had the lock
             stream(plan, frame, writer, summary, counted, source.read)
             run.allowed.check(summary, final=True)
             unchanged(source.inputs)
