@@ -17,6 +17,7 @@ from assay.cli.terminal import print_error, print_explanation, print_listing, pr
 from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
 from assay.spec.listing import as_json
+from assay.system.stdout import open_console
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
 ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
@@ -226,6 +227,13 @@ def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):
     assert "1,234 rows · mean reward 0.0000" in said[1]
     assert "\x1b" not in said[1]
     assert "scoring " not in said[1]
+
+
+@pytest.mark.parametrize("columns", ["0", "-1", "many"])
+def test_messages_are_seen_on_a_terminal_without_columns(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_error(open_console(stderr=True), assay.InputError("No rollouts."))
+    assert capsys.readouterr().err == "error: No rollouts.\n"
 
 
 def test_no_color_means_no_colour(command):

@@ -1,6 +1,8 @@
 """Runs that share an event loop, runs that are stopped, and functions that raise what is no ``Exception``."""
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import signal
 import threading
@@ -109,3 +111,51 @@ def test_an_interrupt_while_a_lock_is_taken_leaves_no_file(tmp_path, monkeypatch
     with pytest.raises(KeyboardInterrupt), locked(tmp_path / ".lock", "a run", ""):
         pytest.fail("the lock was taken")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_system_that_gives_no_more_threads_is_told_of_and_signals_are_heard_as_before(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(assay.AssayError, match="The system refuses another thread: can't start new thread"):
+            assay.score(ROWS, assay.Rubric([waits]))
+    after = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(after)
+    assert after == before
+
+
+def test_a_lock_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / ".out.parquet.lock").mkdir()
+    with pytest.raises(assay.OutputError) as caught:
+        assay.score_file(ROWS, assay.Rubric([waits]), tmp_path / "out.parquet")
+    assert caught.value.fact == f"{tmp_path}/out.parquet: {tmp_path}/.out.parquet.lock: Is a directory."
+
+
+def test_a_lock_that_another_program_holds_is_shown_in_a_line(tmp_path):
+    lock = tmp_path / ".lock"
+    lock.write_bytes(b"backup \xff\n" + b"x" * 100_000)
+    with lock.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(assay.UsageError) as caught, locked(lock, "here", ""):
+            pass
+    assert caught.value.fact == "here: another run is writing there (backup \ufffd)."
+
+
+def test_a_result_that_another_run_has_written_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    target = tmp_path / "out.jsonl"
+
+    @contextlib.contextmanager
+    def late(*args):
+        with locked(*args):
+            target.write_text("theirs")
+            yield
+
+    monkeypatch.setattr("assay.system.atomic_file.locked", late)
+    with pytest.raises(assay.UsageError, match=r"out\.jsonl: already there\."):
+        assay.score_file(ROWS, assay.Rubric([waits]), target)
+    assert target.read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]

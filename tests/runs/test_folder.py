@@ -223,8 +223,24 @@ def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there, n
         running.send_signal(number)
         said = running.stderr.read()
     assert running.returncode == code
-    assert re.search(r"interrupted; \d parts are missing in out. The same command goes on from there", said)
+    assert re.search(r"interrupted; (1 part is|\d parts are) missing in out. The same command goes on from there", said)
     assert not [one for one in Path("out").rglob("*") if one.name.endswith(("tmp", "lock"))]
+
+
+def test_an_interrupt_does_not_wait_for_a_function_that_a_process_of_its_own_runs(there):
+    Path("own.py").write_text(
+        "import time, pathlib, assay\n"
+        "def waits(completion):\n    pathlib.Path('begun').touch()\n    time.sleep(60)\n"
+        "rubric = assay.Rubric(funcs=[waits])\n"
+    )
+    words = [sys.executable, "-m", "assay", "score", "a.parquet", "--rubric", "own:rubric", "--out", "out/"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        while not Path("begun").exists():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert said == "interrupted; 1 part is missing in out. The same command goes on from there\n"
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -378,6 +394,24 @@ def test_an_input_that_changes_while_it_is_scored_is_told(there):
             score(out, progress=lambda *_: os.utime("b.jsonl"))
     assert not Path("out.parquet").exists()
     assert score(overwrite=True).rows == ROWS
+
+
+def test_a_part_that_is_removed_during_the_run_is_told_and_written_again(there):
+    def remove(*_):
+        Path("out/part-000000.parquet").unlink(missing_ok=True)
+
+    with pytest.raises(assay.OutputError, match=r"^out/part-000000\.parquet: was removed after it was written\."):
+        score("out/", part_bytes=1, progress=remove)
+    assert not Path("out/_summary.json").exists()
+    score("out/", part_bytes=1)
+    score("whole/", part_bytes=1)
+    assert content("out") == content("whole")
+
+
+def test_a_manifest_that_is_removed_during_the_run_is_written_again(there):
+    score("whole/", part_bytes=1)
+    score("out/", part_bytes=1, progress=lambda *_: Path("out/_manifest.json").unlink(missing_ok=True))
+    assert content("out") == content("whole")
 
 
 # ── what ends a process ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -179,6 +179,32 @@ def test_names_are_utf_8_whatever_the_locale(work):
     assert code == 0, said
 
 
+def test_a_name_that_is_too_long_for_a_result_and_its_draft_is_refused_before_anything_is_read(work):
+    for out in (f"{'a' * 247}.parquet", f"{'a' * 300}.parquet", f"{'a' * 300}/o.parquet", f"{'a/' * 3000}o.parquet"):
+        with pytest.raises(assay.UsageError, match=r"File name too long\.") as caught:
+            assay.score_file("nowhere.jsonl", SPEC, out)
+        assert caught.value.fact.startswith(out[:200])
+    with pytest.raises(assay.UsageError, match=r"x\\x00\.parquet: embedded null byte\."):
+        assay.score_file("nowhere.jsonl", SPEC, "x\0.parquet")
+    assert {path.name for path in work.iterdir()} == {"r.jsonl", "v.json"}
+
+
+@pytest.mark.parametrize("out", [f"{'a' * 222}.parquet", f"{'a' * 240}/"])
+def test_so_is_one_that_is_too_long_for_the_list_of_bad_rows(work, out):
+    with Path("r.jsonl").open("a") as file:
+        file.write("nope")
+    with pytest.raises(assay.UsageError, match=r"a\.(parquet\.)?bad_rows\.parquet: File name too long\."):
+        assay.score_file("r.jsonl", SPEC, out, max_bad_rows=1)
+    assert {path.name for path in work.iterdir()} == {"r.jsonl", "v.json"}
+    Path("r.jsonl").write_text(LINES)
+    assert assay.score_file("r.jsonl", SPEC, out).rows == 2
+
+
+def test_a_folder_where_the_list_of_bad_rows_would_be_is_nothing_to_remove(work):
+    Path("o.parquet.bad_rows.parquet").mkdir()
+    assert assay.score_file("r.jsonl", SPEC, "o.parquet").rows == 2
+
+
 # ── streams that take nothing ───────────────────────────────────────────────────────────────────────────────────────
 
 

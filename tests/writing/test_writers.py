@@ -1,6 +1,7 @@
 """Results appear whole or not at all, hold the same in every format, and say what made them."""
 
 import csv
+import errno
 import gc
 import hashlib
 import json
@@ -352,3 +353,24 @@ def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypa
     monkeypatch.setattr(Path, "replace", lambda self, target: (done.append("name"), replace(self, target))[1])
     assay.score_file([{"completion": "1"}], {"checks": [{"type": "json_valid"}]}, tmp_path / "out.parquet")
     assert done == ["file", "footer", "name", "folder"]
+
+
+def test_a_file_system_that_cannot_flush_takes_results_all_the_same(tmp_path, monkeypatch):
+    def refuse(_):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr("assay.system.atomic_file.os.fsync", refuse)
+    for out in ("out.parquet", "out.jsonl"):
+        assay.score_file([{"completion": "1"}], {"checks": [{"type": "json_valid"}]}, tmp_path / out)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.parquet"]
+
+
+def test_a_file_system_without_modes_takes_results_that_replace_others(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    rows, spec = [{"completion": "1"}], {"checks": [{"type": "json_valid"}]}
+    assay.score_file(rows, spec, tmp_path / "out.parquet")
+    monkeypatch.setattr("pathlib.Path.chmod", refuse)
+    assay.score_file(rows * 2, spec, tmp_path / "out.parquet", overwrite=True)
+    assert pl.read_parquet(tmp_path / "out.parquet").height == 2

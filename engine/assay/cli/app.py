@@ -16,7 +16,7 @@ import typer.core
 
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by, shown_path
 from assay.options import PANELS, Option, flag_of, options_of
-from assay.system.stdout import write_data
+from assay.system.stdout import open_console, write_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,18 +85,14 @@ RubricName = Annotated[
 
 def to_stderr() -> "Console":
     """A console on standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True)
+    return open_console(stderr=True)
 
 
 def show(render: "Callable[[Console], None]") -> None:
     """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
-    from rich.console import Console
-
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
-    render(Console(file=text, force_terminal=terminal, width=None if terminal else 160))
+    render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))
     write_data(text.getvalue())
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from assay.errors import BadRowsError, shown_path
 from assay.loading.formats.reading import BadRow, File, Reading
-from assay.system.atomic_file import check_target, new_file
+from assay.system.atomic_file import check_target, new_file, refused_by_disk
 from assay.system.quantities import Most
 
 __all__ = ["ENDING", "bad_rows_file", "check_bad_rows", "check_bad_rows_file", "write_bad_rows"]
@@ -86,13 +86,17 @@ def write_bad_rows(bad: Sequence[BadRow], out: str | Path | None) -> Path | None
         Where they are, or None.
 
     Raises:
-        OutputError: The list cannot be written.
+        OutputError: The list cannot be written, or that of an earlier run not removed.
     """
     path = bad_rows_file(out)
     if path is None:
         return None
     if not bad:
-        path.unlink(missing_ok=True)
+        if (
+            os.path.lexists(path) and not path.is_dir()
+        ):  # NOTE: a name that is too long is nowhere, and raises nothing here
+            with refused_by_disk(shown_path(path))():
+                path.unlink(missing_ok=True)
         return None
     with new_file(path) as (file, told), told():
         pl.DataFrame([asdict(row) for row in bad], schema=_SCHEMA).write_parquet(file)

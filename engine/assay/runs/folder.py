@@ -72,7 +72,7 @@ def is_folder(out: object) -> bool:
     """Whether an output is a folder: it ends in a slash, or is one and does not look like a file."""
     if not isinstance(out, str | Path):
         return False
-    return str(out).endswith(("/", os.sep)) or (Path(out).is_dir() and Path(out).suffix.lower() not in ENDINGS)
+    return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (it does not raise)
 
 
 def score_folder(
@@ -130,6 +130,7 @@ def score_folder(
             raise _parts_error(folder, manifest, failed)
         for shard in manifest.shards:  # in their order, which sums of floats show
             whole.merge(counted_in(folder, shard))
+        _refuse_gaps(folder, manifest)
         _finish(folder, whole)
     return replace(whole, told=summary.told, earlier=before, seconds=time.perf_counter() - began)
 
@@ -147,9 +148,8 @@ def _score(
     told = time.monotonic()
 
     def kept() -> str:
-        return (
-            f"interrupted; {left:,} parts are missing in {shown_path(job.folder)}. The same command goes on from there"
-        )
+        missing = "1 part is" if left == 1 else f"{left:,} parts are"
+        return f"interrupted; {missing} missing in {shown_path(job.folder)}. The same command goes on from there"
 
     KEPT.append(kept)
     try:
@@ -235,6 +235,16 @@ def _remove_drafts(folder: Path) -> None:
 
 def _is_part(path: Path) -> bool:
     return path.name.startswith("part-") and path.suffix == ".parquet"
+
+
+def _refuse_gaps(folder: Path, manifest: Manifest) -> None:
+    """Find what somebody removed during the run: the summary would count rows that are not there."""
+    gone = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
+    if gone is not None:
+        fact = f"{shown_path(folder / gone)}: was removed after it was written."
+        raise OutputError(fact, "The same command writes it again.")
+    if not (folder / MANIFEST).is_file():
+        manifest.write(folder)
 
 
 def _finish(folder: Path, summary: Summary) -> None:

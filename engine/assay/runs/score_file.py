@@ -135,8 +135,8 @@ class _Run:
                     f"{shown_path(self.out)}: holds {shown_path(file)}, one of the inputs.", "Name another folder."
                 )
 
-        if source.bad and not is_folder(self.out):
-            check_bad_rows_file(self.out, overwrite=self.options["overwrite"])
+        if source.bad:  # a run into a folder that goes on replaces its list
+            check_bad_rows_file(self.out, overwrite=self.options["overwrite"] or is_folder(self.out))
 
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
         """An empty summary; the progress knows its total."""
@@ -171,6 +171,7 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     try:
         tell(plan.refuse(frame))
         with open_writer(run.out, output_schema(plan, frame), raw_csv=run.options["raw_csv"]) as writer:
+            run.check()  # again: another run may have written it before this one had the lock
             stream(plan, frame, writer, summary, counted, source.read)
             run.allowed.check(summary, final=True)
             unchanged(source.inputs)

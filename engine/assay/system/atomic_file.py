@@ -5,6 +5,7 @@ sees half a file, and a failed run leaves the old one as it was.
 """
 
 import contextlib
+import errno
 import glob
 import os
 import socket
@@ -29,6 +30,9 @@ _DRAFTS: set[Path] = set()
 
 _HOST = zlib.crc32(socket.gethostname().encode())
 """Tells machines apart that write into one folder."""
+
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+"""File systems that cannot be asked to bring a file to the disk."""
 
 Told = Callable[[], contextlib.AbstractContextManager[None]]
 """Turns what the disk refuses into an error that names the file."""
@@ -62,7 +66,7 @@ def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Tol
 
 
 def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
-    draft = target.with_name(f".{target.name}.{os.getpid()}-{_HOST:08x}.tmp")
+    draft = _draft_of(target)
     _DRAFTS.add(draft)
     told = refused_by_disk(shown_path(path), draft)
     try:
@@ -74,7 +78,7 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
             yield file, told
             with told():
                 file.flush()
-                os.fsync(file.fileno())
+                _sync(file.fileno())
         finally:
             with contextlib.suppress(OSError):  # what could not be flushed has been told
                 file.close()
@@ -82,7 +86,7 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
             if path.suffix.lower() == ".parquet":
                 with draft.open("rb") as back:  # pyarrow opens no name that is not UTF-8
                     pq.read_metadata(back)
-            if target.exists():
+            if target.exists() and target.stat().st_mode != draft.stat().st_mode:
                 draft.chmod(target.stat().st_mode)
             draft.replace(target)
             _sync_folder(target.parent)
@@ -90,6 +94,10 @@ def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
         _DRAFTS.discard(draft)
+
+
+def _draft_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}-{_HOST:08x}.tmp")
 
 
 def _remove_drafts() -> None:
@@ -110,8 +118,17 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
         how: How to say that it may.
 
     Raises:
-        UsageError: There is no such folder, the path is a folder, or a file is already there.
+        UsageError: There is no such folder, the path is a folder, a file is already there, or the name is too long for a file
+            and its draft.
     """
+    try:
+        os.lstat(_draft_of(path))
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # ValueError: it has a NUL
+        long = getattr(error, "errno", None) == errno.ENAMETOOLONG
+        hint = "Its draft, beside it, has a name of some 25 bytes more." if long else ""
+        raise UsageError(f"{shown_path(path)}: {getattr(error, 'strerror', error)}.", hint) from None
     if not path.parent.is_dir():
         raise UsageError(f"{shown_path(path)}: there is no folder {shown_path(path.parent)}.")
     if (what := what_is(path)) and what != NOWHERE:
@@ -138,6 +155,14 @@ def refused_by_disk(name: str, draft: Path | None = None) -> Told:
             raise OutputError(f"{name}: {said}, after {written:,} bytes.", hint) from wrong
 
     return told
+
+
+def _sync(handle: int) -> None:
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
 
 
 def _sync_folder(folder: Path) -> None:

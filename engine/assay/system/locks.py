@@ -19,6 +19,9 @@ __all__ = ["locked"]
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 """A link would have us empty what it leads to."""
 
+_SHOWN = 120
+"""Bytes of a lock that a message shows."""
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 """File systems that know no locks."""
 
@@ -39,19 +42,28 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     try:
         handle = _lock(path)
     except OSError as wrong:
-        why = f"{shown_path(path)} is a link" if path.is_symlink() else wrong.strerror
+        why = wrong.strerror
+        if os.path.lexists(path):  # what denies it is the lock, not the folder
+            why = f"{shown_path(path)} is a link" if path.is_symlink() else f"{shown_path(path)}: {why}"
         raise OutputError(f"{what}: {why}.", "Nothing was written; what was there before is untouched.") from wrong
     except BaseException:  # an interrupt may come before the file that was made has a name here
         _remove_if_free(path)
         raise
     if handle is None:
-        holder = path.read_text("utf-8", "replace").strip() if path.exists() else ""
+        holder = _holder(path)
         raise UsageError(f"{what}: another run is writing there{f' ({holder})' if holder else ''}.", hint)
     try:
         yield
     finally:
         path.unlink(missing_ok=True)
         os.close(handle)
+
+
+def _holder(path: Path) -> str:
+    """What a lock says of who holds it; another program may have written anything there, or removed it."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(_SHOWN).decode("utf-8", "replace").strip().partition("\n")[0]
+    return ""
 
 
 def _remove_if_free(path: Path) -> None:

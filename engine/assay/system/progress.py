@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from assay.errors import printable
+from assay.system.stdout import open_console
 
 __all__ = ["Progress", "Ticks", "progress"]
 
@@ -56,9 +57,7 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
     Yields:
         What to call as rows are done; None where nobody looks.
     """
-    from rich.console import Console
-
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     if not (show and console.is_terminal):
         with _logged(console) if show else contextlib.nullcontext():
             yield None

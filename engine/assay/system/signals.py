@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from assay.errors import AssayError
 from assay.system.processes import forget_in_children, prepare_process
 
 __all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible", "signalled"]
@@ -64,6 +65,7 @@ def interruptible() -> Iterator[threading.Event]:
 
     Raises:
         UsageError: The engine cannot run in this process.
+        AssayError: No thread can be started.
     """
     prepare_process()
     stop = threading.Event()
@@ -87,6 +89,9 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if hasattr(signal, "siginterrupt"):  # not on Windows
+        # NOTE: Polars has the system go on with a call that an interrupt ends: who waits for a pipe would not hear of it
+        signal.siginterrupt(signal.SIGINT, True)
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
     before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
@@ -96,7 +101,16 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
         heard.set()  # for all we know
 
     listener = threading.Thread(target=_listen, args=(theirs, stop, heard), name="assay-signals", daemon=True)
-    listener.start()
+    try:
+        listener.start()
+    except RuntimeError as error:
+        signal.set_wakeup_fd(before)
+        ours.close()
+        theirs.close()
+        raise AssayError(
+            f"The system refuses another thread: {error}.",
+            "Raise its limits of processes and of memory: ulimit -u, -v.",
+        ) from None
     _HEARD.append(heard)
     try:
         yield

@@ -2,8 +2,9 @@
 
 import atexit
 import contextlib
+import io
 import os
-import shutil
+import select
 import tempfile
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -14,16 +15,29 @@ from assay.errors import InputError, shown_path
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["a_place", "set_down", "while_set_down"]
+__all__ = ["a_place", "not_taken", "set_down", "while_set_down"]
 
 _BLOCK = 1 << 20
+_LOOK = 200
+"""Milliseconds between two looks at a pipe that is empty."""
+
 _ALL: set[Path] = set()
 _OF_RUN: ContextVar[list[Path] | None] = ContextVar("assay-set-down", default=None)
 
 
-def a_place() -> Path:
-    """An empty file for lines, which is removed when the run ends, or the program where there is no run."""
-    handle, made = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
+def a_place(name: str) -> Path:
+    """An empty file for lines, which is removed when the run ends, or the program where there is no run.
+
+    Args:
+        name: What to call what it is for.
+
+    Raises:
+        InputError: There is no folder for temporary files, or it takes none.
+    """
+    try:
+        handle, made = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
+    except OSError as error:
+        raise _refused(name, "a temporary file", error) from None
     os.close(handle)
     path = Path(made)
     _ALL.add(path)
@@ -40,22 +54,59 @@ def set_down(stream: IO[bytes], name: str) -> Path:
         name: What to call it.
 
     Raises:
-        InputError: It cannot be read, or the disk is full.
+        InputError: It cannot be read, there is no folder for temporary files, or the disk is full.
     """
-    path = a_place()
+    path = a_place(name)
     try:
         with path.open("wb") as file:
-            shutil.copyfileobj(stream, file, _BLOCK)
-    except OSError as wrong:
+            while block := _read(stream, name):
+                file.write(block)
+    except OSError as error:
         _remove([path])
-        raise InputError(
-            f"{name}: cannot be set down in {shown_path(path.parent)}: {wrong.strerror or wrong}.",
-            "TMPDIR names another folder.",
-        ) from None
+        raise not_taken(name, path, error) from None
     except BaseException:
         _remove([path])
         raise
     return path
+
+
+def _read(stream: IO[bytes], name: str) -> bytes:
+    try:
+        _wait(stream)
+        return stream.read1(_BLOCK) if isinstance(stream, io.BufferedReader) else stream.read(_BLOCK)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}.") from None
+
+
+def _wait(stream: IO[bytes]) -> None:
+    """Wait until there is something to read, or nothing more.
+
+    NOTE: a read of a pipe that is empty does not end at an interrupt, which Polars has the system go on after.
+    """
+    if hasattr(select, "poll"):  # not on Windows
+        with contextlib.suppress(io.UnsupportedOperation):  # it is in memory
+            ready = select.poll()
+            ready.register(stream.fileno(), select.POLLIN)
+            while not ready.poll(_LOOK):  # between two looks Python calls the handlers of signals
+                pass
+
+
+def not_taken(name: str, path: Path, error: OSError) -> InputError:
+    """The error of a place that did not take what it was made for.
+
+    Args:
+        name: What to call what it is for.
+        path: The place.
+        error: What the disk said.
+    """
+    return _refused(name, shown_path(path.parent), error)
+
+
+def _refused(name: str, where: str, error: OSError) -> InputError:
+    return InputError(
+        f"{name}: cannot be set down in {where}: {error.strerror or error}.",
+        "It takes a folder with room for all of it, which TMPDIR names.",
+    )
 
 
 @contextlib.contextmanager

@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import OutputError
 
-__all__ = ["Messages", "only_data", "open_streams", "standard_output", "write_data"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Messages", "only_data", "open_console", "open_streams", "standard_output", "write_data"]
 
 _DATA: ContextVar[tuple[Any] | None] = ContextVar("data", default=None)
 """Standard output while what is printed goes elsewhere."""
@@ -79,3 +82,17 @@ def open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     messages = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (open to the end)
     sys.stderr = Messages(messages)
+
+
+def open_console(**options: Any) -> "Console":
+    """A console, as wide as the terminal; of one that says it has no columns (``COLUMNS=0``) nothing would be seen.
+
+    Args:
+        options: Those of ``rich.console.Console``.
+    """
+    from rich.console import Console
+
+    console = Console(**options)
+    if console.width < 1:
+        console.width = 80
+    return console

@@ -1,9 +1,12 @@
 """JSON lines: both ways of reading them agree on every chunk, and a line that is no rollout costs itself only."""
 
+import errno
 import gzip
+import io
 import json
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -25,6 +28,7 @@ from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.names import BAD
 from assay.scoring.reference import score_rows
+from assay.system.spool import set_down
 from assay.thresholds import THRESHOLDS
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
@@ -515,6 +519,43 @@ def test_lines_from_a_pipe_leave_nothing_behind(tmp_path):
     assert [one.name for one in (tmp_path / "tmp").iterdir()] == []
 
 
+@pytest.fixture
+def small_files():
+    """Files end at 4,096 bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_pipe_that_the_temporary_folder_cannot_take_is_refused_and_leaves_nothing(tmp_path, monkeypatch, small_files):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(assay.InputError) as caught:
+        set_down(io.BytesIO(b"x" * 10_000), "standard input")
+    assert caught.value.fact == f"standard input: cannot be set down in {tmp_path}: File too large."
+    assert not list(tmp_path.iterdir())
+
+
+class Broken(io.RawIOBase):
+    def read(self, _=-1):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_that_there_is_no_temporary_folder_is_said_of_what_needs_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(
+        assay.InputError, match=r"^standard input: cannot be set down in a temporary file: No such file"
+    ):
+        set_down(io.BytesIO(), "standard input")
+
+
+def test_a_stream_that_cannot_be_read_is_not_blamed_on_the_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(assay.InputError, match=r"^standard input: Input/output error\.$"):
+        set_down(Broken(), "standard input")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_path, number):
     run = child(tmp_path)
@@ -524,8 +565,9 @@ def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_p
         assert run.poll() is None
         time.sleep(0.01)
     run.send_signal(number)
+    # whoever writes to the pipe keeps it open, and writes nothing
+    assert run.wait(30) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     run.stdin.close()
-    assert run.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     run.stderr.close()
     assert [one.name for one in (tmp_path / "tmp").iterdir()] == []
 

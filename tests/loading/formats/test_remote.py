@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -428,6 +429,29 @@ def test_a_malformed_option_is_refused_without_its_value(tmp_path):
     assert done.returncode == 2
     assert b"expected KEY=VALUE" in done.stderr
     assert SECRET.encode() not in done.stderr
+
+
+def test_a_copy_that_the_temporary_folder_cannot_take_is_not_blamed_on_the_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Web({"/a.jsonl": LINES * 1000}) as web:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+        try:
+            with pytest.raises(assay.InputError) as caught:
+                assay.score(f"{web.url}/a.jsonl", SPEC)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.fact == f"{web.url}/a.jsonl: cannot be set down in {tmp_path}: File too large."
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_temporary_folder_that_the_engine_cannot_make_is_no_internal_error(tmp_path):
+    (tmp_path / "v.json").write_text(json.dumps(SPEC))
+    (tmp_path / "file").touch()
+    with Web({"/a.csv": b"completion\na refund\n"}) as web:
+        done = command("score", f"{web.url}/a.csv", "-s", tmp_path / "v.json", TMPDIR=str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert b"/a.csv: the engine can make no temporary folder.\n" in done.stderr
 
 
 def test_no_copy_stays_when_a_run_is_ended(tmp_path):

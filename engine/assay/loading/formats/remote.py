@@ -6,6 +6,8 @@ once; the copy is made piece by piece and removed after the run.
 NOTE: over HTTP the engine waits for ever, whatever it is told; so every look is taken in a thread that is not waited for so long.
 """
 
+import errno
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
@@ -24,7 +26,7 @@ from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.files import FORMATS, open_lines
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
-from assay.system.spool import a_place
+from assay.system.spool import a_place, not_taken
 
 __all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url"]
 
@@ -61,6 +63,9 @@ _SAID = (
     (r"error sending request", "the server could not be reached", "Is there a network, and is the endpoint right?"),
 )
 """What the engine says of a store, the fact, and what to do."""
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""What this machine's disk says, and no store does; the engine gives the number in words only."""
 
 _T = TypeVar("_T")
 
@@ -185,7 +190,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = a_place()
+        path = a_place(self.shown)
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
@@ -204,7 +209,13 @@ class Remote:
 
     def _copy(self, lines: pl.LazyFrame, path: Path) -> None:
         def copy(_: object) -> None:
-            lines.sink_csv(path, include_header=False, quote_style="never")
+            try:
+                lines.sink_csv(path, include_header=False, quote_style="never")
+            except OSError as error:
+                number = next((number for number in _DISK if f"(os error {number})" in str(error)), None)
+                if number is None:
+                    raise
+                raise not_taken(self.shown, path, OSError(number, os.strerror(number))) from None
 
         self._look(copy, lambda: path.stat().st_size if path.exists() else 0)
 
@@ -231,6 +242,12 @@ class Remote:
             before = size()
         try:
             return answer.result()
+        except PanicException as error:  # of the engine's copies; it has printed where
+            if "temporary directory" not in str(error):
+                raise
+            raise InputError(
+                f"{self.shown}: the engine can make no temporary folder.", "TMPDIR names a folder to make it in."
+            ) from None
         except (PolarsError, OSError, ValueError, TypeError) as wrong:
             raise self.told(wrong) from None
 
