@@ -1,5 +1,6 @@
 """Runs in parts: what is there after any end of a run, and what a run that finds it makes of it."""
 
+import importlib
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import polars as pl
 import pytest
 
 import assay
+from assay import fns
 from assay.files import Cut, open_files
 from assay.reading import Reading
 from assay.shards import Shard, cut
@@ -416,6 +418,38 @@ def test_checks_that_cannot_travel_ask_to_stay(there):
     with pytest.raises(assay.UsageError, match="cannot be sent to a process of their own"):
         assay.score_file("a.parquet", rubric, "out/", isolate=True)
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
+
+
+def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(there):
+    words = [
+        "import assay.fns",
+        "def starts(model_output, expected, params): return float(model_output.startswith(expected))",
+        "assay.fns.register('starts', starts, expr=lambda text, gold, params: text.str.starts_with(gold))",
+    ]
+    Path("named.py").write_text("\n".join(words))
+    rows = pl.DataFrame({"completion": ["ab", "b"], "fn_name": "starts", "expected": "a"})
+    rows.write_parquet("c.parquet")
+    options = ["--import", "named", "--isolate"]
+    done = command("c.parquet", "--out", "out/", *options)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_parquet("out/part-*.parquet")["reward"].to_list() == [1.0, 0.0]
+
+
+def test_a_function_that_its_module_does_not_register_is_asked_for(there, monkeypatch):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    monkeypatch.syspath_prepend(there)
+    Path("unregistered.py").write_text("def good(model_output, expected, params): return 1.0")
+    good = importlib.import_module("unregistered").good
+    fns.register("good", good, expr=lambda model_output, expected, params: model_output.is_not_null())
+    with pytest.raises(assay.UsageError, match=r"could not begin: .*'good' \(unregistered.good\) is not registered"):
+        assay.score_file("a.parquet", None, "out/", isolate=True, verifier_name="good")
+    assert not list(Path("out").glob("part-*"))
+
+
+def test_a_function_that_nothing_asks_for_need_not_travel(there, monkeypatch):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    fns.register("unused", lambda model_output, expected, params: 1.0)
+    assert score(isolate=True).rows == ROWS
 
 
 @pytest.mark.long

@@ -43,6 +43,9 @@ SHOWN = 60
 LONGEST_MESSAGE = 10_000
 """Characters of an exception's message that ``error`` keeps."""
 
+_BY_ENGINE = "\n\nThis error occurred in the following expression:\n"
+"""How the engine goes on where it tells an exception that was raised by Python that it called."""
+
 
 class Abandoned(BaseException):
     """Raised in a thread whose call took too long."""
@@ -63,6 +66,9 @@ class AssayError(Exception):
     exit_code = 1
 
     def __init__(self, fact: str, hint: str = "") -> None:
+        fact, by_engine, _ = fact.partition(_BY_ENGINE)
+        if by_engine:  # made again by the engine, from the text of the error that was raised in it
+            fact, _, hint = fact.partition("\n\n")
         super().__init__(fact, hint)
         self.fact = fact
         self.hint = hint

@@ -19,17 +19,19 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import did_you_mean, said_by
+from assay.errors import UsageError, did_you_mean, said_by
 from assay.lanes.base import OTHER_ROWS, is_elementwise
 from assay.lanes.fncolumns import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.lanes.pattern import search
 from assay.lanes.rowpatterns import regex_match_expr
 from assay.lanes.toolcalls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.limits import Limits
+from assay.sources import described
 
 __all__ = [
     "FnExpr",
     "Function",
+    "Reference",
     "VerifierFn",
     "contains",
     "exact_match",
@@ -202,9 +204,46 @@ def users_own() -> tuple[Function, ...]:
 
 
 def adopt(functions: Iterable[Function]) -> None:
-    """Register functions as they are registered in another process."""
-    for one in functions:
-        _REGISTRY.setdefault(one.name, one)
+    """Register functions as they are registered in another process, in place of what an earlier run of this process had."""
+    _REGISTRY.update({one.name: one for one in functions})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What stands for a registered function on its way to another process.
+
+    Attributes:
+        name: Its name in the registry.
+        code: Where it comes from, and the hash of its source.
+        fn: The function, where it travels itself.
+    """
+
+    name: str
+    code: dict[str, Any]
+    fn: VerifierFn | None = None
+
+    @classmethod
+    def of(cls, name: str, *, travels: bool = False) -> "Reference":
+        """The reference to a function that is registered here."""
+        fn = get(name)
+        return cls(name, described(fn), fn if travels else None)
+
+    def resolve(self) -> VerifierFn:
+        """The function, registered in this process.
+
+        Raises:
+            UsageError: It is not registered here and did not travel, or the name is that of another function.
+        """
+        if self.name not in _REGISTRY and self.fn is not None:
+            _REGISTRY[self.name] = Function(self.name, self.fn)
+        known = function(self.name)
+        if known is None or (known.fn is not self.fn and described(known.fn) != self.code):
+            here = "not registered" if known is None else "another function"
+            raise UsageError(
+                f"The verifier function {self.name!r} ({self.code['module']}.{self.code['qualname']}) is {here} in this process.",
+                "Register it at the top of a module that both processes import.",
+            )
+        return known.fn
 
 
 def list_fns() -> list[str]:

@@ -14,9 +14,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import IO, Any, Self
 
 from assay.errors import AssayError, UsageError, said_by
+from assay.fns import Function, Reference
 from assay.folder import Failed
 from assay.interrupts import LEFTOVERS
 from assay.processes import forget_in_children
@@ -34,6 +36,7 @@ _PATIENCE = 5.0
 _HURRY = 1.0
 """Those that it has where this one ends at once."""
 _AT_HAND = "Define in a module what the checks call, and import it, or score with --no-isolate (isolate=False)."
+_NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
@@ -78,8 +81,8 @@ class _Child:
 
     def __init__(self, job: Job) -> None:
         try:
-            self._job = pickle.dumps(job)
-        except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+            self._job = pickle.dumps(_by_reference(job))
+        except _NO_PICKLE as wrong:
             raise UsageError(
                 f"The checks cannot be sent to a process of their own: {said_by(wrong)}",
                 _AT_HAND,
@@ -133,6 +136,29 @@ class _Child:
             with contextlib.suppress(BrokenPipeError):  # told when it is asked
                 _send(self._process.stdin, (sys.path, self._job))
         return self._process
+
+
+def _by_reference(job: Job) -> Job:
+    """A job whose functions are known by their modules where they cannot be pickled, as with a lambda for a twin."""
+    here = [one for one in job.functions if _module_of(one) not in ("", "__main__") and not _pickles(one)]
+    return replace(
+        job,
+        functions=tuple(one for one in job.functions if one not in here),
+        references=tuple(Reference.of(one.name) for one in here),
+        modules=(*job.modules, *dict.fromkeys(map(_module_of, here))),
+    )
+
+
+def _module_of(one: Function) -> str:
+    return str(getattr(one.fn, "__module__", None) or "")
+
+
+def _pickles(one: Function) -> bool:
+    try:
+        pickle.dumps(one)
+    except _NO_PICKLE:
+        return False
+    return True
 
 
 def _how(code: int) -> str:

@@ -21,7 +21,17 @@ from assay.checks.reward import Rewards, examples
 from assay.errors import SpecError, UsageError, printable
 from assay.lanes.rollout import ARGUMENTS
 from assay.limits import Limits, Settled, failed, only, own_failure, settled
-from assay.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
+from assay.members import (
+    Entry,
+    check_weight,
+    functions_of,
+    is_function,
+    member_name,
+    packed,
+    paired,
+    specs_of,
+    unpacked,
+)
 from assay.parsers import Parser
 from assay.progress import Ticks, progress
 from assay.rewarded import by_columns, by_verifier, note, timed, weighted_sums
@@ -90,7 +100,11 @@ class Rubric:
         self._known: dict[Any, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_known": {}}
+        return vars(self) | {"_known": {}, "reward_funcs": [packed(func) for func in self.reward_funcs]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.reward_funcs = [unpacked(func) for func in self.reward_funcs]
 
     # ── what it is made of ──────────────────────────────────────────────────────────────────────────────────────────
 

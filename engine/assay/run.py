@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from assay.allowed import Allowed
 from assay.checks.base import Check
+from assay.checks.onrow import OnRow
 from assay.columns import read_columns
 from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.export import ENDINGS, STDOUT, open_writer
@@ -253,7 +254,17 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run, settings: dict[str, Any]
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
     manifest = Manifest(made, {**settings, "part_bytes": parts.part_bytes}, columns, shards, run.command)
     paths = tuple(sys.path)
-    job = Job(source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(parts.modules))
+    job = Job(
+        source.read,
+        source.steps,
+        plan,
+        folder,
+        manifest.run,
+        source.inputs,
+        own if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
+        paths=paths,
+        modules=tuple(parts.modules),
+    )
     summary, allowed = run.begin(source, plan), run.allowed.check
     with _engine(parts) as engine:
         summary = score_folder(

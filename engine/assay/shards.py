@@ -14,7 +14,7 @@ from assay._version import __version__
 from assay.errors import InputError, said_by, shown_path
 from assay.export import open_writer, read_provenance
 from assay.files import ENGINE_ERRORS, Cut, Files
-from assay.fns import Function, adopt
+from assay.fns import Function, Reference, adopt
 from assay.judges import judged_by
 from assay.newfile import new_file, refused_by_disk
 from assay.plan import Plan
@@ -81,6 +81,7 @@ class Job:
         run: Hash of the manifest, which every part names.
         inputs: The inputs as the run found them.
         functions: Functions of the user that rows may name.
+        references: Those that modules register, where the functions themselves cannot travel.
         paths: Folders that modules are imported from.
         modules: Modules that register checks, functions and classes.
     """
@@ -92,6 +93,7 @@ class Job:
     run: str
     inputs: tuple[InputFile, ...]
     functions: tuple[Function, ...] = ()
+    references: tuple[Reference, ...] = ()
     paths: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
 
@@ -100,11 +102,17 @@ class Job:
         return part_of(self.files, self.steps, cut)
 
     def settle_in(self) -> None:
-        """Make a process know what the one knew that began the run."""
+        """Make a process know what the one knew that began the run.
+
+        Raises:
+            UsageError: It cannot know one of the functions.
+        """
         sys.path[:0] = [path for path in self.paths if path not in sys.path]
         for module in self.modules:
             importlib.import_module(module)
         adopt(self.functions)
+        for reference in self.references:
+            reference.resolve()
 
 
 def cut(files: Files, size: int) -> list[Shard]:
