@@ -435,6 +435,7 @@ def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(th
     assert pl.read_parquet("out/part-*.parquet")["reward"].to_list() == [1.0, 0.0]
 
 
+@pytest.mark.long  # a process is started
 def test_a_function_that_its_module_does_not_register_is_asked_for(there, monkeypatch):
     monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
     monkeypatch.syspath_prepend(there)
