@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 import assay
+import assay.plan
+from assay import errors
 from assay.columns import needed_columns
 from assay.testing import hostile_texts
 
@@ -58,6 +60,28 @@ def test_all_missing_columns_are_one_error():
         "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data.\n"
         "Join a task table with --tasks for what the rollouts do not carry."
     )
+
+
+def test_many_names_that_are_not_there_are_told_in_a_few_words(monkeypatch):
+    asked = []
+    monkeypatch.setattr(errors, "get_close_matches", lambda word, *_, **__: asked.append(word) or [])
+    schema = {"completion": pl.String} | {f"c{at}": pl.Int64 for at in range(300)}
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(PLAIN, schema, keep=["c0", *(f"d{at}" for at in range(1500))])
+    assert len(asked) == 5
+    facts = caught.value.fact.split("\n")
+    assert facts[0] == "--keep names `d0`, which the rollouts lack."
+    assert facts[99:] == ["--keep names `d99`, which the rollouts lack.", "… and 1,400 others"]
+    assert caught.value.hint.startswith("There are: completion, c0, c1,")
+    assert caught.value.hint.endswith(", c98 … and 201 more.")
+
+
+def test_what_checks_read_is_asked_once_however_many_columns_there_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(assay.plan, "consumed_columns", lambda verifiers: asked.append(verifiers) or {"completion"})
+    schema = {"completion": pl.String} | {f"c{at}": pl.Int64 for at in range(20)}
+    assert len(assay.compile(PLAIN, schema).passed_through) == 20
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Binary])

@@ -31,6 +31,7 @@ __all__ = [
     "closest",
     "did_you_mean",
     "encodable",
+    "listed",
     "path_text",
     "printable",
     "quoted",
@@ -40,6 +41,7 @@ __all__ = [
 
 SHOWN = 60
 """Characters of a value from data that reasons show."""
+_LISTED = 100
 LONGEST_MESSAGE = 10_000
 """Characters of an exception's message that ``error`` keeps."""
 
@@ -182,6 +184,12 @@ def said_by(exception: BaseException) -> str:
     if len(message) > LONGEST_MESSAGE:  # every row may have it, and every row keeps it
         message = f"{message[: LONGEST_MESSAGE - 1]}…"
     return encodable(f"{name}: {message}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as messages list them: the first 100, and how many more there are; ``none`` where there is none."""
+    more = f" … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"{', '.join(names[:_LISTED])}{more}" or "none"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

@@ -99,12 +99,13 @@ class Plan:
         A column that has the name of one of the results keeps its values as ``prior_<name>``.
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
-        kept = [n for n in names if n not in consumed_columns(self.verifiers)] if self.keep is None else list(self.keep)
-        taken = {*self.results, *kept}
+        consumed, results = consumed_columns(self.verifiers), {*self.results}
+        kept = [name for name in names if name not in consumed] if self.keep is None else list(self.keep)
+        taken = {*results, *kept}
         out: dict[str, str] = {}
         for name in kept:
             shown = name
-            while shown in self.results or (shown != name and shown in taken):
+            while shown in results or (shown != name and shown in taken):
                 shown = f"prior_{shown}"
             out[shown] = name
             taken.add(shown)

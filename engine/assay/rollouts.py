@@ -13,7 +13,7 @@ import polars.selectors as cs
 
 from assay.cells import STRUCTURED
 from assay.detection import Chosen, Seen, choose, see, see_remote
-from assay.errors import ColumnsError, InputError, did_you_mean, path_text, shown_path
+from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, shown_path
 from assay.files import Cut, Files, as_one, expand, first_line, format_of, open_lines, opened
 from assay.lanes.base import BAD, HIDDEN, exactly, not_hidden
 from assay.paths import merged
@@ -370,7 +370,7 @@ def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
     there = frame.collect_schema().names()
     for name, column in mapping.items():
         if column not in there:
-            hint = did_you_mean(column, there) or f"There are: {', '.join(not_hidden(there))}."
+            hint = did_you_mean(column, there) or f"There are: {listed(not_hidden(there))}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
     named = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
     return named.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))
