@@ -420,6 +420,23 @@ def test_checks_that_cannot_travel_ask_to_stay(there):
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
 
 
+class Homebound:
+    def __call__(self, completion):
+        return 1.0
+
+    def __reduce__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), RecursionError("no"), SystemExit("no")], ids=repr)
+def test_what_refuses_to_travel_in_whatever_way_asks_to_stay(there, error):
+    func = Homebound()
+    func.error = error
+    with pytest.raises(assay.UsageError, match=f"of their own: {type(error).__name__}: no") as refused:
+        assay.score_file("a.parquet", assay.Rubric([func]), "out/", isolate=True)
+    assert "isolate=False" in refused.value.hint
+
+
 def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(there):
     words = [
         "import assay.fns",

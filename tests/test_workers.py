@@ -104,6 +104,13 @@ def test_a_program_without_a_file_uses_functions_of_modules_and_is_told_of_its_o
     )
 
 
+def test_a_daemon_is_told_that_it_may_start_no_processes(monkeypatch):
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
+    with pytest.raises(assay.UsageError, match="this process is a daemon") as refused:
+        assay.score(ROWS, assay.Rubric([desk.length]), workers=1)
+    assert "ProcessPoolExecutor" in refused.value.hint
+
+
 def test_processes_end_with_the_run():
     (verifier,) = assay.Rubric(funcs=[desk.length]).members(Limits(workers=2))
     check = verifier.checks[0].check

@@ -21,6 +21,7 @@ from assay.errors import AssayError, UsageError, said_by
 from assay.fns import Function, Reference
 from assay.folder import Failed
 from assay.interrupts import LEFTOVERS
+from assay.limits import own_failure
 from assay.processes import forget_in_children
 from assay.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.summary import Summary
@@ -36,7 +37,6 @@ _PATIENCE = 5.0
 _HURRY = 1.0
 """Those that it has where this one ends at once."""
 _AT_HAND = "Define in a module what the checks call, and import it, or score with --no-isolate (isolate=False)."
-_NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
@@ -82,7 +82,9 @@ class _Child:
     def __init__(self, job: Job) -> None:
         try:
             self._job = pickle.dumps(_by_reference(job))
-        except _NO_PICKLE as wrong:
+        except BaseException as wrong:  # a user's object may raise anything
+            if not own_failure(wrong):
+                raise
             raise UsageError(
                 f"The checks cannot be sent to a process of their own: {said_by(wrong)}",
                 _AT_HAND,
@@ -156,7 +158,9 @@ def _module_of(one: Function) -> str:
 def _pickles(one: Function) -> bool:
     try:
         pickle.dumps(one)
-    except _NO_PICKLE:
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
         return False
     return True
 
@@ -237,7 +241,9 @@ def serve() -> None:
     try:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
         job.settle_in()
-    except Exception as wrong:  # noqa: BLE001  (a module may raise anything)
+    except BaseException as wrong:  # a module may raise anything
+        if not own_failure(wrong):
+            raise
         answer("raised", UsageError(f"The process that scores parts could not begin: {said_by(wrong)}", _AT_HAND))
         return
     warnings.showwarning = lambda message, *_, **__: answer("warning", message)

@@ -125,6 +125,11 @@ class Workers:
 
     def _started(self, limits: Limits) -> "_Worker":
         _look(limits)
+        if multiprocessing.current_process().daemon:
+            raise UsageError(
+                "The processes for reward functions cannot be started: this process is a daemon, which may start none.",
+                "Score without workers here, or in processes of concurrent.futures.ProcessPoolExecutor, which are no daemons.",
+            )
         try:
             return _Worker(self._load)
         except OSError as wrong:
