@@ -186,6 +186,39 @@ def test_all_kinds_of_column_problems_are_one_error():
         assert part in said
 
 
+@pytest.mark.parametrize(
+    ("expr", "complaint", "message"),
+    [
+        (lambda text: text.str.len_chars().cum_sum() > 3, "is long", "what it says of a row depends on other rows"),
+        (
+            lambda text: text.str.len_chars() > text.str.len_chars().mean(),
+            "is long",
+            "what it says of a row depends on other rows",
+        ),
+        (lambda text: text.str.len_chars() > 3, None, r"complaint\(\) returns NoneType, not str"),
+    ],
+)
+def test_a_check_of_ones_own_that_cannot_be_used_is_refused_before_a_row_is_read(expr, complaint, message):
+    class Mistaken(assay.Check):
+        """It is wrong."""
+
+        type = "mistaken"
+
+        def row(self, row):
+            return 1.0
+
+        def expr(self):
+            return expr(assay.text())
+
+        def complaint(self):
+            return complaint
+
+    with pytest.raises(
+        assay.SpecError, match=f"v/mistaken: the expression of Mistaken cannot run: TypeError: {message}"
+    ):
+        assay.score([{"completion": "a"}], {"id": "v", "checks": [{"type": "mistaken"}]}, checks=[Mistaken])
+
+
 def test_a_check_of_ones_own_that_raises_while_compiling_is_named():
     class Angry(assay.Check):
         """It raises."""

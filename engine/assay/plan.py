@@ -35,11 +35,11 @@ from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.onrow import OnRow
 from assay.columns import COMPLETION, check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
-from assay.errors import SpecError, said_by
+from assay.errors import SpecError, UsageError, said_by
 from assay.fitting import fitted
 from assay.fns import function, list_fns
 from assay.judges import verifiers_of_run
-from assay.lanes.base import BAD, HIDDEN, TASK_FOUND, TEXT, exactly, layers
+from assay.lanes.base import BAD, HIDDEN, OTHER_ROWS, TASK_FOUND, TEXT, exactly, is_elementwise, layers
 from assay.lanes.failures import no_rollout_expr
 from assay.lanes.messages import completion_text_expr, unsaid
 from assay.lanes.rollout import shown_expr
@@ -290,10 +290,12 @@ class Plan:
             try:
                 for layer in layers(check.lanes(), schema):
                     frame = frame.with_columns(layer)
-                dtype = frame.select(score=check.expr()).collect_schema()["score"]
-                check.complaint(), check.claim()
+                expr = check.expr()
+                dtype = frame.select(score=expr).collect_schema()["score"]
+                _check_words(complaint=check.complaint(), claim=check.claim())
+                _check_alone(expr)
             except BaseException as wrong:  # a user's own class may raise anything
-                if not own_failure(wrong):
+                if not own_failure(wrong) or isinstance(wrong, UsageError):  # the latter of this process
                     raise
                 name, tried = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
                 said = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(wrong)}"
@@ -303,6 +305,28 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
                 )
+
+
+def _check_alone(expr: pl.Expr) -> None:
+    """Find an expression that says of a row what depends on others.
+
+    Raises:
+        TypeError: It is one.
+    """
+    prepare_process()  # it is tried on a few texts
+    if not is_elementwise(expr, (TEXT,), tried=True):
+        raise TypeError(OTHER_ROWS)
+
+
+def _check_words(**words: object) -> None:
+    """Find a check that says nothing, or no text.
+
+    Raises:
+        TypeError: It is one.
+    """
+    for method, given in words.items():
+        if not isinstance(given, str):
+            raise TypeError(f"{method}() returns {type(given).__name__}, not str")
 
 
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
