@@ -3,6 +3,7 @@
 import pickle
 import re
 
+import polars as pl
 import pytest
 
 import assay
@@ -49,6 +50,15 @@ def test_an_error_reads_as_a_fact_a_blank_line_and_a_hint(error):
 def test_an_error_survives_pickling_whole(error):
     back = pickle.loads(pickle.dumps(error("It is so.", "Do this.")))  # noqa: S301
     assert (type(back), back.fact, back.hint) == (error, "It is so.", "Do this.")
+
+
+def test_an_error_that_the_engine_makes_again_says_what_it_said():
+    def refuse(_):
+        raise assay.UsageError("A fact: it is so.", "A hint.")
+
+    with pytest.raises(assay.UsageError) as refused:
+        pl.LazyFrame({"a": [1]}).select(pl.col("a").map_batches(refuse, return_dtype=pl.Int64)).collect()
+    assert (refused.value.fact, refused.value.hint) == ("A fact: it is so.", "A hint.")
 
 
 def test_the_problems_of_a_spec_survive_pickling():

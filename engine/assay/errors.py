@@ -31,6 +31,7 @@ __all__ = [
     "closest",
     "did_you_mean",
     "encodable",
+    "listed",
     "path_text",
     "printable",
     "quoted",
@@ -40,8 +41,12 @@ __all__ = [
 
 SHOWN = 60
 """Characters of a value from data that reasons show."""
+_LISTED = 100
 LONGEST_MESSAGE = 10_000
 """Characters of an exception's message that ``error`` keeps."""
+
+_BY_ENGINE = "\n\nThis error occurred in the following expression:\n"
+"""How the engine goes on where it tells an exception that was raised by Python that it called."""
 
 
 class Abandoned(BaseException):
@@ -63,6 +68,9 @@ class AssayError(Exception):
     exit_code = 1
 
     def __init__(self, fact: str, hint: str = "") -> None:
+        fact, by_engine, _ = fact.partition(_BY_ENGINE)
+        if by_engine:  # made again by the engine, from the text of the error that was raised in it
+            fact, _, hint = fact.partition("\n\n")
         super().__init__(fact, hint)
         self.fact = fact
         self.hint = hint
@@ -176,6 +184,12 @@ def said_by(exception: BaseException) -> str:
     if len(message) > LONGEST_MESSAGE:  # every row may have it, and every row keeps it
         message = f"{message[: LONGEST_MESSAGE - 1]}…"
     return encodable(f"{name}: {message}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as messages list them: the first 100, and how many more there are; ``none`` where there is none."""
+    more = f" … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"{', '.join(names[:_LISTED])}{more}" or "none"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

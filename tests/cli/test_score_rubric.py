@@ -125,6 +125,22 @@ def test_what_functions_print_is_no_data():
     assert json.loads(done.stdout)["rows"] == 3
 
 
+def test_what_programs_of_functions_print_is_no_data():
+    words = [
+        "import assay, os, subprocess",
+        "os.write(1, b'from an import')",
+        "def calls(completion):",
+        "    subprocess.run(['echo', 'from a program'], check=True)",
+        "    return 1.0",
+        "rubric = assay.Rubric(funcs=[calls])",
+    ]
+    Path("calling.py").write_text("\n".join(words))
+    done = score("in.jsonl", "--rubric", "calling:rubric", "--out", "-", "--limit", "3", "--workers", "0")
+    assert [json.loads(line)["reward"] for line in done.stdout.splitlines()] == [1.0] * 3
+    assert done.stderr.count("from a program") == 3
+    assert "from an import" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [

@@ -2,10 +2,12 @@
 
 import pickle
 
+import assay.plan
 import polars as pl
 import pytest
 
 import assay
+from assay import errors
 from assay.compiling.requirements import needed_columns
 from assay.testing import hostile_texts
 
@@ -58,6 +60,28 @@ def test_all_missing_columns_are_one_error():
         "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data.\n"
         "Join a task table with --tasks for what the rollouts do not carry."
     )
+
+
+def test_many_names_that_are_not_there_are_told_in_a_few_words(monkeypatch):
+    asked = []
+    monkeypatch.setattr(errors, "get_close_matches", lambda word, *_, **__: asked.append(word) or [])
+    schema = {"completion": pl.String} | {f"c{at}": pl.Int64 for at in range(300)}
+    with pytest.raises(assay.ColumnsError) as caught:
+        assay.compile(PLAIN, schema, keep=["c0", *(f"d{at}" for at in range(1500))])
+    assert len(asked) == 5
+    facts = caught.value.fact.split("\n")
+    assert facts[0] == "--keep names `d0`, which the rollouts lack."
+    assert facts[99:] == ["--keep names `d99`, which the rollouts lack.", "… and 1,400 others"]
+    assert caught.value.hint.startswith("There are: completion, c0, c1,")
+    assert caught.value.hint.endswith(", c98 … and 201 more.")
+
+
+def test_what_checks_read_is_asked_once_however_many_columns_there_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(assay.plan, "consumed_columns", lambda verifiers: asked.append(verifiers) or {"completion"})
+    schema = {"completion": pl.String} | {f"c{at}": pl.Int64 for at in range(20)}
+    assert len(assay.compile(PLAIN, schema).passed_through) == 20
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Binary])
@@ -160,6 +184,39 @@ def test_all_kinds_of_column_problems_are_one_error():
     said = str(caught.value)
     for part in ("lack 1 column", "a completion is a string", "`metadata` has type Int64", "--keep names `idd`"):
         assert part in said
+
+
+@pytest.mark.parametrize(
+    ("expr", "complaint", "message"),
+    [
+        (lambda text: text.str.len_chars().cum_sum() > 3, "is long", "what it says of a row depends on other rows"),
+        (
+            lambda text: text.str.len_chars() > text.str.len_chars().mean(),
+            "is long",
+            "what it says of a row depends on other rows",
+        ),
+        (lambda text: text.str.len_chars() > 3, None, r"complaint\(\) returns NoneType, not str"),
+    ],
+)
+def test_a_check_of_ones_own_that_cannot_be_used_is_refused_before_a_row_is_read(expr, complaint, message):
+    class Mistaken(assay.Check):
+        """It is wrong."""
+
+        type = "mistaken"
+
+        def row(self, row):
+            return 1.0
+
+        def expr(self):
+            return expr(assay.text())
+
+        def complaint(self):
+            return complaint
+
+    with pytest.raises(
+        assay.SpecError, match=f"v/mistaken: the expression of Mistaken cannot run: TypeError: {message}"
+    ):
+        assay.score([{"completion": "a"}], {"id": "v", "checks": [{"type": "mistaken"}]}, checks=[Mistaken])
 
 
 def test_a_check_of_ones_own_that_raises_while_compiling_is_named():

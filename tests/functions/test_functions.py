@@ -1,6 +1,9 @@
 """The registry of verifier functions, and the four of Assay's own, as its documents describe them."""
 
+import copy
+import pickle
 import re
+from functools import partial
 
 import polars as pl
 import pytest
@@ -201,3 +204,41 @@ def test_a_twin_that_sees_other_rows_is_not_asked(twin):
     rows = [{"completion": str(row % 3), "fn_name": "seeing", "expected": "x", "params": {"n": 1}} for row in range(6)]
     with pytest.warns(assay.AssayWarning, match="TypeError: what it says of a row depends on other rows"):
         assert assay.score(rows)["reward"].to_list() == [0.25] * 6
+
+
+# ── in another process ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def starts(model_output, expected, params):
+    return float(model_output.startswith(expected))
+
+
+def ends(model_output, expected, params):
+    return float(model_output.endswith(expected))
+
+
+ROLLOUTS = [{"completion": "ab", "answer": "a"}, {"completion": "ba", "answer": "a"}]
+
+
+def test_a_rubric_takes_the_names_of_its_functions_along(registry, monkeypatch):
+    fns.register("starts", starts)
+    rubric = assay.Rubric([starts, partial(starts, params={"n": 1}), fns.contains])
+    data, here = pickle.dumps(rubric), assay.score(ROLLOUTS, rubric)
+    monkeypatch.setattr(fns, "_REGISTRY", {one.name: one for one in fns._BUILTIN})  # as in a new process
+    assert assay.score(ROLLOUTS, pickle.loads(data)).equals(here)  # noqa: S301  (bytes of our own)
+    assert here["reward"].to_list() == [3.0, 1.0]
+    assert assay.score(ROLLOUTS, copy.copy(rubric)).equals(here)
+
+
+def test_a_rubric_does_not_take_another_function_of_the_name(registry):
+    fns.register("starts", starts)
+    data = pickle.dumps(assay.Rubric([starts]))
+    fns.register("starts", ends)
+    with pytest.raises(assay.UsageError, match=r"'starts' \(.*test_fns\.starts\) is another function in this process"):
+        pickle.loads(data)  # noqa: S301  (bytes of our own)
+
+
+def test_a_process_that_serves_two_runs_has_the_functions_of_the_second(registry):
+    for fn in (starts, ends):
+        fns.adopt([fns.Function("edge", fn)])
+        assert fns.get("edge") is fn

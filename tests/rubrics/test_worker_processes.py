@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -80,6 +81,34 @@ def test_a_rubric_that_the_process_cannot_import_is_told(monkeypatch):
     monkeypatch.setattr(desk.rubric, "origin", "nowhere_to_be_found:rubric")
     with pytest.raises(assay.UsageError, match="No module named 'nowhere_to_be_found'"):
         assay.score(ROWS, desk.rubric, workers=1)
+
+
+def test_a_program_without_a_file_uses_functions_of_modules_and_is_told_of_its_own():
+    code = (
+        "import assay, desk_rewards\n"
+        "def own(completion): return 1.0\n"
+        "print(assay.score([{'completion': 'abc'}], assay.Rubric([desk_rewards.length]), workers=1)['reward'].item())\n"
+        "try: assay.score([{'completion': 'abc'}], assay.Rubric([own]), workers=1)\n"
+        "except assay.UsageError as error: print(repr(error.fact), repr(error.hint))\n"
+        "print(__file__)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(desk.__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-"], input=code, env=env, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stderr == ""
+    reward, error, file = done.stdout.splitlines()
+    assert (reward, file) == ("3.0", "<stdin>")
+    assert re.fullmatch(
+        r".*cannot be had in another process: .*'own' .* 'Define them at the top of a module .*'", error
+    )
+
+
+def test_a_daemon_is_told_that_it_may_start_no_processes(monkeypatch):
+    monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(daemon=True))
+    with pytest.raises(assay.UsageError, match="this process is a daemon") as refused:
+        assay.score(ROWS, assay.Rubric([desk.length]), workers=1)
+    assert "ProcessPoolExecutor" in refused.value.hint
 
 
 def test_processes_end_with_the_run():

@@ -1,5 +1,6 @@
 """Runs in parts: what is there after any end of a run, and what a run that finds it makes of it."""
 
+import importlib
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import pytest
 from cases import sized
 
 import assay
+from assay import fns
 from assay.loading.formats.files import Cut, open_files
 from assay.loading.formats.reading import Reading
 from assay.runs.shards import Shard, cut
@@ -450,6 +452,56 @@ def test_checks_that_cannot_travel_ask_to_stay(there):
     with pytest.raises(assay.UsageError, match="cannot be sent to a process of their own"):
         assay.score_file("a.parquet", rubric, "out/", isolate=True)
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
+
+
+class Homebound:
+    def __call__(self, completion):
+        return 1.0
+
+    def __reduce__(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), RecursionError("no"), SystemExit("no")], ids=repr)
+def test_what_refuses_to_travel_in_whatever_way_asks_to_stay(there, error):
+    func = Homebound()
+    func.error = error
+    with pytest.raises(assay.UsageError, match=f"of their own: {type(error).__name__}: no") as refused:
+        assay.score_file("a.parquet", assay.Rubric([func]), "out/", isolate=True)
+    assert "isolate=False" in refused.value.hint
+
+
+def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(there):
+    words = [
+        "import assay.fns",
+        "def starts(model_output, expected, params): return float(model_output.startswith(expected))",
+        "assay.fns.register('starts', starts, expr=lambda text, gold, params: text.str.starts_with(gold))",
+    ]
+    Path("named.py").write_text("\n".join(words))
+    rows = pl.DataFrame({"completion": ["ab", "b"], "fn_name": "starts", "expected": "a"})
+    rows.write_parquet("c.parquet")
+    options = ["--import", "named", "--isolate"]
+    done = command("c.parquet", "--out", "out/", *options)
+    assert done.returncode == 0, done.stderr
+    assert pl.read_parquet("out/part-*.parquet")["reward"].to_list() == [1.0, 0.0]
+
+
+@pytest.mark.long  # a process is started
+def test_a_function_that_its_module_does_not_register_is_asked_for(there, monkeypatch):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    monkeypatch.syspath_prepend(there)
+    Path("unregistered.py").write_text("def good(model_output, expected, params): return 1.0")
+    good = importlib.import_module("unregistered").good
+    fns.register("good", good, expr=lambda model_output, expected, params: model_output.is_not_null())
+    with pytest.raises(assay.UsageError, match=r"could not begin: .*'good' \(unregistered.good\) is not registered"):
+        assay.score_file("a.parquet", None, "out/", isolate=True, verifier_name="good")
+    assert not list(Path("out").glob("part-*"))
+
+
+def test_a_function_that_nothing_asks_for_need_not_travel(there, monkeypatch):
+    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    fns.register("unused", lambda model_output, expected, params: 1.0)
+    assert score(isolate=True).rows == ROWS
 
 
 @pytest.mark.long

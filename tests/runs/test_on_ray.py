@@ -206,6 +206,27 @@ def test_too_many_errors_stop_the_run(cluster, tmp_path, gate):
         score(source, tmp_path / "out", broken, engine="ray", max_errors=1)
 
 
+def test_a_module_that_only_the_driver_has_is_asked_for(cluster, tmp_path, gate, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "only_here.py").write_text("def good(completion):\n    return 1.0\n")
+    rubric = assay.Rubric([importlib.import_module("only_here").good])
+    (tmp_path / "only_here.py").unlink()
+    with pytest.raises(
+        assay.UsageError, match="could not begin: ModuleNotFoundError: No module named 'only_here'"
+    ) as refused:
+        score(rollouts(tmp_path, gate), tmp_path / "out", rubric, engine="ray")
+    assert "imported on every node" in refused.value.hint
+
+
+def test_a_function_that_is_registered_again_is_that_of_the_next_run(cluster, tmp_path, gate):
+    pl.DataFrame({"completion": ["a", "b", "c"]}).write_parquet(tmp_path / "in.parquet")
+    for reward in (1.0, 0.25):
+        fns.register("again", lambda text, gold, params, reward=reward: reward)
+        out = tmp_path / f"out-{reward}"
+        score(tmp_path / "in.parquet", out, engine="ray", verifier_name="again")
+        assert pl.read_parquet(out / "part-*.parquet")["reward"].to_list() == [reward] * 3
+
+
 def test_a_node_with_other_versions_is_refused(cluster, tmp_path, gate, monkeypatch):
     monkeypatch.setattr(onray, "_VERSIONS", (("assay", "0.0.1"), ("polars", "1.0")))
     with pytest.raises(assay.UsageError, match=r"; the run is of assay 0\.0\.1 and polars 1\.0\."):

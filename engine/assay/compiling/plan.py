@@ -38,9 +38,9 @@ from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
 from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.compiling.verifiers import verifiers_of_run
-from assay.errors import SpecError, said_by
+from assay.errors import SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, unsaid
-from assay.expressions.lane import exactly, layers
+from assay.expressions.lane import OTHER_ROWS, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, NATIVE, TASK_FOUND, TASK_ID, TEXT
@@ -100,12 +100,13 @@ class Plan:
         A column that has the name of one of the results keeps its values as ``prior_<name>``.
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
-        kept = [n for n in names if n not in consumed_columns(self.verifiers)] if self.keep is None else list(self.keep)
-        taken = {*self.results, *kept}
+        consumed, results = consumed_columns(self.verifiers), {*self.results}
+        kept = [name for name in names if name not in consumed] if self.keep is None else list(self.keep)
+        taken = {*results, *kept}
         out: dict[str, str] = {}
         for name in kept:
             shown = name
-            while shown in self.results or (shown != name and shown in taken):
+            while shown in results or (shown != name and shown in taken):
                 shown = f"prior_{shown}"
             out[shown] = name
             taken.add(shown)
@@ -290,10 +291,12 @@ class Plan:
             try:
                 for layer in layers(check.lanes(), schema):
                     frame = frame.with_columns(layer)
-                dtype = frame.select(score=check.expr()).collect_schema()["score"]
-                check.complaint(), check.claim()
+                expr = check.expr()
+                dtype = frame.select(score=expr).collect_schema()["score"]
+                _check_words(complaint=check.complaint(), claim=check.claim())
+                _check_alone(expr)
             except BaseException as wrong:  # a user's own class may raise anything
-                if not own_failure(wrong):
+                if not own_failure(wrong) or isinstance(wrong, UsageError):  # the latter of this process
                     raise
                 name, tried = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
                 said = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(wrong)}"
@@ -303,6 +306,28 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
                 )
+
+
+def _check_alone(expr: pl.Expr) -> None:
+    """Find an expression that says of a row what depends on others.
+
+    Raises:
+        TypeError: It is one.
+    """
+    prepare_process()  # it is tried on a few texts
+    if not is_elementwise(expr, (TEXT,), tried=True):
+        raise TypeError(OTHER_ROWS)
+
+
+def _check_words(**words: object) -> None:
+    """Find a check that says nothing, or no text.
+
+    Raises:
+        TypeError: It is one.
+    """
+    for method, given in words.items():
+        if not isinstance(given, str):
+            raise TypeError(f"{method}() returns {type(given).__name__}, not str")
 
 
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:

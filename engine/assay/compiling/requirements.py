@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from assay.errors import ColumnsError, InputError, closest, did_you_mean
+from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
@@ -23,6 +23,8 @@ __all__ = [
 ]
 
 _SHOWN = 5
+_NAMED = 100
+"""Columns that are to be kept and are not there: a guess takes a look at every column, and a line is short."""
 _HOW_TO_NAME = (
     "Register yours first: --import MODULE, or assay.fns.register_fn.\n"
     "Name the function of rows that name none: --verifier-name FN, or verifier_name=."
@@ -73,12 +75,23 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
     problems += [problem for check in checks for problem in check.column_problems(schema)]
-    for name in keep or ():
-        if name not in there:
-            hint = did_you_mean(name, there) or f"There are: {', '.join(there)}."
-            problems.append((f"--keep names `{name}`, which the rollouts lack.", hint))
+    problems += _not_kept([*dict.fromkeys(keep or ())], there)
     if problems:
-        raise ColumnsError("\n".join(fact for fact, _ in problems), "\n".join(hint for _, hint in problems if hint))
+        raise ColumnsError(
+            "\n".join(fact for fact, _ in problems), "\n".join(dict.fromkeys(hint for _, hint in problems if hint))
+        )
+
+
+def _not_kept(keep: Sequence[str], there: Sequence[str]) -> list[tuple[str, str]]:
+    """Columns that are to be kept and are not there: a guess for each of the first, and how many more there are."""
+    known = set(there)
+    lacking = [name for name in keep if name not in known]
+    guessed = {name: did_you_mean(name, there) or f"There are: {listed(there)}." for name in lacking[:_SHOWN]}
+    problems = [
+        (f"--keep names `{name}`, which the rollouts lack.", guessed.get(name, "")) for name in lacking[:_NAMED]
+    ]
+    more = len(lacking) - _NAMED
+    return [*problems, (f"… and {more:,} other{'s' * (more > 1)}", "")] if more > 0 else problems
 
 
 def _missing(
@@ -86,9 +99,9 @@ def _missing(
 ) -> list[tuple[str, str]]:
     if not missing:
         return []
-    listed = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
-    fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{listed}"
-    return [(f"{fact}\nThere are: {', '.join(there) or 'none'}.", _likely(missing, there))]
+    readers = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
+    fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{readers}"
+    return [(f"{fact}\nThere are: {listed(there)}.", _likely(missing, there))]
 
 
 def refused_rows(found: Sequence[tuple[str, int, int]]) -> InputError:

@@ -246,9 +246,14 @@ def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
         if not tried and expr.meta.is_row_separable():
             return True
         texts = pl.DataFrame(dict.fromkeys(names, _SAMPLE))
-        whole, *alone = (part.with_columns(answer=expr)["answer"].to_list() for part in (texts, *texts.iter_slices(1)))
+        frames = (
+            texts,
+            texts.reverse(),
+            *texts.iter_slices(1),
+        )  # reversed, for sums and the like begin with the first row
+        whole, turned, *alone = (frame.with_columns(answer=expr)["answer"].to_list() for frame in frames)
     except BaseException as wrong:  # it may be anybody's
         if not own_failure(wrong):
             raise
         return True
-    return repr(whole) == repr([answer for (answer,) in alone])
+    return repr(whole) == repr(turned[::-1]) == repr([answer for (answer,) in alone])

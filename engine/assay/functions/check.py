@@ -6,6 +6,7 @@ from typing import ClassVar
 import polars as pl
 
 from assay.checks.base import Check, Outcome, Row
+from assay.errors import listed
 from assay.expressions.lane import Lane, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
 from assay.functions.registry import function
@@ -82,14 +83,14 @@ class OnRow(Check):
             good = isinstance(schema[VERIFIER], pl.Struct | pl.String | pl.Null)
             fact = f"`{VERIFIER}` has type {schema[VERIFIER]}; it must be a struct or JSON text."
             return [] if good else [(fact, "")]
-        listed = f" There are: {', '.join(there) or 'none'}."
+        among = f" There are: {listed(there)}."
         if FN_NAME not in schema and not self.default:
-            fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{listed}"
+            fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{among}"
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]
         one = function(self.default)
         if EXPECTED not in schema and FN_NAME not in schema and one is not None and one.builtin:
             likely = next((name for name in GOLDS if name in schema), "COLUMN")
-            fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{listed}"
+            fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{among}"
             return [(fact, f"Rename one with --map {EXPECTED}={likely}, or join a task table with --tasks.")]
         return []
 

@@ -20,16 +20,18 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.errors import did_you_mean, said_by
+from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.regex.search import search
 from assay.functions.pattern_twin import regex_match_expr
 from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
+from assay.system.code_hash import described
 
 __all__ = [
     "FnExpr",
     "Function",
+    "Reference",
     "VerifierFn",
     "contains",
     "exact_match",
@@ -202,9 +204,46 @@ def users_own() -> tuple[Function, ...]:
 
 
 def adopt(functions: Iterable[Function]) -> None:
-    """Register functions as they are registered in another process."""
-    for one in functions:
-        _REGISTRY.setdefault(one.name, one)
+    """Register functions as they are registered in another process, in place of what an earlier run of this process had."""
+    _REGISTRY.update({one.name: one for one in functions})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What stands for a registered function on its way to another process.
+
+    Attributes:
+        name: Its name in the registry.
+        code: Where it comes from, and the hash of its source.
+        fn: The function, where it travels itself.
+    """
+
+    name: str
+    code: dict[str, Any]
+    fn: VerifierFn | None = None
+
+    @classmethod
+    def of(cls, name: str, *, travels: bool = False) -> "Reference":
+        """The reference to a function that is registered here."""
+        fn = get(name)
+        return cls(name, described(fn), fn if travels else None)
+
+    def resolve(self) -> VerifierFn:
+        """The function, registered in this process.
+
+        Raises:
+            UsageError: It is not registered here and did not travel, or the name is that of another function.
+        """
+        if self.name not in _REGISTRY and self.fn is not None:
+            _REGISTRY[self.name] = Function(self.name, self.fn)
+        known = function(self.name)
+        if known is None or (known.fn is not self.fn and described(known.fn) != self.code):
+            here = "not registered" if known is None else "another function"
+            raise UsageError(
+                f"The verifier function {self.name!r} ({self.code['module']}.{self.code['qualname']}) is {here} in this process.",
+                "Register it at the top of a module that both processes import.",
+            )
+        return known.fn
 
 
 def list_fns() -> list[str]:

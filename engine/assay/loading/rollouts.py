@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import polars as pl
 import polars.selectors as cs
 
-from assay.errors import ColumnsError, InputError, did_you_mean, path_text, shown_path
+from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, shown_path
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.detection import Chosen, Seen, choose, see, see_remote
@@ -372,7 +372,7 @@ def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
     there = frame.collect_schema().names()
     for name, column in mapping.items():
         if column not in there:
-            hint = did_you_mean(column, there) or f"There are: {', '.join(not_hidden(there))}."
+            hint = did_you_mean(column, there) or f"There are: {listed(not_hidden(there))}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
     named = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
     return named.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))

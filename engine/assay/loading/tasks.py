@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, shown_path
+from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
 from assay.loading.formats.reading import Reading
@@ -55,7 +55,7 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
     there = frame.collect_schema().names()
     if TASK_ID not in there:
         raise ColumnsError(
-            f"The task table has no `{TASK_ID}`. There are: {', '.join(there) or 'none'}.", did_you_mean(TASK_ID, there)
+            f"The task table has no `{TASK_ID}`. There are: {listed(there)}.", did_you_mean(TASK_ID, there)
         )
     _check_key(frame, "task table")
     frame = frame.with_columns(_id_text(frame.collect_schema()[TASK_ID]).alias(TASK_ID))
@@ -155,7 +155,7 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
     if TASK_ID not in there:
         hint = did_you_mean(TASK_ID, there) or "Rename a column with --map task_id=COLUMN."
         raise ColumnsError(
-            f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {', '.join(not_hidden(there))}.", hint
+            f"The rollouts have no `{TASK_ID}` to find their tasks by. There are: {listed(not_hidden(there))}.", hint
         )
     _check_key(rollouts, "rollouts")
     theirs = tasks.collect_schema()

@@ -13,14 +13,24 @@ from assay.checks.base import Check
 from assay.classes.check import ByClass
 from assay.errors import SpecError, printable
 from assay.functions.named import Named
-from assay.functions.registry import registered_as
+from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
 from assay.rubrics.panel import Host, Reward, Rewards
 from assay.rubrics.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
-__all__ = ["Entry", "check_weight", "functions_of", "is_function", "member_name", "paired", "specs_of"]
+__all__ = [
+    "Entry",
+    "check_weight",
+    "functions_of",
+    "is_function",
+    "member_name",
+    "packed",
+    "paired",
+    "specs_of",
+    "unpacked",
+]
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,33 @@ def _registered(member: Any) -> tuple[str, dict[str, Any]]:
         params = member.keywords["params"]
         member = member.func
     return registered_as(member), params
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A registered function with its params, on its way to another process, where it would be a reward function otherwise."""
+
+    reference: Reference
+    member: Any
+
+
+def packed(member: Any) -> Any:
+    """A member as it travels."""
+    name = _registered(member)[0]
+    known = function(name)
+    return member if known is None or known.builtin else _Packed(Reference.of(name, travels=True), member)
+
+
+def unpacked(member: Any) -> Any:
+    """A member that has travelled.
+
+    Raises:
+        UsageError: It is a registered function, and its name is that of another one here.
+    """
+    if not isinstance(member, _Packed):
+        return member
+    fn = member.reference.resolve()
+    return partial(fn, **member.member.keywords) if isinstance(member.member, partial) else fn
 
 
 def specs_of(

@@ -20,7 +20,17 @@ from typing import Any
 from assay.calls.limits import Limits, Settled, failed, only, own_failure, settled
 from assay.calls.runner import run_in_loop, within
 from assay.errors import SpecError, UsageError, printable
-from assay.rubrics.members import Entry, check_weight, functions_of, is_function, member_name, paired, specs_of
+from assay.rubrics.members import (
+    Entry,
+    check_weight,
+    functions_of,
+    is_function,
+    member_name,
+    packed,
+    paired,
+    specs_of,
+    unpacked,
+)
 from assay.rubrics.panel import Rewards, examples
 from assay.rubrics.parsers import Parser
 from assay.rubrics.reward_function import RewardFunction, key_of, reward_function, same_objects
@@ -94,7 +104,11 @@ class Rubric:
         self._known: dict[Any, tuple[Any, Mapping[str, Any], RewardFunction]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_known": {}}
+        return vars(self) | {"_known": {}, "reward_funcs": [packed(func) for func in self.reward_funcs]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.reward_funcs = [unpacked(func) for func in self.reward_funcs]
 
     # ── what it is made of ──────────────────────────────────────────────────────────────────────────────────────────
 

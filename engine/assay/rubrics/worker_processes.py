@@ -12,11 +12,13 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from assay.calls.event_loop import run_to_end
@@ -37,6 +39,8 @@ _LOOK = 0.2
 _DEATHS = 3
 """Processes that may die before they have made a call."""
 _SPAWN = multiprocessing.get_context("spawn")  # a fork would take the engine's locks along, and not its threads
+_MAIN = threading.Lock()
+"""Held while a process is started: its system looks at the main module meanwhile."""
 _ALL: "weakref.WeakSet[Workers]" = weakref.WeakSet()
 
 Piece = tuple[int, int]
@@ -121,6 +125,11 @@ class Workers:
 
     def _started(self, limits: Limits) -> "_Worker":
         _look(limits)
+        if multiprocessing.current_process().daemon:
+            raise UsageError(
+                "The processes for reward functions cannot be started: this process is a daemon, which may start none.",
+                "Score without workers here, or in processes of concurrent.futures.ProcessPoolExecutor, which are no daemons.",
+            )
         try:
             return _Worker(self._load)
         except OSError as wrong:
@@ -223,7 +232,8 @@ class _Worker:
         self.pipe, theirs = _SPAWN.Pipe()
         self.cell = _SPAWN.RawArray("d", 3)
         self.process = _SPAWN.Process(target=_serve, args=(theirs, self.cell, load), daemon=True)
-        self.process.start()
+        with _without_absent_main():
+            self.process.start()
         theirs.close()
         self.piece: Piece | None = None
 
@@ -253,6 +263,25 @@ class _Worker:
 def _close(workers: list[_Worker]) -> None:
     while workers:
         workers.pop().kill()
+
+
+@contextlib.contextmanager
+def _without_absent_main() -> Iterator[None]:
+    """Hide the file of the main module where there is none, as of a program read from standard input (``<stdin>``).
+
+    A process that is spawned runs that file first, and would die of it, though no function may be defined there.
+    """
+    with _MAIN:
+        main = sys.modules.get("__main__")
+        file = getattr(main, "__file__", None)
+        if main is None or file is None or main.__spec__ is not None or Path(file).exists():
+            yield
+            return
+        del main.__file__
+        try:
+            yield
+        finally:
+            main.__file__ = file
 
 
 # ── in the process ──────────────────────────────────────────────────────────────────────────────────────────────────────

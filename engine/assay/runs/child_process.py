@@ -14,9 +14,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import IO, Any, Self
 
+from assay.calls.limits import own_failure
 from assay.errors import AssayError, UsageError, said_by
+from assay.functions.registry import Function, Reference
 from assay.runs.folder import Failed
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
@@ -78,8 +81,10 @@ class _Child:
 
     def __init__(self, job: Job) -> None:
         try:
-            self._job = pickle.dumps(job)
-        except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+            self._job = pickle.dumps(_by_reference(job))
+        except BaseException as wrong:  # a user's object may raise anything
+            if not own_failure(wrong):
+                raise
             raise UsageError(
                 f"The checks cannot be sent to a process of their own: {said_by(wrong)}",
                 _AT_HAND,
@@ -133,6 +138,31 @@ class _Child:
             with contextlib.suppress(BrokenPipeError):  # told when it is asked
                 _send(self._process.stdin, (sys.path, self._job))
         return self._process
+
+
+def _by_reference(job: Job) -> Job:
+    """A job whose functions are known by their modules where they cannot be pickled, as with a lambda for a twin."""
+    here = [one for one in job.functions if _module_of(one) not in ("", "__main__") and not _pickles(one)]
+    return replace(
+        job,
+        functions=tuple(one for one in job.functions if one not in here),
+        references=tuple(Reference.of(one.name) for one in here),
+        modules=(*job.modules, *dict.fromkeys(map(_module_of, here))),
+    )
+
+
+def _module_of(one: Function) -> str:
+    return str(getattr(one.fn, "__module__", None) or "")
+
+
+def _pickles(one: Function) -> bool:
+    try:
+        pickle.dumps(one)
+    except BaseException as wrong:
+        if not own_failure(wrong):
+            raise
+        return False
+    return True
 
 
 def _how(code: int) -> str:
@@ -211,7 +241,9 @@ def serve() -> None:
     try:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
         job.settle_in()
-    except Exception as wrong:  # noqa: BLE001  (a module may raise anything)
+    except BaseException as wrong:  # a module may raise anything
+        if not own_failure(wrong):
+            raise
         answer("raised", UsageError(f"The process that scores parts could not begin: {said_by(wrong)}", _AT_HAND))
         return
     warnings.showwarning = lambda message, *_, **__: answer("warning", message)

@@ -329,8 +329,14 @@ def _settled(luggage: Any) -> Job:
     with contextlib.suppress(OSError):  # paths may be absolute
         os.chdir(packed.cwd)
     sys.path[:0] = [path for path in packed.paths if path not in sys.path]
-    job: Job = pickle.loads(packed.job)  # noqa: S301  (from our own driver)
-    job.settle_in()
+    try:
+        job: Job = pickle.loads(packed.job)  # noqa: S301  (from our own driver)
+        job.settle_in()
+    except Exception as error:  # noqa: BLE001  (a module may raise anything)
+        raise UsageError(
+            f"A process of node {socket.gethostname()} could not begin: {said_by(error)}",
+            "What is scored with is imported on every node: install it there, or name it in the runtime_env of ray.init.",
+        ) from None
     return job
 
 

@@ -13,6 +13,7 @@ from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.errors import UsageError, did_you_mean, path_text, shown_path
+from assay.functions.check import OnRow
 from assay.functions.registry import users_own
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import ENGINE_ERRORS
@@ -213,7 +214,15 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     manifest = Manifest(made, _identity(options), columns, shards, run.options["command"])
     paths = tuple(sys.path)
     job = Job(
-        source.read, source.steps, plan, folder, manifest.run, source.inputs, own, paths, tuple(options["modules"])
+        source.read,
+        source.steps,
+        plan,
+        folder,
+        manifest.run,
+        source.inputs,
+        own if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
+        paths=paths,
+        modules=tuple(options["modules"]),
     )
     summary, allowed = run.begin(source, plan), run.allowed.check
     with _engine(options) as engine:

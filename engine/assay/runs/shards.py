@@ -14,7 +14,7 @@ from assay._version import __version__
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import judged_by
 from assay.errors import InputError, said_by, shown_path
-from assay.functions.registry import Function, adopt
+from assay.functions.registry import Function, Reference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
 from assay.loading.formats.reading import File, Unit, rows_in_all
 from assay.loading.rollouts import InputFile, Step, part_of, unchanged
@@ -78,6 +78,7 @@ class Job:
         run: Hash of the manifest, which every part names.
         inputs: The inputs as the run found them.
         functions: Functions of the user that rows may name.
+        references: Those that modules register, where the functions themselves cannot travel.
         paths: Folders that modules are imported from.
         modules: Modules that register checks, functions and classes.
     """
@@ -89,6 +90,7 @@ class Job:
     run: str
     inputs: tuple[InputFile, ...]
     functions: tuple[Function, ...] = ()
+    references: tuple[Reference, ...] = ()
     paths: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
 
@@ -97,11 +99,17 @@ class Job:
         return part_of(self.files, self.steps, cut)
 
     def settle_in(self) -> None:
-        """Make a process know what the one knew that began the run."""
+        """Make a process know what the one knew that began the run.
+
+        Raises:
+            UsageError: It cannot know one of the functions.
+        """
         sys.path[:0] = [path for path in self.paths if path not in sys.path]
         for module in self.modules:
             importlib.import_module(module)
         adopt(self.functions)
+        for reference in self.references:
+            reference.resolve()
 
 
 def cut(files: Files, size: int) -> list[Shard]:

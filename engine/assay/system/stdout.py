@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Messages", "only_data", "open_console", "open_streams", "standard_output", "write_data"]
 
+_STDOUT, _STDERR = 1, 2
 _DATA: ContextVar[tuple[Any] | None] = ContextVar("data", default=None)
 """Standard output while what is printed goes elsewhere."""
 
@@ -46,13 +47,38 @@ def write_data(text: str) -> None:
 
 @contextlib.contextmanager
 def only_data() -> Iterator[None]:
-    """Keep standard output for data: what is printed meanwhile goes to standard error."""
-    before = _DATA.set((sys.stdout,))
+    """Keep standard output for data: what is printed meanwhile goes to standard error, whoever prints it."""
+    with _descriptor_of_data() as stream:
+        before = _DATA.set((stream,))
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield
+        finally:
+            _DATA.reset(before)
+
+
+@contextlib.contextmanager
+def _descriptor_of_data() -> Iterator[Any]:
+    """The stream that data goes to, while the descriptor of standard output, which C code and child processes write to, is another."""
+    stream = sys.stdout
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
+        of_its_own = stream.fileno() == _STDOUT
+    except (AttributeError, OSError, ValueError):  # it is closed, or has no descriptor
+        of_its_own = False
+    if not of_its_own:
+        yield stream
+        return
+    stream.flush()
+    kept = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
+    data = open(kept, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115
+    try:
+        yield data
     finally:
-        _DATA.reset(before)
+        with contextlib.suppress(OSError):  # whoever wrote was told
+            data.close()
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
 
 
 class Messages:

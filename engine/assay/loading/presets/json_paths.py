@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import ColumnsError, did_you_mean
+from assay.errors import ColumnsError, did_you_mean, listed
 from assay.expressions.lane import exactly, not_hidden
 
 __all__ = [
@@ -235,7 +235,7 @@ def missing(path: Path, outlined: Any, where: str) -> ColumnsError:
     for one in before.steps:
         inside = inside[one] if isinstance(one, str) else inside[0]
     if isinstance(step, str) and isinstance(inside, dict) and step not in inside:
-        hint = did_you_mean(step, inside) or f"There are: {', '.join(not_hidden(inside))}."
+        hint = did_you_mean(step, inside) or f"There are: {listed(not_hidden(inside))}."
         return ColumnsError(f"{owner} has no `{step}` (in the path `{path}`).", hint)
     kind = kind_of(outlined, before)
     if kind == ("object" if isinstance(step, str) else "list"):
