@@ -7,7 +7,7 @@ DEMO := specs/refund-quality
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint bench peers promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench peers promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -38,6 +38,9 @@ lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/site, with strict links
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
 	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-quiet -p no:randomly
 
@@ -47,11 +50,11 @@ peers: $(VENV)/.installed  ## install what the benchmarks compare with
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
 
-readme: $(VENV)/.installed  ## write the generated parts of README.md anew
+readme: $(VENV)/.installed  ## write the generated parts and the shown output of README.md and docs/ anew
 	$(BIN)/python tests/readme.py
 
 golden: $(VENV)/.installed  ## compute the golden results in specs/ anew, by the row loop
 	$(BIN)/python tests/goldens.py
 
 clean:  ## remove what make made
-	rm -rf $(VENV) rewards.parquet
+	rm -rf $(VENV) build rewards.parquet
