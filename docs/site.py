@@ -6,7 +6,12 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-OUTSIDE = {"index.md": "README.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
+OUTSIDE = {
+    "index.md": "README.md",
+    "samples.md": "specs/README.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+}
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -18,4 +23,6 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Have links lead within the site: all of its pages are beside one another."""
-    return markdown.replace("](docs/", "](").replace("](../", "](")
+    for name, source in OUTSIDE.items():
+        markdown = markdown.replace(f"](../{source}", f"]({name}")
+    return markdown.replace("](docs/", "](")
