@@ -103,14 +103,19 @@ class Result:
     shown: Block | None
 
 
-def run_page(path: Path) -> list[Result]:
-    """Run the blocks of a page in a new process and a new folder."""
+def steps_of(path: Path) -> list[tuple[Block, Block | None]]:
+    """The blocks of a page that run here, each with the output that the page shows of it."""
     blocks = blocks_of(path.read_text("utf-8"))
-    steps = [
+    return [
         (block, following if following is not None and following.kind == "output" else None)
         for block, following in zip(blocks, [*blocks[1:], None], strict=False)
         if runs(block) and not (block.kind == "python" and path.name in ELSEWHERE)
     ]
+
+
+def run_page(path: Path) -> list[Result]:
+    """Run the blocks of a page in a new process and a new folder."""
+    steps = steps_of(path)
     if not steps:
         return []
     with tempfile.TemporaryDirectory() as folder:

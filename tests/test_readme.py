@@ -9,12 +9,12 @@ import yaml
 from assay.spec import load_verifier
 from assay.specfile import parse_text
 from cases import ROOT
-from pages import DOCS, ELSEWHERE, PAGES, README, blocks_of, commands_of, comparable, run_page, runs
+from pages import DOCS, ELSEWHERE, PAGES, README, blocks_of, commands_of, comparable, run_page, runs, steps_of
 from readme import COMMANDS, PARTS, commands_as_markdown, generated, part, replaced
 
 TEXTS = {page.name: page.read_text("utf-8") for page in PAGES}
 BLOCKS = {name: blocks_of(text) for name, text in TEXTS.items()}
-RUNNABLE = [page for page in PAGES if any(map(runs, BLOCKS[page.name]))]
+RUNNABLE = [page for page in PAGES if steps_of(page)]
 NAMES = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
@@ -27,7 +27,49 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(page):
             assert comparable(result.printed) == comparable(result.shown.text), (
                 f"{page.name}:{result.line}: run `make readme`"
             )
-    assert results or page.name in ELSEWHERE
+
+
+PAGE = """
+```python
+print("a")
+```
+
+```output
+b
+```
+
+```python
+raise ValueError
+```
+
+# page.yaml, with a spec that is no spec
+
+```yaml
+# page.yaml
+checks: []
+```
+
+```sh
+make nothing
+assay check page.yaml   # exit 2
+assay check page.yaml
+```
+"""
+
+
+def test_a_page_that_does_not_do_what_it_says_is_noticed(tmp_path):
+    (tmp_path / "page.md").write_text(PAGE)
+    printed, raised, written, refused = run_page(tmp_path / "page.md")
+    assert (printed.line, printed.printed, printed.shown.text, printed.failure) == (2, "a\n", "b\n", "")
+    assert "ValueError" in raised.failure
+    assert not written.failure
+    assert refused.failure.count("ended with 2") == 1
+
+
+def test_programs_that_run_elsewhere_do():
+    for page, module in ELSEWHERE.items():
+        assert f'"{page}"' in (ROOT / "tests" / module).read_text("utf-8")
+        assert {block.kind for block in BLOCKS[page] if runs(block)} == {"python"}
 
 
 def test_output_follows_what_prints_it():
