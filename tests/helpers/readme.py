@@ -1,34 +1,156 @@
-"""Write the generated parts of README.md anew: ``make readme``; what ``make bench`` measured, where it has."""
+"""Write the generated parts of README.md and docs/ anew: ``make readme``.
 
+Tables of checks, presets and commands come from the code, printed output from running the page, the benchmark table from
+what ``make bench`` measured, where it has.
+"""
+
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
 
+import typer.main
+from pages import DOCS, PAGES, ROOT, comparable, run_page
+
+from assay.cli.main import app
 from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
+from assay.options import PANELS
 from assay.spec.listing import as_markdown
 
-README = Path(__file__).resolve().parents[2] / "README.md"
-RESULTS = README.parent / "benchmarks" / "results.md"
+RESULTS = ROOT / "benchmarks" / "results.md"
+PERFORMANCE = DOCS / "performance.md"
+
+FEW = (
+    ("ten checks, file to file, 500,000 rows", "assay score"),
+    ("ten checks, file to file, 500,000 rows", "DuckDB SQL"),
+    ("ten checks, texts in memory", "the loop over row()"),
+    ("ten checks, texts in memory", "verifiers"),
+)
+"""The lines of the benchmark table that README.md shows: what is measured, and the contender."""
+
+COMMANDS = tuple(typer.main.get_command(app).list_commands(None))
+"""The commands, in the order of the help."""
 
 
-def generated(text: str) -> str:
-    """The README with the tables of checks and presets as the code has them."""
-    return replaced(replaced(text, "checks", as_markdown()), "presets", presets_as_markdown(presets()))
+def part(text: str, name: str) -> str:
+    """What a page has between the marks of a generated part."""
+    return text.partition(f"<!-- {name}:begin -->\n")[2].partition(f"<!-- {name}:end -->")[0]
 
 
-def measured(text: str, results: str) -> str:
-    """The README with the table of the benchmarks."""
-    return replaced(text, "bench", results)
-
-
-def replaced(text: str, part: str, table: str) -> str:
-    """A text with another table between the marks of a part."""
-    begin, end = f"<!-- {part}:begin -->\n", f"<!-- {part}:end -->"
+def replaced(text: str, name: str, table: str) -> str:
+    """A page with another text between the marks of a generated part."""
+    begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
     before, _, rest = text.partition(begin)
     return before + begin + table + end + rest.partition(end)[2]
 
 
+def measured(text: str, results: str) -> str:
+    """The page of the benchmarks with another table."""
+    return replaced(text, "bench", results)
+
+
+def few_of_benchmarks() -> str:
+    """The lines of the benchmark table that README.md shows, with the machine they were measured on."""
+    table = part(PERFORMANCE.read_text("utf-8"), "bench")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if line.startswith("| ")
+    ]
+    by_name = {(row[0].lstrip("| "), row[1]): row for row in rows}
+    lines = ["| measured | contender | time | ratio |", "|---|---|---|---|"]
+    lines += [
+        f"| {measured} | {name} | {by_name[measured, name][2]} | {by_name[measured, name][4]} |"
+        for measured, name in FEW
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def commands_as_markdown() -> str:
+    """Every command with its arguments and options, in groups."""
+    commands = typer.main.get_command(app).commands
+    return "\n".join(_command(name, commands[name]) for name in COMMANDS)
+
+
+def _command(name: str, command: Any) -> str:
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    usage = " ".join(["assay", name, *map(_usage, arguments), "[OPTIONS]"])
+    lines = [f"## assay {name}", "", inspect.cleandoc(command.help or ""), "", "```text", usage, "```", ""]
+    groups: dict[str, list[Any]] = {"Arguments": arguments} if arguments else {}
+    for panel in PANELS:
+        groups[panel] = []
+    for param in command.params:
+        if param not in arguments:
+            groups.setdefault(param.rich_help_panel or "Options", []).append(param)
+    types = {key: value.annotation for key, value in inspect.signature(command.callback).parameters.items()}
+    for group, params in groups.items():
+        if not params:
+            continue
+        lines += [f"| {group.lower()} | meaning |", "|---|---|"]
+        lines += [f"| {_names(param, types.get(param.name))} | {_meaning(param)} |" for param in params]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _usage(argument: Any) -> str:
+    shown = (argument.metavar or argument.name).upper() + ("…" if argument.nargs == -1 else "")
+    return shown if argument.required else f"[{shown}]"
+
+
+def _names(param: Any, annotation: Any) -> str:
+    if param.param_type_name == "argument":
+        return f"`{_usage(param)}`"
+    kinds = _kinds(annotation)
+    value = "" if param.is_flag else f" {param.metavar or ('N' if int in kinds else 'X' if float in kinds else 'TEXT')}"
+    return ", ".join(f"`{name}{value}`" for name in [*param.opts, *param.secondary_opts]).replace("|", "\\|")
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The plain types that an annotation is made of."""
+    within = get_args(annotation)[:1] if get_origin(annotation) is Annotated else get_args(annotation)
+    return set().union(*map(_kinds, within)) if within else {annotation}
+
+
+def _meaning(param: Any) -> str:
+    text = (param.help or "").replace("|", "\\|").replace("<", "&lt;")
+    plain = isinstance(param.default, str | int | float) and not isinstance(param.default, bool) and param.default != ""
+    return f"{text} [default: {param.default}]" if plain and "[default" not in text else text
+
+
+PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
+    "README.md": (("few", few_of_benchmarks),),
+    "specs.md": (("checks", as_markdown),),
+    "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
+    "cli.md": (("commands", commands_as_markdown),),
+}
+"""The generated parts of each page: the name between the marks, and what makes it."""
+
+
+def generated(path: Path) -> str:
+    """A page with its generated parts as the code has them."""
+    text = path.read_text("utf-8")
+    for name, make in PARTS.get(path.name, ()):
+        text = replaced(text, name, make())
+    return text
+
+
+def with_output(path: Path) -> str:
+    """A page with what its programs and commands print, where that is shown and has changed."""
+    text = path.read_text("utf-8")
+    results = run_page(path)
+    for result in reversed([result for result in results if result.shown is not None]):
+        if comparable(result.printed) != comparable(result.shown.text):
+            begin, end = result.shown.span
+            lines = (line.rstrip() for line in result.printed.strip("\n").splitlines())
+            text = text[:begin] + "\n".join(lines) + "\n" + text[end:]
+    for result in results:
+        if result.failure:
+            raise SystemExit(f"{path.name}:{result.line}: {result.failure}")
+    return text
+
+
 if __name__ == "__main__":
-    written = generated(README.read_text("utf-8"))
     if RESULTS.exists():
-        written = measured(written, RESULTS.read_text("utf-8"))
-    README.write_text(written, "utf-8")
+        PERFORMANCE.write_text(measured(PERFORMANCE.read_text("utf-8"), RESULTS.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        page.write_text(generated(page), "utf-8")
+        page.write_text(with_output(page), "utf-8")

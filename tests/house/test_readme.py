@@ -1,91 +1,177 @@
-"""The README tells the truth: its Python runs, its commands work, its tables come from the code."""
+"""README.md and docs/ tell the truth: their code runs, the output they show is printed, their tables come from the code."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from cases import ROOT
-from readme import README, generated
+from pages import DOCS, ELSEWHERE, PAGES, README, blocks_of, commands_of, comparable, run_page, runs, steps_of
+from readme import COMMANDS, PARTS, commands_as_markdown, generated, part, replaced
 
 from assay.spec.verifier import load_verifier
 from assay.system.documents import parse_text
 
-TEXT = README.read_text("utf-8")
-PYTHON = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-COMMANDS = [
-    line
-    for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-    for line in block.splitlines()
-    if line.startswith("assay ")
-]
+TEXTS = {page.name: page.read_text("utf-8") for page in PAGES}
+BLOCKS = {name: blocks_of(text) for name, text in TEXTS.items()}
+RUNNABLE = [page for page in PAGES if steps_of(page)]
+NAMES = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "specs").symlink_to(ROOT / "specs")
-    return tmp_path
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs_and_prints_what_it_shows(page):
+    results = run_page(page)
+    assert not [f"{page.name}:{result.line}\n{result.failure}" for result in results if result.failure]
+    for result in results:
+        if result.shown is not None:
+            assert comparable(result.printed) == comparable(result.shown.text), (
+                f"{page.name}:{result.line}: run `make readme`"
+            )
 
 
-@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
-def test_python_examples_run_as_written(code, folder):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+PAGE = """
+```python
+print("a")
+```
+
+```output
+b
+```
+
+```python
+raise ValueError
+```
+
+# page.yaml, with a spec that is no spec
+
+```yaml
+# page.yaml
+checks: []
+```
+
+```sh
+make nothing
+assay check page.yaml   # exit 2
+assay check page.yaml
+```
+"""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_work_as_written(command, folder):
-    (folder / "bin").mkdir()
-    assay = folder / "bin" / "assay"
-    assay.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m assay "$@"\n')
-    assay.chmod(0o755)
-    env = {**os.environ, "PATH": f"{assay.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_page_that_does_not_do_what_it_says_is_noticed(tmp_path):
+    (tmp_path / "page.md").write_text(PAGE)
+    printed, raised, written, refused = run_page(tmp_path / "page.md")
+    assert (printed.line, printed.printed, printed.shown.text, printed.failure) == (2, "a\n", "b\n", "")
+    assert "ValueError" in raised.failure
+    assert not written.failure
+    assert refused.failure.count("ended with 2") == 1
 
 
-def test_the_examples_are_there():
-    assert len(PYTHON) >= 3
-    assert {line.split()[1] for line in COMMANDS} == {
-        "score",
-        "check",
-        "explain",
-        "checks",
-        "schema",
-        "presets",
-        "bench",
-    }
+def test_programs_that_run_elsewhere_do():
+    for page, module in ELSEWHERE.items():
+        assert f'"{page}"' in next((ROOT / "tests").rglob(module)).read_text("utf-8")
+        assert {block.kind for block in BLOCKS[page] if runs(block)} == {"python"}
 
 
-def test_the_table_of_checks_comes_from_the_code():
-    assert generated(TEXT) == TEXT, "run `make readme`"
-    assert "| `task_expectations` |" in TEXT
+def test_output_follows_what_prints_it():
+    for name, blocks in BLOCKS.items():
+        for before, block in zip([None, *blocks], blocks, strict=False):
+            assert block.kind != "output" or (before is not None and runs(before)), f"{name}:{block.line}"
+            assert block.kind in {"python", "sh", "output", "text", "yaml", "json"}, f"{name}:{block.line}"
 
 
-def test_the_verifier_in_the_readme_is_one():
-    written = re.search(r"```yaml\n(.*?)```", TEXT, re.DOTALL).group(1)
-    verifier = load_verifier(parse_text(written, ".yaml", "README.md").data, strict=True)
-    assert [check.id for check in verifier.checks] == ["policy", "not_contains", "regex"]
+def test_every_command_is_shown_in_use():
+    used = {command.split()[1] for blocks in BLOCKS.values() for block in blocks for command in commands_of(block)}
+    assert used >= set(COMMANDS)
 
 
-def test_the_two_commands_stand_at_the_top():
-    top = TEXT[:700]
-    assert "make demo" in top
-    assert "make test" in top
+@NAMES
+def test_the_generated_parts_come_from_the_code(page):
+    assert generated(page) == TEXTS[page.name], "run `make readme`"
+    marks = re.findall(r"^<!-- (\w+):begin -->$", TEXTS[page.name], re.MULTILINE)
+    names = [name for name, _ in PARTS.get(page.name, ())]
+    assert marks == (["bench"] if page.name == "performance.md" else names)
 
 
-def test_the_table_of_benchmarks_is_there():
-    assert "<!-- bench:begin -->\n" in TEXT
-    assert "| measured | contender |" in TEXT.partition("<!-- bench:begin -->\n")[2].partition("<!-- bench:end -->")[0]
+def test_generated_parts_are_not_empty():
+    assert "| `task_expectations` |" in part(TEXTS["specs.md"], "checks")
+    assert "| `verl-dump` |" in part(TEXTS["inputs.md"], "presets")
+    assert "| measured | contender |" in part(TEXTS["performance.md"], "bench")
+    assert part(TEXTS["README.md"], "few").count("\n") == 2 + 4
 
 
-def test_paths_named_in_the_readme_exist():
-    for path in re.findall(r"`?((?:engine|specs|tests)/[\w./-]+)", TEXT):
-        assert Path(ROOT, path.rstrip(".")).exists(), path
+def test_the_reference_of_commands_has_every_option():
+    text = commands_as_markdown()
+    assert [line.split()[-1] for line in text.splitlines() if line.startswith("## ")][: len(COMMANDS)] == list(COMMANDS)
+    for option in ("`--spec ", "`--max-bad-rows", "`--no-isolate`", "`--regex-timeout"):
+        assert option in text
+    assert "| `ROLLOUTS…` |" in text
+    score = text.partition("## assay score")[2].partition("\n## ")[0]
+    assert "| options |" not in score  # every option is in a group
+
+
+def test_another_table_replaces_one():
+    text = "a\n<!-- x:begin -->\nold\n<!-- x:end -->\nb\n"
+    assert replaced(text, "x", "new\n") == text.replace("old", "new")
+    assert part(text, "x") == "old\n"
+
+
+def test_readme_can_be_read_to_its_end():
+    lines = TEXTS["README.md"].splitlines()
+    assert len(lines) <= 150
+    assert {"make demo", "make test"} <= {line.partition(" #")[0].strip() for line in lines[:20]}
+
+
+def test_verifiers_that_pages_show_are_valid():
+    count = 0
+    for blocks in BLOCKS.values():
+        for block in blocks:
+            if block.kind == "yaml":
+                verifier = load_verifier(parse_text(block.text, ".yaml", str(block.line)).data, strict=True)
+                assert verifier.checks
+                count += 1
+    assert count >= 5
+
+
+@NAMES
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page.name]):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        place = Path(page.parent, path).resolve() if path else page
+        assert place.exists(), target
+        if anchor:
+            assert anchor in anchors(place.read_text("utf-8")), target
+
+
+def anchors(text):
+    """The anchors of the headings of a page, as GitHub and MkDocs make them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    heads = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@NAMES
+def test_paths_named_in_a_page_exist(page):
+    prose = re.sub(r"^```output.*?^```$", "", TEXTS[page.name], flags=re.DOTALL | re.MULTILINE)
+    for path in re.findall(r"(?<![\w/])((?:engine|specs|tests|benchmarks|docs)/[\w./-]*\w)", prose):
+        assert Path(ROOT, path).exists(), path
+
+
+def test_every_page_is_on_the_site():
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+    pages = [
+        page
+        for entry in site["nav"]
+        for value in entry.values()
+        for page in (value if isinstance(value, list) else [value])
+    ]
+    outside = {"index.md", "samples.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    assert sorted(pages) == sorted(outside | {page.name for page in DOCS.glob("*.md")})
+    linked = "".join(TEXTS.values())
+    assert [page.name for page in DOCS.glob("*.md") if f"{page.name}" not in linked] == []
+
+
+def test_the_front_page_names_every_job():
+    for job in ("gold-answers", "json-output", "think-blocks", "trainers", "prompt-optimisers", "ci-gate", "scale"):
+        assert f"(docs/{job}.md)" in TEXTS["README.md"], README

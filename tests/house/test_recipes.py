@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md do, as they stand there, what assay.score does."""
+"""The recipes of docs/engines.md do, as they stand there, what assay.score does."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from cases import ROOT
 import assay
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}, {"type": "max_length", "value": 12}]}
-TEXT = (Path(ROOT) / "docs" / "recipes.md").read_text("utf-8")
+TEXT = (Path(ROOT) / "docs" / "engines.md").read_text("utf-8")
 RECIPES = dict(re.findall(r"^## ([\w ]+)\n\n```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE))
 ENGINES = {"Ray Data": ("ray", "ray[data]"), "Daft": ("daft", "daft"), "Spark": ("pyspark", "pyspark")}
 

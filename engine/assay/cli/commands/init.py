@@ -1,0 +1,70 @@
+"""``assay init``: a verifier to start from."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.cli.app import command, to_stderr
+from assay.errors import UsageError, shown_path
+
+__all__ = ["STARTER", "init"]
+
+STARTER = """\
+# A verifier: the reward of a rollout is the weighted mean of its checks, each between 0.0 and 1.0.
+# `assay checks` lists the check types with their params; `assay check {name}` validates this file.
+id: {id}
+
+# A rollout passes from this reward on.
+passThreshold: 0.8
+
+checks:
+  # Text that must occur. `caseSensitive: true` compares letters as they are.
+  - id: mentions-refund
+    type: contains
+    value: refund
+    weight: 2
+
+  # Text that must not occur.
+  - id: no-robot-talk
+    type: not_contains
+    value: as an AI language model
+
+  # A pattern of Python's `re`, searched anywhere in the text.
+  - id: names-a-date
+    type: regex
+    pattern: '\\d{{4}}-\\d{{2}}-\\d{{2}}'
+
+  # Characters of the text. A rollout cannot pass while a `required` check scores below 1.0.
+  - id: not-empty
+    type: min_length
+    value: 20
+    required: true
+"""
+"""A spec with comments; ``{{id}}`` and ``{{name}}`` are filled in."""
+
+
+@command()
+def init(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write: .yaml.")] = Path("verifier.yaml"),
+) -> None:
+    """Write a verifier with comments to start from."""
+    from assay.system.atomic_file import check_target, new_file
+
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML, which has comments.", "Name it .yaml")
+    check_target(path, overwrite=True, how="")
+    if path.exists():
+        raise UsageError(f"{shown_path(path)}: already there.", "Name another file: assay init NAME.yaml")
+    text = STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
+    with new_file(path) as (file, told), told():
+        file.write(text.encode())
+    console = to_stderr()
+    lines = (
+        f"wrote {shown_path(path)}",
+        "next:",
+        f"  assay check {shown_path(path)}",
+        f"  assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet",
+    )
+    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,80 @@
+"""``assay demo`` and ``assay init``: what a new user runs first."""
+
+import json
+import zipfile
+
+import polars as pl
+import pytest
+from cases import ROOT
+from typer.testing import CliRunner
+
+import assay
+from assay.cli.commands import demo
+from assay.cli.main import app
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_demo_scores_the_samples_and_says_what_to_try_next(tmp_path):
+    shown = run("demo").stderr
+    golden = [
+        json.loads(line) for line in (ROOT / "specs" / "refund-quality" / "golden.jsonl").read_text().splitlines()
+    ]
+    rewards = pl.read_parquet(tmp_path / "rewards.parquet")["reward"].to_list()
+    assert rewards == [row["reward"] for row in golden]
+    assert "mean reward 0.8230" in shown
+    assert "rewards: rewards.parquet" in shown
+    assert "assay init" in shown
+
+
+def test_the_demo_replaces_a_file_only_when_it_is_told_to(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"mine")
+    run("demo", "--out", "mine.parquet", code=2)
+    assert (tmp_path / "mine.parquet").read_bytes() == b"mine"
+    run("demo", "--out", "mine.parquet", "--overwrite")
+    assert pl.read_parquet(tmp_path / "mine.parquet").height == 100
+
+
+def test_samples_that_are_not_there_are_named(monkeypatch):
+    monkeypatch.setattr(demo, "_PLACES", ())
+    assert "The samples did not come with this installation." in run("demo", code=2).stderr
+
+
+def test_a_wheel_carries_the_samples_and_the_presets(tmp_path):
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
+    [wheel] = builder.build(directory=str(tmp_path), versions=["standard"])
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {f"assay/samples/{name}" for name in ("refund-quality.json", "rollouts.jsonl", "tasks.jsonl")} <= names
+    assert {"assay/py.typed", "assay/loading/presets/trl.json"} <= names
+
+
+@pytest.mark.parametrize("name", ["verifier.yaml", "my refunds: 1.yml"])
+def test_a_starter_can_be_used_as_it_is(tmp_path, name):
+    assert f"wrote {name}" in run("init", name).stderr
+    verifier = assay.load_verifier(tmp_path / name, strict=True)
+    assert verifier.id == name.rpartition(".")[0]
+    assert len(verifier.checks) == 4
+    rewards = assay.score(
+        [{"completion": "Your refund was sent on 2026-11-22."}, {"completion": "no"}], tmp_path / name
+    )
+    assert rewards["passed"].to_list() == [True, False]
+
+
+def test_a_starter_replaces_nothing(tmp_path):
+    (tmp_path / "verifier.yaml").write_text("mine")
+    assert "verifier.yaml: already there." in run("init", code=2).stderr
+    assert (tmp_path / "verifier.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("path", "message"), [("v.json", "Name it .yaml"), ("nowhere/v.yaml", "there is no folder")])
+def test_a_starter_that_cannot_be_written_is_refused(path, message):
+    assert message in run("init", path, code=2).stderr

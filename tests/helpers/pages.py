@@ -1,0 +1,218 @@
+"""README.md and the pages of docs/ as programs: their code blocks, in order, run in one process for each page.
+
+A page runs in a folder of its own, from top to bottom:
+
+* a block whose first line is ``# name.ext``, or that follows ``<!-- file: name.ext -->``, is written to that file;
+* a ``python`` block runs as a program of its own;
+* of a ``sh`` block the lines that begin with ``assay`` run; ``# exit 3`` at their end says that they end with that code;
+* an ``output`` block that follows is what all of that prints.
+"""
+
+import importlib.util
+import io
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tempfile
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+
+ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
+"""Pages whose Python is whole programs, and the tests that run them."""
+
+OPTIONAL = {"datasets", "dspy", "gepa", "openai"}
+"""Packages that an example may need; without them it is left out."""
+
+WIDTH = 100
+"""Columns of the terminal that the pages show."""
+
+_BLOCK = re.compile(
+    r"(?:^<!-- file: (?P<file>\S+) -->\n+)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+_TITLE = re.compile(r"# ([\w-]+\.(?:yaml|toml|py))\n")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page.
+
+    Attributes:
+        line: The line of the page that it begins on.
+        kind: ``python``, ``sh``, ``output`` …
+        text: What it holds.
+        file: The file that it is written to, if any.
+        span: Where its text is in the page.
+    """
+
+    line: int
+    kind: str
+    text: str
+    file: str | None
+    span: tuple[int, int]
+
+
+def blocks_of(page: str) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    return [
+        Block(
+            page.count("\n", 0, match.start("kind")) + 1,
+            match["kind"],
+            match["text"],
+            match["file"] or (title[1] if (title := _TITLE.match(match["text"])) else None),
+            match.span("text"),
+        )
+        for match in _BLOCK.finditer(page)
+    ]
+
+
+def commands_of(block: Block) -> list[str]:
+    """The ``assay`` commands of a shell block, with continued lines joined."""
+    lines = block.text.replace("\\\n", " ").splitlines() if block.kind == "sh" else []
+    return [line for line in lines if line.startswith("assay ")]
+
+
+def runs(block: Block) -> bool:
+    """Whether there is something to do: a program, a command, or a file to write."""
+    return block.kind == "python" or bool(commands_of(block)) or block.file is not None
+
+
+def comparable(output: str) -> str:
+    """Printed text without what differs from run to run."""
+    lines = (line.rstrip() for line in output.strip("\n").splitlines())
+    return re.sub(r"[\d,]+ rows/s", "N rows/s", "\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a block did: its place, what it printed, why it failed, and what the page shows of it."""
+
+    line: int
+    printed: str
+    failure: str
+    shown: Block | None
+
+
+def steps_of(path: Path) -> list[tuple[Block, Block | None]]:
+    """The blocks of a page that run here, each with the output that the page shows of it."""
+    blocks = blocks_of(path.read_text("utf-8"))
+    return [
+        (block, following if following is not None and following.kind == "output" else None)
+        for block, following in zip(blocks, [*blocks[1:], None], strict=False)
+        if runs(block) and not (block.kind == "python" and path.name in ELSEWHERE)
+    ]
+
+
+def run_page(path: Path) -> list[Result]:
+    """Run the blocks of a page in a new process and a new folder."""
+    steps = steps_of(path)
+    if not steps:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "specs").symlink_to(ROOT / "specs")
+        done = subprocess.run(
+            [sys.executable, "-W", "error", __file__],
+            input=json.dumps([[block.kind, block.file, block.text, commands_of(block)] for block, _ in steps]),
+            cwd=folder,
+            env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        return [Result(steps[0][0].line, "", done.stderr or f"exit code {done.returncode}", None)]
+    results = json.loads(done.stdout)
+    return [
+        Result(block.line, printed, failure, shown)
+        for (block, shown), (printed, failure) in zip(steps, results, strict=True)
+    ]
+
+
+def _main() -> None:
+    """Run the blocks that standard input lists; print what each printed, and its failure."""
+    stdout, results = sys.stdout, []
+    sys.path.insert(0, "")
+    for kind, file, text, commands in json.load(sys.stdin):
+        printed, failure = io.StringIO(), ""
+        with redirect_stdout(printed), redirect_stderr(printed):
+            try:
+                if file is not None:
+                    Path(file).write_text(text, "utf-8")
+                if kind == "python":
+                    _run_python(text)
+                for command in commands:
+                    _run_command(command)
+            except BaseException:  # noqa: BLE001  (whatever an example raises is its failure)
+                failure = traceback.format_exc()
+        results.append((printed.getvalue(), failure))
+    stdout.write(json.dumps(results))
+    stdout.flush()
+    os._exit(0)  # as the command does: threads of the engine may still be there
+
+
+def _run_python(text: str) -> None:
+    wanted = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) & OPTIONAL
+    if any(importlib.util.find_spec(package) is None for package in wanted):
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as program:  # a file, for inspect.getsource
+        program.write(text)
+        program.flush()
+        runpy.run_path(program.name, run_name="__main__")
+
+
+def _run_command(command: str) -> None:
+    expected = int(code[1]) if (code := re.search(r"# exit (\d+)$", command)) else 0
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    if any(set(word) <= set("|<>&;()") for word in words if word):
+        ended, printed = _in_shell(command)
+    else:
+        ended, printed = _in_process(words[1:])
+    print(printed, end="")  # noqa: T201  (captured)
+    if ended != expected or "Traceback" in printed:
+        raise AssertionError(f"{command}\nended with {ended}:\n{printed}")
+
+
+def _in_process(arguments: list[str]) -> tuple[int, str]:
+    """Run a plain command without the time that a process takes to start."""
+    from typer.testing import CliRunner
+
+    from assay.cli.main import app
+
+    sys.argv = ["assay", *arguments]
+    result = CliRunner().invoke(app, arguments, prog_name="assay")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def _in_shell(command: str) -> tuple[int, str]:
+    """Run a command with pipes or redirections as a shell does."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "assay")
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m assay "$@"\n')
+        program.chmod(0o755)
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    return done.returncode, done.stdout
+
+
+if __name__ == "__main__":
+    _main()
