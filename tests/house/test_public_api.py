@@ -1,57 +1,27 @@
 """What the package offers, and that it is what it says."""
 
+import ast
 import importlib
 import pkgutil
 import subprocess
 import sys
 import typing
+from pathlib import Path
 
 import pytest
 
 import assay
 
-PUBLIC = (
-    *(
-        "CHECKS",
-        "AssayError",
-        "AssayWarning",
-        "BadRowsError",
-        "Check",
-        "CheckSpec",
-        "ColumnsError",
-        "Example",
-        "InputError",
-        "OutputError",
-        "Params",
-        "PartsError",
-        "Plan",
-    ),
-    *(
-        "Row",
-        "SpecError",
-        "Summary",
-        "TooManyErrors",
-        "UsageError",
-        "VerifierSpec",
-        "__version__",
-        "batch_schema",
-        "compile",
-        "json_schema",
-        "load_verifier",
-    ),
-    *("fns", "VerificationResult", "Verifier", "get_verifier", "list_verifiers", "register_verifier"),
-    *("Parser", "Rubric", "RubricGroup", "ThinkParser", "XMLParser", "get_text_content"),
-    *("Environment", "MultiTurnEnv", "SingleTurnEnv"),
-    *("ChatMessage", "GenerateInputs", "GenerateMetadata", "GenerateOutputs", "Info", "Messages", "ProcessedOutputs"),
-    *("RewardFunc", "RolloutScore", "RolloutScores", "SamplingArgs", "State"),
-    *("extract_boxed_answer", "extract_hash_answer"),
-    *("read_provenance", "scan", "score", "score_batch", "score_file", "testing", "text"),
-)
+PUBLIC = assay.__all__
+STUB = Path(assay.__file__).with_suffix(".pyi").read_text("utf-8")
 
 
-def test_the_public_names():
-    assert sorted(assay.__all__) == sorted(PUBLIC)
+def test_the_public_names_are_those_of_the_stub():
+    names = [alias.name for node in ast.parse(STUB).body for alias in node.names]
+    assert sorted(PUBLIC) == sorted(names) == sorted(set(names))
+    assert all(alias.asname == alias.name for node in ast.parse(STUB).body for alias in node.names)
     assert all(getattr(assay, name, None) is not None for name in PUBLIC)
+    assert {"score", "score_file", "scan", "compile", "load_verifier", "Check", "Rubric", "__version__"} <= set(PUBLIC)
 
 
 def test_every_module_exports_what_it_says():
@@ -97,7 +67,7 @@ def test_importing_reads_nothing_and_starts_nothing():
     ) == ("1 []\n")
 
 
-ENGINE = {"polars", "pyarrow", "numpy", "rich", "yaml", "asyncio", "assay.run", "assay.rubric"}
+ENGINE = {"polars", "pyarrow", "numpy", "rich", "yaml", "asyncio", "assay.runs.score_file", "assay.rubrics.rubric"}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +77,7 @@ ENGINE = {"polars", "pyarrow", "numpy", "rich", "yaml", "asyncio", "assay.run", 
         (["score", "--help"], ENGINE),
         (
             ["score", "rollouts.jsonl", "-s", "v.json"],
-            {"openai", "datasets", "jinja2", "multiprocessing", "assay.rubric"},
+            {"openai", "datasets", "jinja2", "multiprocessing", "pandas", "assay.rubrics.rubric"},
         ),
     ],
     ids=["help", "help of a command", "a run"],

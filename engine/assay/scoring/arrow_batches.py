@@ -62,11 +62,12 @@ def score_batch(
         >>> assay.score_batch(pa.table({"completion": ["a refund"]}), spec)["reward"].to_pylist()
         [1.0]
     """
+    settled = settle(BatchOptions, options, "score_batch")
     prepare_process()
     if not isinstance(table, pa.Table | pa.RecordBatch):
         raise InputError(f"A batch of type {type(table).__name__} cannot be scored.", "Give a pyarrow.Table.")
     frame = from_arrow(table)
-    plan, schema = _compiled(frame.schema, verifiers, settle(BatchOptions, options, "score_batch"))
+    plan, schema = _compiled(frame.schema, verifiers, settled)
     return _in_schema(plain_arrow(score(frame, plan)), schema)
 
 
@@ -86,12 +87,11 @@ def batch_schema(
     Returns:
         A ``pyarrow.Schema`` of text, booleans, numbers and what is passed through.
     """
+    settled = settle(BatchOptions, options, "batch_schema")
     prepare_process()
     if not isinstance(schema, pa.Schema):
         raise InputError(f"{type(schema).__name__} is no schema.", "Give a pyarrow.Schema, for example table.schema.")
-    return _compiled(from_arrow(schema.empty_table()).schema, verifiers, settle(BatchOptions, options, "batch_schema"))[
-        1
-    ]
+    return _compiled(from_arrow(schema.empty_table()).schema, verifiers, settled)[1]
 
 
 def _compiled(
