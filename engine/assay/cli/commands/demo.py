@@ -1,5 +1,6 @@
 """``assay demo``: score the samples that come with Assay."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,9 +18,9 @@ _PLACES = (_PACKAGE / "samples", _PACKAGE.parents[1] / "specs" / "refund-quality
 
 _NEXT = """\
 next:
-  python -c "import polars as pl; print(pl.read_parquet('{out}').filter(~pl.col('passed'))['feedback'])"
-  assay init verifier.yaml    # a verifier of your own
-  assay score {samples}/rollouts.jsonl --spec verifier.yaml"""
+  {python} -c "import polars as pl; print(pl.read_parquet('{out}').filter(~pl.col('passed'))['feedback'])"
+  {assay} init verifier.yaml    # a verifier of your own
+  {assay} score {samples}/rollouts.jsonl --spec verifier.yaml"""
 
 
 @command()
@@ -35,7 +36,7 @@ def demo(
     samples = next((place for place in _PLACES if place.is_dir()), None)
     if samples is None:
         raise InputError("The samples did not come with this installation.", "Install Assay from its wheel.")
-    samples = samples.relative_to(Path.cwd()) if samples.is_relative_to(Path.cwd()) else samples
+    samples = _shown(samples)
     spec, tasks = samples / "refund-quality.json", samples / "tasks.jsonl"
     command = f"assay score {samples}/rollouts.jsonl --tasks {tasks} --spec {spec} --out {out}"
     console = to_stderr()
@@ -49,4 +50,11 @@ def demo(
         command=" ".join(["assay", *sys.argv[1:]]),
     )
     print_summary(console, summary)
-    console.print(path_text(_NEXT.format(out=out, samples=samples)), markup=False, highlight=False, soft_wrap=True)
+    assay = "assay" if shutil.which("assay") else _shown(Path(sys.argv[0]))
+    steps = _NEXT.format(python=_shown(Path(sys.executable)), assay=assay, out=out, samples=samples)
+    console.print(path_text(steps), markup=False, highlight=False, soft_wrap=True)
+
+
+def _shown(path: Path) -> Path:
+    """A path as somebody would type it here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
