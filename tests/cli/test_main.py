@@ -84,7 +84,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --max-errors x", "--max-errors x"),
         ("score in.jsonl --spec v.json --limit -1", "--limit"),
         ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
-        ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already there"),
+        ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already exists"),
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
         ("score in.jsonl --spec v.json --out out.txt", "known: .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),

@@ -395,7 +395,7 @@ OLD = b"what was there before"
 def test_an_existing_file_is_replaced_on_request_only(tmp_path):
     path = tmp_path / "run.parquet"
     path.write_bytes(OLD)
-    with pytest.raises(assay.UsageError, match=r"already there.\n\n.*overwrite=True"):
+    with pytest.raises(assay.UsageError, match=r"already exists.\n\n.*overwrite=True"):
         outputs("a").to_parquet(path)
     assert path.read_bytes() == OLD
     outputs("a").to_parquet(str(path), overwrite=True)
@@ -433,7 +433,7 @@ def test_a_full_disk_costs_the_new_file_only(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert "OutputError" in done.stderr
     assert "run.parquet: " in done.stderr
-    assert "What was there before is untouched." in done.stderr
+    assert "An existing file is unchanged." in done.stderr
     assert "Exception ignored" not in done.stderr
     assert path.read_bytes() == OLD
     assert [*tmp_path.iterdir()] == [path]

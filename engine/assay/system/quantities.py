@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Parse sizes such as ``256MB``."""
 
 import re
 
@@ -10,14 +10,14 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
 
 
-def read_size(option: str, given: int | str) -> int:
-    """Bytes, as people write them: ``256MB``, ``1.5 GiB``, ``4096``; thousands are 1,024s.
+def read_size(option: str, value: int | str) -> int:
+    """Parse a size in bytes: ``256MB``, ``1.5 GiB``, ``4096``. Every unit is a power of 1,024.
 
     Raises:
-        UsageError: It is no size, or none at all.
+        UsageError: The value is not a size, or less than one byte.
     """
-    match = _SIZE.fullmatch(str(given))
+    match = _SIZE.fullmatch(str(value))
     size = int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]) if match else 0
     if size < 1:
-        raise UsageError(f"{option} {given}: expected a size.", f"For example {option} 256MB")
+        raise UsageError(f"{option} {value}: expected a size.", f"For example {option} 256MB")
     return size

@@ -1,4 +1,4 @@
-"""Lines from where they can be read only once, set down in a file, so that they are read as any other."""
+"""Spool a one-shot stream to a temporary file, which can be read like any other."""
 
 import atexit
 import contextlib
@@ -17,40 +17,40 @@ from assay.system.signals import LEFTOVERS
 __all__ = ["a_place", "set_down", "while_set_down"]
 
 _BLOCK = 1 << 20
-_ALL: set[Path] = set()
-_OF_RUN: ContextVar[list[Path] | None] = ContextVar("assay-set-down", default=None)
+_FILES: set[Path] = set()
+_RUN_FILES: ContextVar[list[Path] | None] = ContextVar("assay-spool", default=None)
 
 
 def a_place() -> Path:
-    """An empty file for lines, which is removed when the run ends, or the program where there is no run."""
-    handle, made = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
+    """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run."""
+    handle, name = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
     os.close(handle)
-    path = Path(made)
-    _ALL.add(path)
-    if (run := _OF_RUN.get()) is not None:
+    path = Path(name)
+    _FILES.add(path)
+    if (run := _RUN_FILES.get()) is not None:
         run.append(path)
     return path
 
 
 def set_down(stream: IO[bytes], name: str) -> Path:
-    """What a stream gives as a file, which is removed when the run ends, or the program where there is no run.
+    """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
-        stream: It is read to its end, and never held in memory.
-        name: What to call it.
+        stream: Read to its end, in blocks.
+        name: The stream's name in messages.
 
     Raises:
-        InputError: It cannot be read, or the disk is full.
+        InputError: The stream cannot be read, or the disk is full.
     """
     path = a_place()
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, _BLOCK)
-    except OSError as wrong:
+    except OSError as error:
         _remove([path])
         raise InputError(
-            f"{name}: cannot be set down in {shown_path(path.parent)}: {wrong.strerror or wrong}.",
-            "TMPDIR names another folder.",
+            f"{name}: cannot be copied to {shown_path(path.parent)}: {error.strerror or error}.",
+            "Set TMPDIR to use another folder.",
         ) from None
     except BaseException:
         _remove([path])
@@ -60,26 +60,26 @@ def set_down(stream: IO[bytes], name: str) -> Path:
 
 @contextlib.contextmanager
 def while_set_down() -> Iterator[None]:
-    """A run: what is set down in it is removed at its end."""
-    mine: list[Path] = []
-    token = _OF_RUN.set(mine)
+    """Remove the files that a run has spooled at its end."""
+    paths: list[Path] = []
+    token = _RUN_FILES.set(paths)
     try:
         yield
     finally:
-        _OF_RUN.reset(token)
-        _remove(mine)
+        _RUN_FILES.reset(token)
+        _remove(paths)
 
 
 def _remove(paths: list[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-        _ALL.discard(path)
+        _FILES.discard(path)
 
 
 def _remove_all() -> None:
-    _remove(list(_ALL))
+    _remove(list(_FILES))
 
 
 atexit.register(_remove_all)
 LEFTOVERS.append(_remove_all)
-forget_in_children(_ALL.clear)
+forget_in_children(_FILES.clear)

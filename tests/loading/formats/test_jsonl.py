@@ -311,10 +311,10 @@ def test_bad_rows_are_unscored_and_listed(tmp_path):
         (str(path), 4, 5, sum(map(len, GOOD)) + 4, "malformed", errors[4], BROKEN.decode()),
         (str(other), 0, 1, 0, "invalid_utf8", errors[5], b'{"completion": "\xff"}'.hex()),
     ]
-    with pytest.raises(assay.UsageError, match="already there"):
+    with pytest.raises(assay.UsageError, match="already exists"):
         assay.score_file([path, other], SPEC, tmp_path / "out.parquet", max_bad_rows=2, utf8="strict")
     out.unlink()
-    with pytest.raises(assay.UsageError, match=r"bad_rows\.parquet: already there"):
+    with pytest.raises(assay.UsageError, match=r"bad_rows\.parquet: already exists"):
         assay.score_file([path, other], SPEC, out, max_bad_rows=2, utf8="strict")
     assert assay.score_file(other, SPEC, out).bad_rows == 0
     assert not listed.exists()
