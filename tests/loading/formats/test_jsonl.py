@@ -286,7 +286,7 @@ def test_bad_rows_are_refused_unless_they_are_allowed(tmp_path):
             assay.score(path, SPEC, max_bad_rows=allowed)
     for allowed in (6, "60%"):
         assert assay.score(path, SPEC, max_bad_rows=allowed).height == 10
-    with pytest.raises(assay.UsageError, match="--max-bad-rows few: expected a number of rows or a share"):
+    with pytest.raises(assay.UsageError, match="--max-bad-rows few: expected a number of rows or a percentage"):
         assay.score(path, SPEC, max_bad_rows="few")
     assert assay.scan(path, max_bad_rows="60%").collect().rows()[4:] == [(None, None, None)] * 6
 
