@@ -95,7 +95,7 @@ def _listening(stop: threading.Event) -> Iterator[None]:
     heard = threading.Event()
     if before != -1:  # an event loop uses the wakeup descriptor, and keeps it
         signal.set_wakeup_fd(before)
-        heard.set()  # we would not learn of a signal: assume one
+        heard.set()  # signals would not be noticed here: assume one
 
     listener = threading.Thread(target=_listen, args=(reader, stop, heard), name="assay-signals", daemon=True)
     listener.start()

@@ -194,28 +194,28 @@ def is_read(column: pl.Series) -> bool:
 
 
 def arguments(
-    columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int, read: Container[str] = ()
+    columns: Mapping[str, Sequence[Any]], requested: Sequence[str], rows: int, read: Container[str] = ()
 ) -> dict[str, list[Any]]:
     """Return the arguments of rollouts, as columns.
 
     Args:
         columns: The loaded values by column, which no one else uses; a missing column counts as null.
-        wanted: Names of ``ARGUMENTS``.
+        requested: Names of ``ARGUMENTS``.
         rows: Number of rollouts.
         read: Columns whose values need no conversion.
 
     Returns:
         A list of ``rows`` values for each name. Rollouts share no objects, so that a function cannot change another's arguments.
     """
-    names = [name for name in ARGUMENTS if name != "state" and (name in wanted or "state" in wanted)]
+    names = [name for name in ARGUMENTS if name != "state" and (name in requested or "state" in requested)]
     nulls = [None] * rows
     result: dict[str, list[Any]] = {}
     for name in names:
         column = next((column for column in COLUMN_OF[name] if column in columns), "")
         values = columns.get(column, nulls)
         result[name] = list(values) if name not in _READ or column in read else [*map(_READ[name], values)]
-    if "state" in wanted:
+    if "state" in requested:
         result["state"] = _new_states(result)
         for state, loaded in zip(result["state"], map(_object, columns.get("state", ())), strict=False):
             state.update(loaded if isinstance(loaded, dict) else ())
-    return {name: result[name] for name in wanted}
+    return {name: result[name] for name in requested}

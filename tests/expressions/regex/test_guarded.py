@@ -67,7 +67,7 @@ def test_memory_has_a_limit(monkeypatch):
 
 def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
     monkeypatch.setattr(guarded, "COMPILE_SECONDS", 0.1)
-    monkeypatch.setattr(guarded, "_TOO_DEAR", {})
+    monkeypatch.setattr(guarded, "_TOO_EXPENSIVE", {})
     pattern = "(?i)" + "[!-\uffff]" * 2_000
     started = time.monotonic()
     for _ in range(20):

@@ -19,7 +19,7 @@ from assay.system.cache import cached_within
 from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["DearError", "compile_pattern", "parsed", "quick"]
+__all__ = ["TooExpensiveError", "compile_pattern", "parsed", "quick"]
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000
@@ -30,7 +30,7 @@ _LONGEST = 100_000
 """Maximum code points of a pattern that is parsed in this process, which takes half a second."""
 _CLASS, _POINT = 0.3, 0.0003
 """Milliseconds to compile a class, and to compile each code point of its ranges, which ``re`` visits one by one."""
-_DEAREST = 1_000
+_MAX_MILLISECONDS = 1_000
 """Maximum milliseconds to compile all classes of a pattern in this process."""
 _LAST_POINT = 0xFFFF
 """The last code point that ``re`` visits one by one."""
@@ -40,7 +40,7 @@ _BOUNDED = 1_000
 """A repeat up to this count multiplies the ways to match by its count; a larger one counts as unbounded."""
 
 
-class DearError(Exception):
+class TooExpensiveError(Exception):
     """A pattern may take too much time or memory for this process."""
 
 
@@ -68,14 +68,14 @@ def parsed(pattern: str, flags: int) -> Any:
 
     Raises:
         re.error: Python does not accept the pattern.
-        DearError: The pattern is too long, or takes too long to compile.
+        TooExpensiveError: The pattern is too long, or takes too long to compile.
     """
     if len(pattern) > _LONGEST:
-        raise DearError(f"a pattern of more than {_LONGEST:,} characters")
+        raise TooExpensiveError(f"a pattern of more than {_LONGEST:,} characters")
     with _quiet():
         tree = sre_parser.parse(pattern, flags)
-    if pattern.count("[") + pattern.count("-") > _FEW_RANGES and _milliseconds(tree) > _DEAREST:
-        raise DearError("a pattern whose classes take long to compile")
+    if pattern.count("[") + pattern.count("-") > _FEW_RANGES and _milliseconds(tree) > _MAX_MILLISECONDS:
+        raise TooExpensiveError("a pattern whose classes take long to compile")
     return tree
 
 
@@ -117,7 +117,7 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
 def _effort_of(pattern: str, flags: int) -> tuple[int, int] | None:
     try:
         return on_any_stack(lambda: _effort(parsed(pattern, flags)))
-    except (re.error, OverflowError, RecursionError, DearError):  # reported when the pattern is compiled
+    except (re.error, OverflowError, RecursionError, TooExpensiveError):  # reported when the pattern is compiled
         return None
 
 

@@ -235,9 +235,9 @@ def _encoded(text: str) -> bytes:
 _ALIVE: set[_Server] = set()
 _ENDED: list[_Server] = []
 _IDLE: list[_Server] = []
-_TOO_DEAR: dict[bytes, Exception] = {}
+_TOO_EXPENSIVE: dict[bytes, Exception] = {}
 """Errors of patterns that took too long to compile, by hash; such a pattern may come with every row."""
-_MOST_TOO_DEAR = 10_000
+_MAX_TOO_EXPENSIVE = 10_000
 _LOCK = threading.Lock()
 
 
@@ -282,8 +282,8 @@ def guarded_search(
     Raises:
         KeyboardInterrupt: The run has to stop.
     """
-    key = _key(pattern, flags) if _TOO_DEAR else b""
-    answers: list[Answer] = [_TOO_DEAR[key]] * len(texts) if key in _TOO_DEAR else []
+    key = _key(pattern, flags) if _TOO_EXPENSIVE else b""
+    answers: list[Answer] = [_TOO_EXPENSIVE[key]] * len(texts) if key in _TOO_EXPENSIVE else []
     while len(answers) < len(texts):
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
@@ -322,7 +322,7 @@ def _answer(
     except _GoneError:
         signal_ = server.close()
         if not compiled:
-            return _too_dear(pattern, flags, signal_)
+            return _too_expensive(pattern, flags, signal_)
         answers.append(_why_gone(signal_, f"no answer within {seconds:g} s"))
     except BaseException:
         server.end()
@@ -339,14 +339,14 @@ def _answer(
     return None
 
 
-def _too_dear(pattern: str, flags: int, signal_: int) -> Exception:
+def _too_expensive(pattern: str, flags: int, signal_: int) -> Exception:
     """Return the error of a pattern that ended the process while it was compiled; remember one that took too long."""
     why = _why_gone(signal_, f"the pattern takes more than {COMPILE_SECONDS:g} s to compile")
     if signal_ != signal.SIGPROF:  # not the time limit
         return why
-    if len(_TOO_DEAR) >= _MOST_TOO_DEAR:
-        _TOO_DEAR.clear()
-    _TOO_DEAR[_key(pattern, flags)] = why
+    if len(_TOO_EXPENSIVE) >= _MAX_TOO_EXPENSIVE:
+        _TOO_EXPENSIVE.clear()
+    _TOO_EXPENSIVE[_key(pattern, flags)] = why
     return why
 
 

@@ -309,8 +309,8 @@ class _Look:
 
     def after(self, text: _Text, starts: int) -> int:
         text.spend()
-        found = text.cached(self, lambda: (self.node.after if self.behind else self.node.before)(text, text.every))
-        return starts & (text.every ^ found if self.negative else found)
+        positions = text.cached(self, lambda: (self.node.after if self.behind else self.node.before)(text, text.every))
+        return starts & (text.every ^ positions if self.negative else positions)
 
     before = after
 

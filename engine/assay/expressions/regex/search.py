@@ -27,7 +27,7 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.errors import said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
-from assay.expressions.regex.compiled import DearError, compile_pattern, parsed, quick
+from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
 from assay.expressions.regex.guarded import Answer, guarded_search
 from assay.expressions.regex.linear import Boundary, NotLinearError, linear
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
@@ -134,7 +134,7 @@ def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
             if chosen.needs_other_engine(value)
             else bool(linear_answers(pl.Series("text", [value]), chosen).item())
         )
-    except (DearError, RecursionError):  # a new process has an empty stack
+    except (TooExpensiveError, RecursionError):  # a new process has an empty stack
         return None
     except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
         return error
@@ -233,7 +233,7 @@ def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
     del linear_bytes  # part of the cache key only
     try:
         return on_any_stack(lambda: _linear_route(pattern, flags))
-    except (NotLinearError, DearError) as error:
+    except (NotLinearError, TooExpensiveError) as error:
         why = str(error)
     except RecursionError:
         why = _TOO_DEEP
@@ -248,7 +248,7 @@ def _linear_route(pattern: str, flags: int) -> Route:
 
     Raises:
         NotLinearError: The linear engine cannot express the pattern.
-        DearError: The pattern is too expensive for this process.
+        TooExpensiveError: The pattern is too expensive for this process.
         RecursionError: The stack overflows.
     """
     tree = parsed(pattern, flags)
@@ -277,7 +277,7 @@ def check_pattern(pattern: str) -> None:
     try:
         parsed(pattern, 0)
         compile_pattern(pattern)
-    except (DearError, RecursionError):
+    except (TooExpensiveError, RecursionError):
         (answer,) = guarded_search(pattern, [""], seconds=1.0)
         if isinstance(answer, Exception):
             raise answer from None
@@ -288,7 +288,7 @@ def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
     """Return the pattern as sets of positions; or None, and the reason."""
     try:
         return on_any_stack(lambda: Positions(parsed(pattern, flags))), ""
-    except (NotPositionsError, DearError) as reason:
+    except (NotPositionsError, TooExpensiveError) as reason:
         return None, str(reason)
     except RecursionError:
         return None, _TOO_DEEP
