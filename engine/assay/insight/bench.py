@@ -29,7 +29,7 @@ from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource, load_verifier
 from assay.system.signals import interruptible
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 
 __all__ = ["Bench", "CheckCost", "bench"]
 
@@ -150,7 +150,7 @@ def bench(
         SpecError: The verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, limits=limits_of_run(verifier, stop=stop))
         opened = open_rollouts(rollouts, reading_of(**reading), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))

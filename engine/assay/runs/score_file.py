@@ -38,7 +38,7 @@ from assay.system.progress import Progress, Ticks
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.special_files import is_stream, path_of
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 from assay.writing.provenance import made_by, task_files_of
 from assay.writing.writers import ENDINGS, STDOUT, open_writer
 
@@ -118,7 +118,7 @@ def score_file(
     _refuse_engine(parts, out)
     tick = run.progress.add if progress else None
     times: dict[str, Any] = {"function_timeout": function_timeout, "regex_timeout": regex_timeout}
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, max_concurrent=max_concurrent, workers=workers, tick=tick, stop=stop, **times)
         loaded = verifiers_of_run(verifiers, verifier_name, pass_threshold, checks=checks, strict=strict, limits=limits)
         run.check()

@@ -28,7 +28,7 @@ from assay.names import TASK_ID
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 
 __all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
 
@@ -98,7 +98,7 @@ def score(
         options |= {"max_concurrent": None if max_concurrent == MAX_CONCURRENT else max_concurrent}
         options |= {"regex_timeout": None if regex_timeout == REGEX_TIMEOUT else regex_timeout}
         return _by_plan(partial(open_rollouts, rollouts, read), verifiers, options)
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         limits = limits_of_run(
             verifiers, function_timeout, max_concurrent, workers, regex_timeout=regex_timeout, stop=stop
         )
@@ -115,7 +115,7 @@ def _by_plan(opened: Callable[[], Rollouts], plan: Plan, options: Mapping[str, A
         raise UsageError(
             f"{given[0]}: a plan is scored as it was compiled.", "Give the verifier instead, or compile another plan."
         )
-    with interruptible(), while_set_down():
+    with interruptible(), spooling():
         source = opened()
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
             source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))

@@ -14,14 +14,14 @@ from assay.errors import InputError, shown_path
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["a_place", "set_down", "while_set_down"]
+__all__ = ["spool", "spool_file", "spooling"]
 
 _BLOCK = 1 << 20
 _FILES: set[Path] = set()
 _RUN_FILES: ContextVar[list[Path] | None] = ContextVar("assay-spool", default=None)
 
 
-def a_place() -> Path:
+def spool_file() -> Path:
     """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run."""
     handle, name = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
     os.close(handle)
@@ -32,7 +32,7 @@ def a_place() -> Path:
     return path
 
 
-def set_down(stream: IO[bytes], name: str) -> Path:
+def spool(stream: IO[bytes], name: str) -> Path:
     """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
@@ -42,7 +42,7 @@ def set_down(stream: IO[bytes], name: str) -> Path:
     Raises:
         InputError: The stream cannot be read, or the disk is full.
     """
-    path = a_place()
+    path = spool_file()
     try:
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, _BLOCK)
@@ -59,7 +59,7 @@ def set_down(stream: IO[bytes], name: str) -> Path:
 
 
 @contextlib.contextmanager
-def while_set_down() -> Iterator[None]:
+def spooling() -> Iterator[None]:
     """Remove the files that a run has spooled at its end."""
     paths: list[Path] = []
     token = _RUN_FILES.set(paths)

@@ -24,7 +24,7 @@ from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.files import FORMATS, open_lines
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
-from assay.system.spool import a_place
+from assay.system.spool import spool_file
 
 __all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url"]
 
@@ -185,7 +185,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = a_place()
+        path = spool_file()
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
