@@ -17,7 +17,7 @@ __all__ = [
     "NO_REWARD",
     "REGEX_TIMEOUT",
     "Limits",
-    "Most",
+    "RowLimit",
     "Settled",
     "failed",
     "is_reward",
@@ -44,7 +44,7 @@ MAX_RATIO = 200.0
 """Default limit on the compression ratio of an input file."""
 
 
-class Most:
+class RowLimit:
     """A limit on a number of rows: absolute, or a percentage of all rows.
 
     Args:

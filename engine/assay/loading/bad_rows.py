@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from assay.calls.limits import Most
+from assay.calls.limits import RowLimit
 from assay.errors import BadRowsError, shown_path
 from assay.loading.formats.reading import BadRow, File, Reading
 from assay.system.atomic_file import check_target, new_file
@@ -43,7 +43,7 @@ def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
     if not bad:
         return
     rows = sum(unit.rows or 0 for file in files for unit in file.units)
-    allowed = Most("--max-bad-rows", 0 if reading.max_bad_rows is None else reading.max_bad_rows)
+    allowed = RowLimit("--max-bad-rows", 0 if reading.max_bad_rows is None else reading.max_bad_rows)
     if not allowed.exceeded(len(bad), rows):
         return
     said = "1 line is no rollout" if len(bad) == 1 else f"{len(bad):,} lines are no rollouts"

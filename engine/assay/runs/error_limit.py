@@ -1,6 +1,6 @@
 """How much may go wrong in a run."""
 
-from assay.calls.limits import Most
+from assay.calls.limits import RowLimit
 from assay.errors import TooManyErrors
 from assay.scoring.summary import Summary
 
@@ -11,7 +11,7 @@ class Allowed:
     """How many rows may have a scoring error: a number, or a share of all rows."""
 
     def __init__(self, given: int | str | None, *, in_parts: bool = False) -> None:
-        self.most = Most("--max-errors", given)
+        self.most = RowLimit("--max-errors", given)
         self.in_parts = in_parts
 
     def check(self, summary: Summary, *, final: bool = False) -> None:

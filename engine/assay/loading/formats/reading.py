@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 import polars as pl
 
-from assay.calls.limits import MAX_RATIO, Most
+from assay.calls.limits import MAX_RATIO, RowLimit
 from assay.errors import InputError, UsageError, shown_path
 from assay.system.quantities import read_size
 
@@ -147,7 +147,7 @@ def reading_of(**options: Unpack[ReadingOptions]) -> Reading:
         UsageError: A value cannot be used.
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    Most("--max-bad-rows", given.get("max_bad_rows"))  # refuses what is no number
+    RowLimit("--max-bad-rows", given.get("max_bad_rows"))  # refuses what is no number
     if given.get("utf8", "") not in ("", "replace", "strict"):
         raise UsageError(f"--utf8 {given['utf8']}: expected replace or strict.")
     if not given.get("max_ratio", 1) >= 1:
