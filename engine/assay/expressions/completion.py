@@ -11,7 +11,7 @@ import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = ["MESSAGE_HINT", "completion_text", "completion_text_expr", "unsaid"]
+__all__ = ["MESSAGE_HINT", "completion_text", "completion_text_expr", "content_warning"]
 
 MESSAGE_HINT = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
@@ -81,7 +81,7 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
     return pl.when(values.is_not_null()).then(text)
 
 
-def unsaid(column: str, dtype: Any) -> str:
+def content_warning(column: str, dtype: Any) -> str:
     """Return a warning if the messages, by their type, cannot have any readable content; else ``""``."""
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or _is_content(inner.to_schema().get("content")):
