@@ -29,6 +29,7 @@ __all__ = [
     "TooManyErrors",
     "UsageError",
     "closest",
+    "counted",
     "did_you_mean",
     "encodable",
     "path_text",
@@ -176,6 +177,11 @@ def said_by(exception: BaseException) -> str:
     if len(message) > LONGEST_MESSAGE:  # every row may carry a copy
         message = f"{message[: LONGEST_MESSAGE - 1]}…"
     return encodable(f"{name}: {message}")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``2 rows``, ``1,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

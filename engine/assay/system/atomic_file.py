@@ -16,7 +16,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import OutputError, UsageError, shown_path
+from assay.errors import OutputError, UsageError, counted, shown_path
 from assay.system.locks import locked
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
@@ -140,7 +140,7 @@ def refused_by_disk(name: str, draft: Path | None = None) -> DiskGuard:
                 raise OutputError(f"{name}: {message}.") from error
             written = draft.stat().st_size if draft.exists() else 0
             hint = "An existing file is unchanged."
-            raise OutputError(f"{name}: {message}, after {written:,} bytes.", hint) from error
+            raise OutputError(f"{name}: {message}, after {counted(written, 'byte')}.", hint) from error
 
     return reported
 

@@ -28,7 +28,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from assay.errors import RAISED, printable, said_by
+from assay.errors import RAISED, counted, printable, said_by
 
 __all__ = ["Losses", "read", "write"]
 
@@ -72,8 +72,9 @@ class Losses:
         shown = "; ".join(self.places[: self.SHOWN])
         more = f"; and {len(self.places) - self.SHOWN:,} more" if len(self.places) > self.SHOWN else ""
         single = len(self.places) == 1
-        subject = "1 value is" if single else f"{len(self.places):,} values are"
-        return f"{subject} saved as text, a list or a dict, and {'comes' if single else 'come'} back as such: {shown}{more}."
+        verbs = ("is", "comes") if single else ("are", "come")
+        subject = f"{counted(len(self.places), 'value')} {verbs[0]} saved as text, a list or a dict"
+        return f"{subject}, and {verbs[1]} back as such: {shown}{more}."
 
 
 def write(value: Any, place: str, losses: Losses) -> str:
