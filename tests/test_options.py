@@ -96,7 +96,7 @@ def test_the_help_is_grouped_whole_and_as_wide_as_the_terminal(width):
         ({"utf8": "lenient"}, "--utf8 lenient: expected replace or strict."),
         ({"max_ratio": 0.5}, "--max-ratio 0.5: a ratio is at least 1."),
         ({"memory_limit": "much"}, "--memory-limit much: expected a size."),
-        ({"max_bad_rows": "many"}, "--max-bad-rows many: expected a number of rows or a share."),
+        ({"max_bad_rows": "many"}, "--max-bad-rows many: expected a number of rows or a percentage."),
         ({"limit": -1}, "--limit -1: expected a number of rows, at least 0."),
         ({"part_bytes": "0"}, "--part-size 0: expected a size."),
     ],

@@ -1,16 +1,16 @@
-"""Every error Assay raises on purpose: a fact, a blank line, a hint.
+"""All errors that Assay raises on purpose: a fact, a blank line, a hint.
 
-AssayError                 exit 1   (never raised itself)
-├── SpecError              exit 2   a verifier file or dict that cannot be used; carries every problem found
+AssayError                 exit 1   (base class, never raised itself)
+├── SpecError              exit 2   a verifier file or dict that cannot be used; carries all problems
 ├── InputError             exit 2   rollouts or tasks that cannot be read
-│   └── ColumnsError       exit 2   columns that are missing or have the wrong type; carries every problem found
+│   └── ColumnsError       exit 2   columns that are missing or have the wrong type; carries all problems
 ├── UsageError             exit 2   an option or an output path that cannot be used
 ├── OutputError            exit 1   the result could not be written (disk full, read-only …)
-├── PartsError             exit 1   some parts of a run could not be scored; the others are there
-├── BadRowsError           exit 3   more lines that are no rollouts than allowed
+├── PartsError             exit 1   some parts of a run could not be scored; the others are complete
+├── BadRowsError           exit 3   more malformed lines than allowed
 └── TooManyErrors          exit 3   more rows with scoring errors than allowed
 
-AssayWarning               a run goes on, but its owner should know (a broken check, a skipped one)
+AssayWarning               the run goes on, but the user should know (a broken check, a skipped check)
 """
 
 import os
@@ -29,6 +29,7 @@ __all__ = [
     "TooManyErrors",
     "UsageError",
     "closest",
+    "counted",
     "did_you_mean",
     "encodable",
     "listed",
@@ -42,23 +43,26 @@ __all__ = [
 SHOWN = 60
 """Characters of a value from data that reasons show."""
 _LISTED = 100
+
+
+"""Maximum length of a value from the data in a reason, in characters."""
 LONGEST_MESSAGE = 10_000
-"""Characters of an exception's message that ``error`` keeps."""
+"""Maximum length of an exception's message in ``error``, in characters."""
 
 _BY_ENGINE = "\n\nThis error occurred in the following expression:\n"
 """How the engine goes on where it tells an exception that was raised by Python that it called."""
 
 
 class Abandoned(BaseException):
-    """Raised in a thread whose call took too long."""
+    """Raised in a thread whose call has exceeded its time limit."""
 
 
 class AssayWarning(UserWarning):
-    """The run goes on, but its owner should know."""
+    """The run goes on, but the user should know."""
 
 
 class AssayError(Exception):
-    """Base of all errors meant for a person.
+    """Base class of all errors for users.
 
     Args:
         fact: What is wrong and where.
@@ -80,7 +84,7 @@ class AssayError(Exception):
 
 
 class SpecError(AssayError):
-    """A verifier that cannot be used; ``problems`` lists all of them."""
+    """A verifier cannot be used; ``problems`` lists all problems."""
 
     exit_code = 2
 
@@ -93,95 +97,95 @@ class SpecError(AssayError):
 
 
 class InputError(AssayError):
-    """Rollouts or tasks that cannot be read."""
+    """Rollouts or tasks cannot be read."""
 
     exit_code = 2
 
 
 class ColumnsError(InputError):
-    """Columns that are missing, all of them named, or of a type no check can read."""
+    """Columns are missing (all are listed) or have a type that no check can read."""
 
 
 class UsageError(AssayError):
-    """An option or a path that cannot be used as given."""
+    """An option or a path cannot be used."""
 
     exit_code = 2
 
 
 class OutputError(AssayError):
-    """The result could not be written; what was there before is untouched."""
+    """The result could not be written; an existing file is unchanged."""
 
 
 class PartsError(AssayError):
-    """Some parts of a run could not be scored; the others are there."""
+    """Some parts of a run could not be scored; the others are complete."""
 
 
 class BadRowsError(AssayError):
-    """More lines that are no rollouts than the run allows."""
+    """There are more malformed lines than the run allows."""
 
     exit_code = 3
 
 
 class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "raise TooManyErrors")
-    """More rows with scoring errors than the run allows."""
+    """There are more rows with scoring errors than the run allows."""
 
     exit_code = 3
 
 
 def printable(value: str, *, lines: bool = False) -> str:
-    """Text with control, bidirectional and other unprintable characters as escapes.
+    """Escape control, bidirectional and other unprintable characters.
 
     Args:
-        value: Anything, from data or a path.
-        lines: Keep line breaks.
+        value: Any text, from data or a path.
+        lines: Whether to keep line breaks.
     """
     if value.isprintable():
         return value
     return "".join(
-        code if code.isprintable() or (lines and code == "\n") else code.encode("unicode_escape").decode()
-        for code in value
+        char if char.isprintable() or (lines and char == "\n") else char.encode("unicode_escape").decode()
+        for char in value
     )
 
 
 def shown_path(path: str | bytes | os.PathLike[str]) -> str:
-    """A path as messages show it: ``path_text`` on one line, with nothing that a terminal would obey."""
+    """Return a path for messages: ``path_text`` on one line, without terminal control characters."""
     return printable(path_text(path))
 
 
 def path_text(path: str | bytes | os.PathLike[str]) -> str:
-    """A path as text: the characters that its bytes are in UTF-8, whatever the locale; other bytes as escapes."""
+    """Decode a path as UTF-8, whatever the locale; escape bytes that are not UTF-8."""
     try:
         return os.fsencode(path).decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:  # it is text already that the locale cannot say, or a name that no system has
+    except UnicodeEncodeError:  # text that the locale cannot encode, or an impossible file name
         return encodable(str(path))
 
 
 def quoted(value: str) -> str:
-    """A value as reasons show it: in quotes, escaped onto one line, cut to 60 characters."""
+    """Return a value for reasons: in quotes, escaped onto one line, cut to 60 characters."""
     short = value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"
     escaped = printable(short)
     return f"'{escaped}'" if '"' in escaped and "'" not in escaped else f'"{escaped}"'
 
 
-def encodable(said: str) -> str:
-    """Words that UTF-8 can hold: a lone surrogate becomes its escape."""
-    return said.encode("utf-8", "backslashreplace").decode()
+def encodable(text: str) -> str:
+    """Escape lone surrogates, which UTF-8 cannot encode."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 RAISED = (Exception, SystemExit)
-"""What somebody else's code may raise without ending a run: all but an interrupt."""
+"""Exceptions that user code may raise without ending a run: all except an interrupt."""
 
 
 def said_by(exception: BaseException) -> str:
-    """An exception as ``error`` and ``feedback`` show it: ``<ExceptionType>: <message>``, cut to 10,000 characters."""
+    """Return an exception for ``error`` and ``feedback``: ``<ExceptionType>: <message>``, cut to 10,000 characters."""
     name = "PatternError" if type(exception).__name__ == "error" else type(exception).__name__  # re.error before 3.13
     try:
         message = str(exception)
-    except BaseException as wrong:  # its own words may raise, too, and whatever they like
-        if isinstance(wrong, KeyboardInterrupt | Abandoned):
+    except BaseException as error:  # a user's __str__ may raise anything
+        if isinstance(error, KeyboardInterrupt | Abandoned):
             raise
         return f"{name}: its message cannot be shown"
-    if len(message) > LONGEST_MESSAGE:  # every row may have it, and every row keeps it
+    if len(message) > LONGEST_MESSAGE:  # every row may carry a copy
         message = f"{message[: LONGEST_MESSAGE - 1]}…"
     return encodable(f"{name}: {message}")
 
@@ -192,23 +196,28 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_LISTED])}{more}" or "none"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``2 rows``, ``1,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """The choice most like a word, ``""`` when none is near; ``cutoff`` is the least likeness, in [0, 1]."""
+    """Return the choice most similar to a word, ``""`` if none is; ``cutoff`` is the minimum similarity, in [0, 1]."""
     by_lower = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
-    return by_lower[close[0]] if close else ""
+    matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[matches[0]] if matches else ""
 
 
 def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """A question naming the closest choice, or ``""`` when nothing is close.
+    """Return a question that names the closest choice, or ``""``.
 
     Args:
-        word: What was written.
-        choices: What could have been meant.
-        cutoff: The least likeness that counts, in [0, 1].
+        word: The unknown name.
+        choices: The valid names.
+        cutoff: The minimum similarity, in [0, 1].
 
     Returns:
         ``"Did you mean `value`?"`` or an empty string.
     """
-    near = closest(word, choices, cutoff)
-    return f"Did you mean `{near}`?" if near else ""
+    match = closest(word, choices, cutoff)
+    return f"Did you mean `{match}`?" if match else ""

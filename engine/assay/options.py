@@ -11,7 +11,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from assay.errors import UsageError, did_you_mean
-from assay.system.quantities import Most, read_size
+from assay.system.quantities import RowLimit, read_size
 
 __all__ = [
     "PANELS",
@@ -112,7 +112,7 @@ def _some_rows(flag: str, value: Any) -> Any:
 
 
 def _rows_or_share(flag: str, value: Any) -> Any:
-    return Most(flag, value).given
+    return RowLimit(flag, value).given
 
 
 def _utf8(flag: str, value: Any) -> Any:

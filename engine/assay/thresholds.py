@@ -1,11 +1,11 @@
-"""Sizes at which another implementation of the same verdict takes over.
+"""Sizes that choose between equivalent implementations.
 
-Small batches, rare patterns and short phrases are quicker done in one way, large ones in another. No verdict may depend on which:
-the tests set each of these to 0, 1 and ``EVER`` and compare. Whoever adds a size that chooses between implementations adds it here,
-and reads it when it is used, not when a module is loaded. Users have no part in this.
+One implementation is faster for small batches, rare patterns and short phrases, another for large ones. No verdict may depend on the
+choice: tests set each threshold to 0, 1 and ``EVER`` and compare the results. Put every such size here, and read it at run time, not
+at import. Thresholds are not options for users.
 
-Limits of what may be computed at all (``expressions.json.MAX_DEPTH``, the digits of an integer, ``limits``) are none of these: they
-are part of what a verdict means.
+Limits on what is computed at all (``expressions.json.MAX_DEPTH``, the digits of an integer, ``limits``) are not thresholds: they are
+part of a verdict's definition.
 """
 
 import sys
@@ -16,44 +16,44 @@ from dataclasses import dataclass, fields
 __all__ = ["EVER", "THRESHOLDS", "Thresholds", "set_to"]
 
 EVER = sys.maxsize
-"""More than there ever is of anything."""
+"""Larger than any size."""
 
 
 @dataclass
 class Thresholds:
-    """One field for each choice, with what is quickest as its default.
+    """One field per choice; the default is the fastest value measured.
 
     Attributes:
-        small_batch: Rows up to which the definition runs instead of columns, which take longer to set up.
-        unstreamed_rows: Rows in memory up to which the engine that does not stream is asked, which starts sooner.
-        piece: Rows that go through a plan together, few for the sake of memory …
-        shared_piece: … and more where what rows have in common is worked out once.
+        small_batch: Maximum rows for the Python definition, which has no set-up cost; larger batches use columns.
+        unstreamed_rows: Maximum rows in memory for Polars' in-memory engine, which starts faster than the streaming one.
+        piece: Rows that go through a plan together; few, to save memory …
+        shared_piece: … and more where work is shared between rows.
         batch: Rows of a file that are counted and written together.
-        reward_rows: Rollouts whose arguments are in memory at once, where functions see one after another: few die young, and cheaply.
-        terms: Terms added in one expression: the engine's time to plan one grows with the square of its depth.
-        known_metadata: Code points of JSON text up to which it is remembered what it expects.
-        engine_keys: Keys that the engine's JSON looks for at once; for more, Python reads the text as fast.
-        schema_rows: Rows of one list of keys from which on columns look for them.
-        template_uses: How often, on average, a verifier's template must be used for it to be worth reading.
-        param_sets: Sets of params up to which a twin is asked for each of them; of more …
-        param_rows: … for those that have so many rows, and the function for the others.
-        pattern_rows: Rows of one pattern from which on the linear engine earns what it costs to compile.
-        literal_places: Places of a literal that are looked at one by one.
-        pattern_steps: Places to try within which ``re`` is asked and no other engine: it cannot take long.
-        position_steps: Steps of a search by sets of positions; with more, the linear engine or ``re`` in another process is asked.
-        linear_bytes: Bytes that a pattern may take in the linear engine, as estimated: each of its threads keeps some thirty.
-        phrase_bytes: Bytes of a phrase up to which the engine searches for it. It makes a regular expression of a lone one: a long
-            one is searched for in quadratic time, a longer one refused.
-        folded_phrase: Code points of a phrase up to which both cases of it are searched for as a pattern.
-        lone_searches: Rows of a column-to-column search up to which Python searches; of one row the engine makes a regular
-            expression, too.
-        padding: Bytes of a text more than of its gold up to which it is stripped without a look at its ends.
-        struct_fields: Fields up to which values of plain Python become structs, JSON text beyond: every row pays for the fields of all.
-        struct_depth: Levels up to which they do: parquet's writer and the engine's recursion have limits near 100 and 500.
-        first_chunk: Bytes of the first chunk of a file of lines, about: it shows what the columns are.
-        chunk: Bytes of every other chunk, about.
-        small_group: Rows of a row group that is not worth the parquet reader of the engine.
-        groups_at_once: Row groups of the size of which that reader may hold so many; more of small ones, fewer of large ones.
+        reward_rows: Rollouts whose arguments are in memory at once for reward functions: few objects, freed early and cheaply.
+        terms: Terms added in one expression: Polars' planning time grows with the square of the depth.
+        known_metadata: Maximum code points of JSON metadata whose parsed expectations are cached.
+        engine_keys: Maximum keys that Polars' JSON path looks up together; with more, parsing in Python is as fast.
+        schema_rows: Minimum rows with the same list of keys for a column expression.
+        template_uses: Minimum average number of uses of a verifier's template for it to be parsed.
+        param_sets: Maximum distinct params for which the Polars version of a function runs for all rows; with more …
+        param_rows: … it runs for params with at least this many rows, and the Python function runs for the others.
+        pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
+        literal_places: Maximum occurrences of a literal that are inspected one by one.
+        pattern_steps: Maximum steps for which ``re`` runs in this process: it cannot take long.
+        position_steps: Maximum steps of a search by sets of positions; beyond, the linear engine or ``re`` in another process runs.
+        linear_bytes: Maximum estimated size of a pattern in the linear engine, in bytes; each thread uses about thirty times as much.
+        phrase_bytes: Maximum bytes of a phrase that Polars searches for. Polars turns a single phrase into a regular expression:
+            a long one takes quadratic time, a longer one is rejected.
+        folded_phrase: Maximum code points of a phrase whose two cases are searched for as a pattern.
+        lone_searches: Maximum rows of a column-to-column search that runs in Python; for a single row, too, Polars builds a regular
+            expression.
+        padding: Maximum bytes by which a text may exceed its gold answer to be stripped without inspecting its ends.
+        struct_fields: Maximum fields of Python values that become structs; others become JSON text, for every row stores all fields.
+        struct_depth: Maximum nesting of such structs: parquet's writer and Polars' recursion have limits near 100 and 500.
+        first_chunk: Approximate bytes of the first chunk of a file of lines, which determines the columns.
+        chunk: Approximate bytes of all other chunks.
+        small_group: Minimum average rows of a row group for Polars' parquet reader.
+        groups_at_once: Row groups that must fit into the memory for rows together for Polars' parquet reader.
     """
 
     small_batch: int = 256
@@ -87,22 +87,22 @@ class Thresholds:
 
 
 THRESHOLDS = Thresholds()
-"""Those of this process."""
+"""The thresholds of this process."""
 
 
 @contextmanager
 def set_to(**values: int) -> Iterator[None]:
-    """Other thresholds for a while, in all threads of this process; for tests.
+    """Set thresholds within a block, in all threads of this process; for tests.
 
     Args:
-        values: By name. Plans are compiled anew: some thresholds decide what a plan is.
+        values: Values by name. Compile plans anew within the block, because some thresholds shape a plan.
 
     Raises:
-        AttributeError: There is no threshold of a name.
+        AttributeError: A name is not a threshold.
     """
-    known = {field.name for field in fields(Thresholds)}
-    if unknown := values.keys() - known:
-        raise AttributeError(f"no thresholds: {', '.join(sorted(unknown))}")
+    names = {field.name for field in fields(Thresholds)}
+    if unknown := values.keys() - names:
+        raise AttributeError(f"unknown thresholds: {', '.join(sorted(unknown))}")
     before = {name: getattr(THRESHOLDS, name) for name in values}
     vars(THRESHOLDS).update(values)
     try:

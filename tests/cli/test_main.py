@@ -84,7 +84,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --max-errors x", "--max-errors x"),
         ("score in.jsonl --spec v.json --limit -1", "--limit"),
         ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
-        ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already there"),
+        ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already exists"),
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
         ("score in.jsonl --spec v.json --out out.txt", "known: .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),
@@ -272,7 +272,7 @@ def test_explain_names_the_lane_of_each_check():
     assert lanes == [
         "linear engine: the same verdict on every text",
         "sets of positions, with a limit of steps: look-around",
-        "Python's re in a process of its own, at most 0.2 s a match: a back-reference",
+        "Python's re in a separate process, up to 0.2 s per match: a back-reference",
     ]
     listed = run("explain x.json v.json").stdout
     assert all(lane in listed for lane in lanes)

@@ -123,7 +123,7 @@ def test_a_column_of_another_type_is_refused_with_what_a_completion_is(dtype, sh
         ({"content": pl.Boolean}, "content: Boolean"),
         ({"content": pl.Struct({"text": pl.String})}, "content: Struct({'text': String})"),
         ({"content": pl.List(pl.Int64)}, "content: List(Int64)"),
-        ({}, "nothing"),
+        ({}, "none"),
     ],
     ids=str,
 )
@@ -134,7 +134,7 @@ def test_messages_without_a_content_to_read_say_nothing_and_the_caller_is_told(m
     with pytest.warns(assay.AssayWarning) as told:
         scored = assay.score(frame, spec)
     assert scored["reward"].to_list() == [1.0, None, 1.0, 1.0]
-    fact = f"The messages of `completion` have no `content` to read, so every text is empty; they have: {shown}."
+    fact = f"The messages of `completion` have no readable `content`, so every text is empty; their fields: {shown}."
     hint = "Write each message as `role` and `content`: text, or a list of parts with `text`."
     assert [str(one.message) for one in told] == [f"{fact} {hint}"]
 

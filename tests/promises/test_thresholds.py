@@ -62,5 +62,5 @@ def test_thresholds_come_back():
     with set_to(small_batch=EVER, piece=1):
         assert vars(THRESHOLDS) == before | {"small_batch": EVER, "piece": 1}
     assert vars(THRESHOLDS) == before
-    with pytest.raises(AttributeError, match="no thresholds: small"), set_to(small=1):
+    with pytest.raises(AttributeError, match="unknown thresholds: small"), set_to(small=1):
         pass

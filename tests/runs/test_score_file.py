@@ -30,7 +30,7 @@ def run(source, spec, out, **options):
 def test_an_existing_file_is_replaced_only_when_asked(tmp_path):
     out = tmp_path / "out.parquet"
     out.write_bytes(OLD)
-    with pytest.raises(assay.UsageError, match="already there"):
+    with pytest.raises(assay.UsageError, match="already exists"):
         assay.score_file({"completion": ["x"]}, SPEC, out)
     assert out.read_bytes() == OLD
     assert run({"completion": ["x"]}, SPEC, out, overwrite=True)[0]["reward"] == 0.0

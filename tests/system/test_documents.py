@@ -65,9 +65,9 @@ BOMB = "a0: &a0 [lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\nb: 2\na: 3\n", 'spec.yaml:3: the key "a" stands twice in one mapping.'),
-        ("- {a: 1,\n   a: 2}\n", 'spec.yaml:2: the key "a" stands twice in one mapping.'),
-        ("a: 1\n'a': 2\n", 'spec.yaml:2: the key "a" stands twice in one mapping.'),
+        ("a: 1\nb: 2\na: 3\n", 'spec.yaml:3: the key "a" appears twice in one mapping.'),
+        ("- {a: 1,\n   a: 2}\n", 'spec.yaml:2: the key "a" appears twice in one mapping.'),
+        ("a: 1\n'a': 2\n", 'spec.yaml:2: the key "a" appears twice in one mapping.'),
         ("a: &x 1\nb: *x\n", "spec.yaml:2: the alias *x is not allowed; write the value out."),
         ("a: &x {b: 1}\nc:\n  <<: *x\n", "spec.yaml:3: the alias *x is not allowed; write the value out."),
         (BOMB, "spec.yaml:2: the alias *a0 is not allowed; write the value out."),
@@ -142,7 +142,7 @@ def test_what_is_not_json_is_refused_with_its_line_and_column(text, start):
 @pytest.mark.parametrize("text", ['{\n"a": 1,\n"a": 2}', '{\n"b":\n{"a": 1, "a": 1}}'])
 def test_a_json_key_given_twice_is_refused_with_its_line(text):
     said = refusal(text, ".json")
-    assert 'the key "a" stands twice' in said
+    assert 'the key "a" appears twice' in said
     assert said.startswith("spec.json:3: ")
 
 
@@ -219,11 +219,11 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
     [
         (
             "v.txt",
-            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; a verifier written in Python is passed as a dict.",
+            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
         ),
         (
             "v",
-            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; a verifier written in Python is passed as a dict.",
+            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
         ),
         ("missing.json", "{}: no such file."),
         ("folder.json", "{}: is a folder."),

@@ -92,7 +92,7 @@ ENTRIES = (
     "child = os.fork()\nif child: os.waitpid(child, 0); os._exit(0)\n" + SCORES,
 )
 REFUSED = re.compile(
-    r"UsageError: Process \d+ was forked from (process \d+|another) in which Polars had run\..*spawn or forkserver",
+    r"UsageError: Process \d+ was forked from (process \d+|another process) in which Polars had run\..*spawn or forkserver",
     re.DOTALL,
 )
 

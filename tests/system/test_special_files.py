@@ -54,8 +54,8 @@ def test_what_stands_at_a_path_is_said_and_never_taken_for_a_slip(work, monkeypa
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("socket.jsonl")
     said = {
-        "fifo.jsonl": "is a named pipe, and nobody writes to it",
-        "dangling.jsonl": "is a link to what is not there",
+        "fifo.jsonl": "is a named pipe without a writer",
+        "dangling.jsonl": "is a broken link",
         "loop.jsonl": "is a link that leads to itself",
         "socket.jsonl": "is a socket",
         "/dev/zero": "is a device",
@@ -72,7 +72,7 @@ def test_what_is_read_besides_is_no_pipe_that_nobody_writes_to(work, monkeypatch
     path = "fifo.yaml" if kind == "tasks" else "fifo.json"
     os.mkfifo(path)
     spec, options = (path, {}) if kind == "spec" else (SPEC, {kind: path})
-    with pytest.raises(assay.AssayError, match=f"{path}: is a named pipe, and nobody writes to it"):
+    with pytest.raises(assay.AssayError, match=f"{path}: is a named pipe without a writer"):
         assay.score("r.jsonl", spec, **options)
 
 
@@ -119,7 +119,7 @@ def test_descriptors_are_read(work, command, rows, name):
         ("assay score /dev/fd/3 -s v.json 3<&-", "/dev/fd/3: Bad file descriptor."),  # a run has opened it for itself
         ("cat r.jsonl | assay score /dev/stdin r.jsonl -s v.json", "Pipes cannot be mixed with files."),
         ("cat r.jsonl | assay score /dev/stdin -s v.json -o parts/", "parts/: a run in parts reads files."),
-        ("assay score /dev/stdin -s v.json </dev/zero", "/dev/stdin: is a device, which has no end."),
+        ("assay score /dev/stdin -s v.json </dev/zero", "/dev/stdin: is a device without an end."),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(work, command, words):

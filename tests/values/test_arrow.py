@@ -113,7 +113,7 @@ def test_the_message_says_what_is_wrong_and_what_to_do():
         assay.scan(pa.table(BAD["invalid UTF-8"]))
     assert str(refused.value) == (
         "The Arrow data is not valid: Column 0: In chunk 0: Invalid: Invalid UTF8 sequence at string index 0\n\n"
-        "It would crash the engine; write it anew from its source."
+        "It would crash Polars; write it again from its source."
     )
 
 

@@ -308,7 +308,9 @@ def test_two_columns_of_one_name_are_refused():
     ids=["alone", "beside text", "beside nothing", "a number"],
 )
 def test_the_caller_is_told_of_messages_without_any_content_and_what_they_have(rows):
-    with pytest.warns(assay.AssayWarning, match="has a `content` to read, so their text is empty; they have: from, "):
+    with pytest.warns(
+        assay.AssayWarning, match="has a readable `content`, so their text is empty; their fields: from, "
+    ):
         found = assay.score([{"completion": value} for value in rows], SPEC)
     assert found["reward"].to_list() == [float(value == "b") for value in rows]
 

@@ -349,7 +349,7 @@ def test_what_comes_back_changed_is_told_and_saved_all_the_same(tmp_path):
     with pytest.warns(assay.AssayWarning) as told:
         run.to_parquet(path)
     assert str(told[0].message) == (
-        "3 values are saved as text, a list or a dict, and come back so: "
+        "3 values are saved as text, a list or a dict, and come back as such: "
         "row 0.info.f (builtin_function_or_method); row 1.state.game.board (Board); "
         "run.metadata.env_args.judge (Board)."
     )
@@ -395,7 +395,7 @@ OLD = b"what was there before"
 def test_an_existing_file_is_replaced_on_request_only(tmp_path):
     path = tmp_path / "run.parquet"
     path.write_bytes(OLD)
-    with pytest.raises(assay.UsageError, match=r"already there.\n\n.*overwrite=True"):
+    with pytest.raises(assay.UsageError, match=r"already exists.\n\n.*overwrite=True"):
         outputs("a").to_parquet(path)
     assert path.read_bytes() == OLD
     outputs("a").to_parquet(str(path), overwrite=True)
@@ -433,7 +433,7 @@ def test_a_full_disk_costs_the_new_file_only(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert "OutputError" in done.stderr
     assert "run.parquet: " in done.stderr
-    assert "What was there before is untouched." in done.stderr
+    assert "An existing file is unchanged." in done.stderr
     assert "Exception ignored" not in done.stderr
     assert path.read_bytes() == OLD
     assert [*tmp_path.iterdir()] == [path]
@@ -476,12 +476,12 @@ def with_column(name, values, metadata=None):
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (lambda: outputs("a").to_arrow().drop(["state", "info"]), "not so here: `info`, `state`"),
+        (lambda: outputs("a").to_arrow().drop(["state", "info"]), "missing or repeated: `info`, `state`"),
         (
             lambda: outputs("a").to_arrow().rename_columns({"completion": "completions"}),
             "`completion`.\n\nDid you mean `completions`",
         ),
-        (lambda: pa.table([pa.array([1])] * 2, names=["state", "state"]), "not so here: .*`state`"),
+        (lambda: pa.table([pa.array([1])] * 2, names=["state", "state"]), "missing or repeated: .*`state`"),
         (lambda: 7, "Not a table"),
         (lambda: with_column("info", ["{}", "{"]), "row 1.info: not the JSON"),
         (lambda: with_column("state", ["[" * 100_000, "{}"]), "row 0.state: not the JSON"),
@@ -490,8 +490,8 @@ def with_column(name, values, metadata=None):
             lambda: with_column("info", ["{}", "{}"], {"assay.outputs": "{"}),
             "`assay.outputs` of the schema: not the JSON",
         ),
-        (lambda: with_column("info", ["{}", "{}"], {"assay.outputs": '{"version": 2}'}), "not as this version"),
-        (lambda: with_column("info", ["{}", "{}"], {"assay.outputs": "[]"}), "not as this version"),
+        (lambda: with_column("info", ["{}", "{}"], {"assay.outputs": '{"version": 2}'}), "not written by this version"),
+        (lambda: with_column("info", ["{}", "{}"], {"assay.outputs": "[]"}), "not written by this version"),
     ],
 )
 def test_tables_that_cannot_be_read(table, words):

@@ -184,7 +184,7 @@ def test_losses_in_words():
     losses = exact.Losses()
     assert not str(losses)
     losses.add("row 0.state.x\n", 1j)
-    assert str(losses).startswith("1 value is saved as text, a list or a dict, and comes back so: ")
+    assert str(losses).startswith("1 value is saved as text, a list or a dict, and comes back as such: ")
     assert str(losses).endswith(": row 0.state.x\\n (complex).")
     for at in range(2000):
         losses.add(f"row {at}" + "x" * 10_000, at)

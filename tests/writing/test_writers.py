@@ -184,7 +184,7 @@ def test_a_read_only_folder_is_named(tmp_path):
     done = restricted(0, "score", tmp_path / "in.parquet", "--spec", tmp_path / "v.json", "--out", out)
     assert (done.returncode, done.stderr) == (
         1,
-        f"error: {out}: Permission denied.\n\nNothing was written; what was there before is untouched.\n",
+        f"error: {out}: Permission denied.\n\nNothing was written; an existing file is unchanged.\n",
     )
     assert out.read_bytes() == OLD
 

@@ -1,1 +1,1 @@
-"""Users' Python within limits: calls that may hang, raise, print or never return."""
+"""Run user code within limits: calls that may hang, raise, print or never return."""

@@ -1,4 +1,4 @@
-"""Coroutines by the many, and from code that is none: a bounded pool, and an event loop of its own."""
+"""Run many coroutines in a bounded pool, and coroutines from synchronous code."""
 
 import asyncio
 import contextlib
@@ -12,21 +12,21 @@ __all__ = ["in_own_loop", "maybe_await", "work_off"]
 _T = TypeVar("_T")
 
 _GLANCE = 0.1
-"""Seconds between two looks at whether a caller that waits is cancelled."""
+"""Seconds between two checks whether the waiting caller was cancelled."""
 
 
 async def maybe_await(value: Any) -> Any:
-    """What a function gave, or what comes of it where it is a coroutine."""
+    """Return a function's result, awaited if it is awaitable."""
     return await value if isinstance(value, Awaitable) else value
 
 
-async def work_off(items: Iterable[_T], one: Callable[[_T], Awaitable[None]], workers: int) -> None:
-    """Do something with every item, so many at a time; what the first failing one raises ends the others."""
-    left = iter(items)
+async def work_off(items: Iterable[_T], process: Callable[[_T], Awaitable[None]], workers: int) -> None:
+    """Process every item, up to ``workers`` at a time; the first exception cancels the others."""
+    remaining = iter(items)
 
     async def work() -> None:
-        for item in left:
-            await one(item)
+        for item in remaining:
+            await process(item)
 
     tasks = [asyncio.create_task(work()) for _ in range(workers)]
     try:
@@ -38,26 +38,26 @@ async def work_off(items: Iterable[_T], one: Callable[[_T], Awaitable[None]], wo
 
 
 def in_own_loop(make: Callable[[], Coroutine[Any, Any, _T]], threads: int) -> _T:
-    """Run a coroutine to its end in an event loop of its own: in this thread, or in a new one where this one has a loop.
+    """Run a coroutine in a new event loop: in this thread, or in a new thread if this one already runs a loop.
 
     Args:
-        make: Makes the coroutine.
-        threads: Most threads for what is sent to threads (``asyncio.to_thread``).
+        make: Creates the coroutine.
+        threads: Maximum number of threads for ``asyncio.to_thread``.
     """
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
-    found: list[_T] = []
+    results: list[_T] = []
 
     async def main() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         loop.set_default_executor(ThreadPoolExecutor(max_workers=threads))
         if task is not None:
             started.append((loop, task))
-        # NOTE: not returned: to restore the handler of SIGINT, asyncio.run makes the repr of the task and so of its result
-        found.append(await make())
+        # NOTE: not returned, because asyncio.run, when it restores the SIGINT handler, computes the repr of the task and its result
+        results.append(await make())
 
     def stop() -> None:
         for loop, task in started:
-            with contextlib.suppress(RuntimeError):  # it has just ended
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
                 loop.call_soon_threadsafe(task.cancel)
 
     try:
@@ -66,11 +66,11 @@ def in_own_loop(make: Callable[[], Coroutine[Any, Any, _T]], threads: int) -> _T
         asyncio.run(main())
     else:
         _in_thread(lambda: asyncio.run(main()), stop)
-    return found[0]
+    return results[0]
 
 
 def _in_thread(run: Callable[[], None], stop: Callable[[], None]) -> None:
-    """Wait for something that runs in a thread, and stop it where the wait is to end."""
+    """Call a function in a thread and wait for it; stop it if the caller is cancelled or interrupted."""
     outcome: Future[None] = Future()
     caller = asyncio.current_task()
 
@@ -78,13 +78,13 @@ def _in_thread(run: Callable[[], None], stop: Callable[[], None]) -> None:
         try:
             run()
             outcome.set_result(None)
-        except BaseException as wrong:  # noqa: BLE001  (raised where the caller waits)
-            outcome.set_exception(wrong)
+        except BaseException as error:  # noqa: BLE001  (raised again in the waiting caller)
+            outcome.set_exception(error)
 
     thread = threading.Thread(target=work, name="assay-rollouts")
     thread.start()
     try:
-        # NOTE: Ctrl-C raises here in a notebook; under asyncio.run it cancels the task that waits here, which does not notice
+        # NOTE: Ctrl-C raises here in a notebook; under asyncio.run it only cancels the current task, so poll for that
         while not wait([outcome], _GLANCE).done:
             if caller is not None and caller.cancelling():
                 stop()

@@ -1,4 +1,4 @@
-"""One event loop for the asynchronous functions of all runs."""
+"""One event loop for the async functions of all runs."""
 
 import asyncio
 import contextlib
@@ -11,32 +11,32 @@ __all__ = ["LOOP", "run_to_end"]
 
 
 def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What comes of a coroutine, though a task beside it, made by whoever's code, ends the loop, or raises what would."""
+    """Run a coroutine to its end, even if another task, started by user code, stops the loop or raises what would stop it."""
     task = loop.create_task(coroutine)
     while True:
         try:
             return loop.run_until_complete(task)
         except (SystemExit, KeyboardInterrupt):
-            if task.done():  # it is its own
+            if task.done():  # raised by the coroutine itself
                 raise
         except RuntimeError:
             if task.done() or loop.is_closed():
                 raise
-            # somebody's code stopped the loop, which was not made for it alone
+            # user code stopped the loop, which other calls share: run it again
 
 
 class EventLoop:
-    """An event loop in a thread of its own. Clients of services stay usable: their connections belong to one loop."""
+    """An event loop in a separate thread, shared by all runs so that clients of services keep their connections."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._served: Served | None = None
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> "tuple[Future[Any], Served]":
-        """Run a coroutine, from any thread but the loop's own.
+        """Run a coroutine; call this from any thread except the loop's own.
 
         Returns:
-            What comes of it, and where it runs.
+            The future of its result, and the loop that runs it.
         """
         with self._lock:
             if self._served is None or not self._served.thread.is_alive():
@@ -44,22 +44,22 @@ class EventLoop:
             return asyncio.run_coroutine_threadsafe(coroutine, self._served.loop), self._served
 
     def make_way(self) -> None:
-        """Whoever calls from the loop and will wait for what runs in a loop gets another one to wait for."""
+        """Use a new loop from now on if the caller runs in this one: it would wait for itself."""
         served = self._served
         if served is not None and served.thread is threading.current_thread():
             self.leave(served)
 
     def leave(self, served: "Served") -> None:
-        """A loop hangs: the next coroutine gets another, and this one ends when all that runs in it has."""
+        """Abandon a loop that hangs: new coroutines run in another one, and this one ends with its last task."""
         with self._lock:
             if self._served is served:
                 self._served = None
-        with contextlib.suppress(RuntimeError):  # it has ended
+        with contextlib.suppress(RuntimeError):  # the loop has ended
             served.loop.call_soon_threadsafe(served.end.set)
 
 
 class Served:
-    """One loop and its thread."""
+    """An event loop and its thread."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop
@@ -77,9 +77,7 @@ class Served:
         self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
         self._ready.set()
         await self.end.wait()
-        while others := asyncio.all_tasks() - {
-            asyncio.current_task()
-        }:  # of runs that have nothing to do with what hung
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:  # calls of runs that do not hang
             await asyncio.wait(others)
 
 

@@ -1,4 +1,4 @@
-"""Users' Python within the limits of a run: what takes too long is left behind in its thread, and a run can be stopped."""
+"""Run user code within the limits of a run: abandon calls that take too long in their thread, and stop when the run is stopped."""
 
 import contextlib
 import ctypes
@@ -12,19 +12,21 @@ from typing import Any
 from assay.calls.event_loop import LOOP, Served
 from assay.calls.limits import Limits, Settled, timed_out
 from assay.calls.runner import Interrupted, Work, run_async, run_here
-from assay.calls.watchdog import Abandoned, Cell
+from assay.calls.watchdog import Abandoned, RunningCall
 
 __all__ = ["each", "run"]
 
-_LOOK = 0.2
-"""Seconds between two looks at whether the run is to stop."""
+_POLL = 0.2
+"""Seconds between two checks whether the run has to stop."""
 
 
 # ── one function on many values ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _OfValue:
+class _ValueFunction:
+    """A function of one value as a ``Callee``."""
+
     function: Callable[[Any], Any]
     name: str = ""
     is_async: bool = False
@@ -37,36 +39,38 @@ class _OfValue:
 def each(
     function: Callable[[Any], Any], values: Sequence[Any], limits: Limits | None, late: Callable[[str], Any]
 ) -> list[Any]:
-    """A function on each of many values, within limits.
+    """Call a function on each value, within limits.
 
     Args:
-        function: It does not raise.
+        function: It must not raise.
         values: The values.
-        limits: ``timeout`` and ``stop`` hold; None for no limits.
-        late: From what is wrong to what stands for a call that took too long.
+        limits: ``timeout`` and ``stop`` apply; None for no limits.
+        late: Returns the result of a call that timed out, given the error.
 
     Raises:
-        KeyboardInterrupt: The run is to stop.
+        KeyboardInterrupt: The run has to stop.
     """
     if limits is None:
         return [function(value) for value in values]
-    work = Work([_OfValue(function)], ("value",), [(value,) for value in values], read=lambda given: ((given,), None))
+    work = Work(
+        [_ValueFunction(function)], ("value",), [(value,) for value in values], read=lambda result: ((result,), None)
+    )
     work.stop = limits.stop
     run(work, limits)
-    (found,), (errors,) = work.scores, work.errors
-    return [late(errors[row]) if row in errors else one[0] for row, one in enumerate(found)]
+    (results,), (errors,) = work.scores, work.errors
+    return [late(errors[row]) if row in errors else result[0] for row, result in enumerate(results)]
 
 
-# ── with a limit: in a thread that can be left ──────────────────────────────────────────────────────────────────────────
+# ── with a time limit: in a thread that can be abandoned ────────────────────────────────────────────────────────────────
 
 
 def run(work: Work, limits: Limits) -> None:
     """Make the calls in this process.
 
     Args:
-        work: The calls; their outcomes are in it afterwards.
-        limits: Where they set a timeout, a call that has the interpreter for longer scores 0.0, and its thread is left behind.
-            What never gives the interpreter back (a regular expression that backtracks) only a worker process can bound.
+        work: The calls; receives their outcomes.
+        limits: With a timeout, a call that holds the interpreter for longer scores 0.0, and its thread is abandoned. A call that
+            never releases the interpreter (a backtracking regular expression) can be stopped only in a worker process.
     """
     try:
         if limits.timeout is None:
@@ -80,8 +84,8 @@ def run(work: Work, limits: Limits) -> None:
 
 
 def _wait(future: "Future[None]", stop: threading.Event | None) -> None:
-    """Wait until all calls are made, or the run is to stop."""
-    while stop is not None and not wait([future], timeout=_LOOK).done:
+    """Wait until all calls are done or the run has to stop."""
+    while stop is not None and not wait([future], timeout=_POLL).done:
         if stop.is_set():
             future.cancel()
             raise KeyboardInterrupt
@@ -89,17 +93,17 @@ def _wait(future: "Future[None]", stop: threading.Event | None) -> None:
 
 
 class _Attempt:
-    """The calls that are left, in a thread that is watched."""
+    """The remaining calls, in a thread with a watchdog."""
 
     def __init__(self, work: Work, limits: Limits) -> None:
         self._work = work
         self._limits = limits
-        self._cell = Cell()
+        self._running = RunningCall()
         self._lock = threading.Lock()
-        self._left = False
-        self._goes_on = False
+        self._abandoned = False
+        self._unfinished = False
         self._done = threading.Event()
-        self._wrong: BaseException | None = None
+        self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._future: Future[Any] | None = None
         self._served: Served | None = None
@@ -108,31 +112,31 @@ class _Attempt:
         """Make the calls until one takes too long.
 
         Returns:
-            Whether all are made.
+            Whether all calls are done.
         """
         self._start()
         while not self._done.wait(self._patience(timeout)):
             with self._lock:
-                since = self._cell.since
+                since = self._running.since
                 if since and time.monotonic() - since >= timeout:
-                    self._left = True
-                    self._work.settle(*self._cell.call, timed_out(timeout))
-            if self._left:
-                self._leave()
+                    self._abandoned = True
+                    self._work.settle(*self._running.call, timed_out(timeout))
+            if self._abandoned:
+                self._abandon()
                 return False
             if self._limits.stop is not None and self._limits.stop.is_set():
-                self._left = True
-                self._leave()
+                self._abandoned = True
+                self._abandon()
                 raise KeyboardInterrupt
-        if self._wrong is not None:
-            raise self._wrong
-        # what was cancelled by another run's hanging call is made again
-        return not self._goes_on and not any(None in scores for scores in self._work.scores)
+        if self._error is not None:
+            raise self._error
+        # calls that were cancelled because another run's call hung are made again
+        return not self._unfinished and not any(None in scores for scores in self._work.scores)
 
     def _patience(self, timeout: float) -> float:
-        since = self._cell.since
+        since = self._running.since
         patience = max(since + timeout - time.monotonic(), 0.001) if since else timeout
-        return patience if self._limits.stop is None else min(patience, _LOOK)
+        return patience if self._limits.stop is None else min(patience, _POLL)
 
     def _start(self) -> None:
         if self._work.is_async:
@@ -145,44 +149,44 @@ class _Attempt:
 
     async def _all(self) -> None:
         try:
-            await run_async(self._work, self._limits, self._cell, self._settle)
+            await run_async(self._work, self._limits, self._running, self._settle)
         except* Abandoned:
             pass
 
-    def _leave(self) -> None:
-        """Give the thread up; where it is in Python, it ends at the next line."""
+    def _abandon(self) -> None:
+        """Abandon the thread; if it executes Python code, it ends at the next line."""
         if self._future is not None and self._served is not None:
             self._future.cancel()
             LOOP.leave(self._served)
         thread = self._thread.ident if self._thread is not None else 0
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), ctypes.py_object(Abandoned))
 
-    def _settle(self, row: int, number: int, one: Settled) -> None:
-        with self._held():
-            self._work.settle(row, number, one)
+    def _settle(self, row: int, number: int, result: Settled) -> None:
+        with self._recording():
+            self._work.settle(row, number, result)
 
-    def _begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
-        with self._held():
-            self._work.begin(row, number, given)
+    def _begin(self, row: int, number: int, awaitable: Awaitable[Any]) -> None:
+        with self._recording():
+            self._work.begin(row, number, awaitable)
 
     @contextlib.contextmanager
-    def _held(self) -> Generator[None, None, None]:
-        """While a call is written down that nobody has given up."""
+    def _recording(self) -> Generator[None, None, None]:
+        """Record the outcome of a call, unless the watchdog has abandoned it."""
         with self._lock:
-            if self._left:
+            if self._abandoned:
                 raise Abandoned
             yield
-            self._cell.leave()
+            self._running.leave()
 
     def _run(self) -> None:
         try:
-            self._goes_on = not run_here(self._work, self._cell, self._settle, self._begin)
+            self._unfinished = not run_here(self._work, self._running, self._settle, self._begin)
         except Abandoned:
             return
-        except BaseException as wrong:  # noqa: BLE001  (raised where it is waited for)
-            self._wrong = wrong
+        except BaseException as error:  # noqa: BLE001  (raised again by watch)
+            self._error = error
         self._done.set()
 
     def _end(self, future: "Future[Any]") -> None:
-        self._wrong = None if future.cancelled() else future.exception()
+        self._error = None if future.cancelled() else future.exception()
         self._done.set()

@@ -1,4 +1,4 @@
-"""What a run allows users' Python, and what came of a call."""
+"""Limits of a run for user code, and the result of a call."""
 
 import math
 import threading
@@ -24,24 +24,24 @@ __all__ = [
     "scalar",
     "settled",
     "timed_out",
-    "too_late",
+    "timeout_error",
 ]
 
 NO_REWARD = "ValueError: the reward is not a finite number"
-"""Error and reason of a row whose reward is NaN, infinite or no number."""
+"""Error and reason of a row whose reward is NaN, infinite or not a number."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run allows its Python functions, and its patterns.
+    """Limits of a run for Python functions and regular expressions.
 
     Attributes:
-        timeout: Seconds for one call; None for as long as it takes.
-        max_concurrent: Rollouts that asynchronous functions work on at once; at most 0 for all.
-        workers: Processes that functions run in; 0 for this one.
+        timeout: Seconds for one call; None for no limit.
+        max_concurrent: Rollouts that async functions process concurrently; 0 or less for all.
+        workers: Number of processes for functions; 0 to run them in this process.
         tick: Called with the number of rollouts done since the last call.
-        stop: Set when the run is to stop.
-        regex_timeout: Seconds for one match of a pattern that only backtracking can tell; None for as long as it takes.
+        stop: Set when the run has to stop.
+        regex_timeout: Seconds for one match that needs backtracking; None for no limit.
     """
 
     timeout: float | None = None
@@ -52,37 +52,37 @@ class Limits:
     regex_timeout: float | None = REGEX_TIMEOUT
 
     def __reduce__(self) -> tuple[object, ...]:
-        # who is told, and what stops a run, stay in its process
+        # tick and stop belong to the process of the run
         return Limits, (self.timeout, self.max_concurrent, self.workers, None, None, self.regex_timeout)
 
 
 Settled = tuple[float, str | None]
-"""What came of one call: the reward, and the error where there is none."""
+"""The result of a call: the reward, and the error if the call failed."""
 
 
 def scalar(value: Any) -> Any:
-    """The Python value of an array library's scalar or array without dimensions; anything else as it is."""
+    """Convert an array library's scalar or zero-dimensional array to a Python value; return anything else unchanged."""
     is_array = getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None))
     return value.item() if is_array else value
 
 
-def settled(given: Any) -> Settled:
-    """What somebody's code gave as a reward. This is the rule for all of it: reward functions, verifiers and checks.
+def settled(value: Any) -> Settled:
+    """Convert what user code returned to a reward; the same rule applies to reward functions, verifiers and checks.
 
-    A reward is a finite number: a Boolean, an integer, a float, a ``Decimal``, a ``Fraction``, a scalar of an array library
-    or an array without dimensions, and whatever else has ``__float__`` or ``__index__``. Text and bytes that spell a number
-    are none, and neither is an array with dimensions, though it may hold one number only.
+    A reward is a finite number: a Boolean, an integer, a float, a ``Decimal``, a ``Fraction``, a scalar or zero-dimensional array
+    of an array library, and anything else that has ``__float__`` or ``__index__``. Text and bytes are not rewards even if they
+    spell a number, and neither is an array with dimensions, even if it holds a single number.
     """
     try:
-        if type(given) in _NUMBERS:
-            reward = float(given)
+        if type(value) in _NUMBERS:
+            reward = float(value)
         else:
-            value = scalar(given)
-            reward = math.nan if _is_text(value) or getattr(value, "ndim", None) else float(value)
-    except BaseException as wrong:  # its methods may be anybody's
-        if not own_failure(wrong):
+            number = scalar(value)
+            reward = math.nan if _is_text(number) or getattr(number, "ndim", None) else float(number)
+    except BaseException as error:  # the value's methods may raise anything
+        if not own_failure(error):
             raise
-        return failed(wrong)
+        return failed(error)
     return (reward, None) if math.isfinite(reward) else (0.0, NO_REWARD)
 
 
@@ -90,7 +90,7 @@ _NUMBERS = frozenset((float, int, bool))
 
 
 def _is_text(value: Any) -> bool:
-    """Whether ``float`` would read a number out of a value: text, or bytes in whatever holds them."""
+    """Return whether ``float`` would parse the value: text, or a bytes-like object."""
     if isinstance(value, str | bytes | bytearray):
         return True
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
@@ -103,71 +103,71 @@ def _is_text(value: Any) -> bool:
 
 
 def is_reward(value: object) -> bool:
-    """Whether a value is a reward, as ``settled`` has it."""
+    """Return whether a value is a reward by the rule of ``settled``."""
     return settled(value)[1] is None
 
 
 def is_score(value: object) -> bool:
-    """Whether a value is a reward in [0, 1]."""
+    """Return whether a value is a reward in [0, 1]."""
     reward, error = settled(value)
     return error is None and 0.0 <= reward <= 1.0
 
 
-def listed(given: Any) -> list[Any]:
-    """What a function that sees all rollouts of an example gave, as a list with a reward for each.
+def listed(rewards: Any) -> list[Any]:
+    """Convert the result of a function that sees all rollouts of an example to a list of rewards.
 
     Raises:
-        TypeError: It is no list, or one in which nothing says which reward is whose.
+        TypeError: It is not a list, or has no order.
     """
-    if isinstance(given, str | bytes | bytearray | Mapping | AbstractSet):
-        raise TypeError(f"the rewards of several rollouts are a list, not {type(given).__name__}")
-    return list(given)
+    if isinstance(rewards, str | bytes | bytearray | Mapping | AbstractSet):
+        raise TypeError(f"the rewards of several rollouts are a list, not {type(rewards).__name__}")
+    return list(rewards)
 
 
-def only(given: Any) -> Any:
-    """What a function that sees all rollouts of an example gave the only one there is.
+def only(result: Any) -> Any:
+    """Return the reward of the only rollout of an example, from a function that sees all of them.
 
     Raises:
-        TypeError: It gave no list.
-        ValueError: It gave more, or nothing.
+        TypeError: The result is not a list.
+        ValueError: The list does not have exactly one reward.
     """
-    rewards = listed(given)
+    rewards = listed(result)
     if len(rewards) != 1:
         raise ValueError(f"{len(rewards)} rewards for 1 rollouts")
     return rewards[0]
 
 
-def failed(wrong: BaseException) -> Settled:
-    """A call that raised."""
-    return 0.0, said_by(wrong)
+def failed(error: BaseException) -> Settled:
+    """Return the result of a call that raised."""
+    return 0.0, said_by(error)
 
 
-def own_failure(wrong: BaseException) -> bool:
-    """Whether an exception is the failure of somebody's code, which costs its row only, and not the end of the run.
+def own_failure(error: BaseException) -> bool:
+    """Return whether an exception is a failure of user code, which affects its row only and does not end the run.
 
-    An interrupt ends a run, and so does a call that is given up, or a task that is cancelled. Nothing else does, whatever its
-    class: ``SystemExit`` and ``GeneratorExit`` are failures, and so is a cancellation that nobody asked of this task.
+    An interrupt, an abandoned call and a cancelled task end the run. Everything else is a failure, whatever its class: also
+    ``SystemExit``, ``GeneratorExit``, and a cancellation that was not requested for this task.
     """
-    if isinstance(wrong, Exception):
+    if isinstance(error, Exception):
         return True
-    if isinstance(wrong, KeyboardInterrupt | Abandoned):
+    if isinstance(error, KeyboardInterrupt | Abandoned):
         return False
-    import asyncio  # the command line needs none of it before a run
+    import asyncio  # slow to import, and not needed before a run
 
-    if not isinstance(wrong, asyncio.CancelledError):
+    if not isinstance(error, asyncio.CancelledError):
         return True
     try:
         task = asyncio.current_task()
-    except RuntimeError:  # no loop runs here
+    except RuntimeError:  # no event loop in this thread
         return True
     return task is None or not task.cancelling()
 
 
 def timed_out(seconds: float) -> Settled:
-    """A call that took too long."""
-    return failed(too_late(seconds))
+    """Return the result of a call that took too long."""
+    return failed(timeout_error(seconds))
 
 
-def too_late(seconds: float) -> TimeoutError:
-    """What is said of anything that took longer than it was allowed."""
+def timeout_error(seconds: float) -> TimeoutError:
+    """Return the error of a call that exceeded its time limit."""
     return TimeoutError(f"no answer within {seconds:g} s")

@@ -1,6 +1,6 @@
-"""Running reward functions over rollouts: row by row, asynchronous ones side by side, slow ones bounded.
+"""Run reward functions over rollouts: row by row, async functions concurrently, slow functions within limits.
 
-Functions run rollout by rollout, each in the order of the rubric, for they may leave something in ``state`` for the next.
+Functions run rollout by rollout in the order of the rubric, because one may leave something in ``state`` for the next.
 """
 
 import asyncio
@@ -14,36 +14,36 @@ from math import isfinite
 from typing import Any, Protocol
 
 from assay.calls.limits import Limits, Settled, failed, own_failure, settled, timed_out
-from assay.calls.watchdog import Cell, Stepped
+from assay.calls.watchdog import RunningCall, WatchedAwaitable
 
 __all__ = ["Callee", "Interrupted", "Work", "run_async", "run_here", "run_in_loop", "within"]
 
 
-class Interrupted(Exception):  # noqa: N818  (a KeyboardInterrupt that no event loop dies of)
-    """The run is to stop."""
+class Interrupted(Exception):  # noqa: N818  (a KeyboardInterrupt that does not end an event loop)
+    """The run has to stop."""
 
 
 class Callee(Protocol):
-    """A function to be called on rollouts."""
+    """A function that is called on rollouts."""
 
     @property
     def name(self) -> str:
-        """Its name, unique among those it runs with."""
+        """The function's name, unique within a run."""
         ...
 
     @property
     def is_async(self) -> bool:
-        """Whether it is known to be asynchronous before it is called."""
+        """Whether the function is known to be async before it is called."""
         ...
 
     def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
-        """The function as a function of one sequence, the values of ``names``; of those ``absent`` it uses its defaults."""
+        """Return a callable that takes the values of ``names`` as one sequence; for ``absent`` names it uses defaults."""
         ...
 
 
 @dataclass
 class Work:
-    """Calls to make, and what came of them.
+    """Calls and their outcomes.
 
     Attributes:
         functions: The functions, in order.
@@ -51,13 +51,13 @@ class Work:
         rows: The arguments of each rollout.
         scores: By function, then by row; None for a call that is still to be made.
         errors: By function, the errors by row.
-        side_by_side: Whether asynchronous functions of one rollout run together.
-        absent: Names that nobody knows a value of.
-        read: What a call gave, as a score and an error.
-        seconds: How long each rollout took, where somebody wants to know.
+        side_by_side: Whether async functions of one rollout run concurrently.
+        absent: Names of arguments without a value.
+        read: Converts the result of a call to a score and an error.
+        seconds: Receives the duration of each rollout; None if not needed.
         tick: Called with the number of rollouts done since the last call.
-        stop: Set when no more calls are to be made.
-        begun: What is to be awaited of calls that are made, by row and function.
+        stop: Set when the run has to stop.
+        begun: Awaitables returned by calls that were taken for synchronous, by row and function.
         start: The first row with calls to make.
     """
 
@@ -76,35 +76,35 @@ class Work:
     begun: dict[tuple[int, int], Awaitable[Any]] = field(init=False, default_factory=dict)
     start: int = 0
     process: int = field(init=False, default_factory=os.getpid)
-    """The process whose work it is."""
+    """The process that makes the calls."""
     is_async: bool = field(init=False)
-    """Whether a function is asynchronous: known to be, or found to be by what it gave."""
+    """Whether a function is async, by its definition or because it has returned an awaitable."""
 
     def __post_init__(self) -> None:
         self.scores = [[None] * len(self.rows) for _ in self.functions]
         self.errors = [{} for _ in self.functions]
-        self.calls = [one.caller(self.names, self.absent) for one in self.functions]
-        self.is_async = any(one.is_async for one in self.functions)
+        self.calls = [function.caller(self.names, self.absent) for function in self.functions]
+        self.is_async = any(function.is_async for function in self.functions)
 
     def call(self, row: int, number: int) -> Any:
-        """Make a call, or take up one that has begun."""
+        """Make a call, or return the awaitable of one that has begun."""
         begun = self.begun.pop((row, number), None)
         return self.calls[number](self.rows[row]) if begun is None else begun
 
-    def settle(self, row: int, number: int, one: tuple[Any, str | None]) -> None:
-        """Write down what came of a call."""
-        self.scores[number][row] = one[0]
-        if one[1] is not None:
-            self.errors[number][row] = one[1]
+    def settle(self, row: int, number: int, result: tuple[Any, str | None]) -> None:
+        """Record the result of a call."""
+        self.scores[number][row], error = result
+        if error is not None:
+            self.errors[number][row] = error
 
     def done(self, row: int, seconds: float) -> None:
-        """Tell those who want to know that a rollout is done.
+        """Report that a rollout is done.
 
         Raises:
-            Interrupted: It was the last, for the run is to stop.
+            Interrupted: The run has to stop.
         """
         if os.getpid() != self.process:
-            # NOTE: a function forked and came back in the child, too: the run is the parent's, with its files and pipes
+            # NOTE: a function has forked and returned in the child, too; files and pipes of the run belong to the parent
             os._exit(1)
         if self.seconds is not None:
             self.seconds[row] = seconds
@@ -113,63 +113,63 @@ class Work:
         if self.stop is not None and self.stop.is_set():
             raise Interrupted
 
-    def begin(self, row: int, number: int, given: Awaitable[Any]) -> None:
-        """Write down that a call, which nobody knew to be asynchronous, gave something to be awaited; all before it are done."""
-        self.begun[row, number], self.start, self.is_async = given, row, True
+    def begin(self, row: int, number: int, awaitable: Awaitable[Any]) -> None:
+        """Record that a call returned an awaitable unexpectedly; all calls before it are done."""
+        self.begun[row, number], self.start, self.is_async = awaitable, row, True
 
 
-def _failed(wrong: BaseException) -> Settled:
-    """What came of a call that raised, unless the run is to end."""
-    if not own_failure(wrong):
-        raise wrong
-    return failed(wrong)
+def _failed(error: BaseException) -> Settled:
+    """Return the result of a call that raised, unless the exception ends the run."""
+    if not own_failure(error):
+        raise error
+    return failed(error)
 
 
-# ── here and now ───────────────────────────────────────────────────────────────────────────────────────
+# ── synchronous calls ──────────────────────────────────────────────────────────────────────────────────
 
 
 def run_here(
     work: Work,
-    cell: Cell | None = None,
+    running: RunningCall | None = None,
     settle: Callable[[int, int, Settled], None] | None = None,
     begin: Callable[[int, int, Awaitable[Any]], None] | None = None,
 ) -> bool:
-    """Make the calls of functions that are not asynchronous, one after another.
+    """Make the calls of synchronous functions, one after another.
 
     Args:
         work: The calls.
-        cell: Where to say which call is being made.
-        settle: Takes what came of a call, by default ``work.settle``.
-        begin: Takes what is to be awaited, by default ``work.begin``.
+        running: Receives the call that runs.
+        settle: Receives the result of a call; default: ``work.settle``.
+        begin: Receives an awaitable that a call returned; default: ``work.begin``.
 
     Returns:
-        Whether all are made; if not, one gave something to be awaited, and ``run_async`` goes on from there.
+        Whether all calls are done; if not, one returned an awaitable, and ``run_async`` continues from there.
     """
     settle, begin = settle or work.settle, begin or work.begin
     calls = [(number, call, work.scores[number]) for number, call in enumerate(work.calls)]
-    direct = cell is None and work.read is settled
+    direct = running is None and work.read is settled
     started = time.perf_counter()
     for row, values in enumerate(work.rows):
         for number, call, scores in calls:
             if scores[row] is not None:
                 continue
-            if cell is not None:
-                cell.enter(row, number)
+            if running is not None:
+                running.enter(row, number)
             try:
-                given = call(values)
-                if direct and type(given) is float and isfinite(given):  # what nearly every call gives
-                    scores[row] = given
+                result = call(values)
+                if direct and type(result) is float and isfinite(result):  # the fast path for nearly every call
+                    scores[row] = result
                     continue
-                waits = inspect.isawaitable(given)
-            except BaseException as wrong:  # noqa: BLE001  (one broken function never ends a run, whatever it raises)
-                settle(row, number, _failed(wrong))
+                is_awaitable = inspect.isawaitable(result)
+            except BaseException as error:  # noqa: BLE001  (a broken function never ends a run, whatever it raises)
+                settle(row, number, _failed(error))
             else:
-                if waits:
-                    begin(row, number, given)
+                if is_awaitable:
+                    begin(row, number, result)
                     return False
-                settle(row, number, work.read(given))
-            if cell is not None:
-                cell.leave()
+                settle(row, number, work.read(result))
+            if running is not None:
+                running.leave()
         before, started = started, time.perf_counter()
         work.done(row, started - before)
     return True
@@ -178,19 +178,19 @@ def run_here(
 async def run_async(
     work: Work,
     limits: Limits,
-    cell: Cell | None = None,
+    running: RunningCall | None = None,
     settle: Callable[[int, int, Settled], None] | None = None,
 ) -> None:
     """Make the calls, with as many rollouts at once as the limits allow.
 
     Args:
         work: The calls.
-        limits: ``max_concurrent`` and ``timeout`` hold.
-        cell: Where to say which call has the interpreter.
-        settle: Takes what came of a call, by default ``work.settle``.
+        limits: ``max_concurrent`` and ``timeout`` apply.
+        running: Receives the call that holds the interpreter.
+        settle: Receives the result of a call; default: ``work.settle``.
 
     Raises:
-        Interrupted: The run is to stop.
+        Interrupted: The run has to stop.
     """
     settle = settle or work.settle
     rows = iter(range(work.start, len(work.rows)))
@@ -199,25 +199,25 @@ async def run_async(
         if work.scores[number][row] is not None:
             return
         try:
-            one = await _called(work, row, number, limits.timeout, cell)
-        except GeneratorExit as wrong:
-            # NOTE: where a call awaits a future that ended with one, Python closes the call, and raises it here
-            one = failed(wrong)
-        settle(row, number, one)
+            result = await _called(work, row, number, limits.timeout, running)
+        except GeneratorExit as error:
+            # NOTE: if a call awaits a future that ended with GeneratorExit, Python closes the call and raises it here
+            result = failed(error)
+        settle(row, number, result)
 
-    async def one_by_one() -> None:
+    async def work_through() -> None:
         for row in rows:
             started = time.perf_counter()
             calls = [call(row, number) for number in range(len(work.calls))]
             await (asyncio.gather(*calls) if work.side_by_side else _in_turn(calls))
             work.done(row, time.perf_counter() - started)
 
-    at_once = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
+    concurrent = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
     stopped = False
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(at_once):
-                group.create_task(one_by_one())
+            for _ in range(concurrent):
+                group.create_task(work_through())
     except* Interrupted:
         stopped = True
     if stopped:
@@ -225,32 +225,32 @@ async def run_async(
 
 
 async def _in_turn(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
-    for one in calls:
-        await asyncio.create_task(one)  # in a task of its own nothing else is closed with it, either
+    for call in calls:
+        await asyncio.create_task(call)  # a separate task: closing it closes nothing else
 
 
-class _Late(Exception):  # noqa: N818  (not what a function raises)
+class _TimedOut(Exception):  # noqa: N818  (never raised by a user's function)
     """A call took too long."""
 
 
 async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
-    """What an awaitable gives within a time; what takes longer is cancelled, and left behind where it does not mind.
+    """Await within a time limit; cancel what takes longer, and abandon it if it ignores the cancellation.
 
-    Whatever it raises, the caller has it: in a task of its own nothing is closed but the awaitable.
+    Exceptions of the awaitable are raised here; it runs in a separate task, so that nothing else is closed with it.
 
     Raises:
-        _Late: It takes longer.
+        _TimedOut: It takes longer.
     """
 
     async def wait() -> tuple[Any, BaseException | None]:
         try:
             return await awaited, None
-        except asyncio.CancelledError as wrong:
+        except asyncio.CancelledError as error:
             if task.cancelling():
                 raise
-            return None, wrong
-        except BaseException as wrong:  # noqa: BLE001  (some would end the loop if a task of it raised them)
-            return None, wrong
+            return None, error
+        except BaseException as error:  # noqa: BLE001  (some exceptions would end the loop if raised in a task)
+            return None, error
 
     task = asyncio.create_task(wait())
     try:
@@ -258,13 +258,15 @@ async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
     finally:
         if not task.done():
             task.cancel()
-            task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody else will look
+            task.add_done_callback(
+                lambda task: task.cancelled() or task.exception()
+            )  # marks the exception as retrieved
     if not task.done():
-        raise _Late
-    given, wrong = task.result()
-    if wrong is not None:
-        raise wrong
-    return given
+        raise _TimedOut
+    result, error = task.result()
+    if error is not None:
+        raise error
+    return result
 
 
 async def run_in_loop(work: Work, limits: Limits) -> None:
@@ -276,26 +278,26 @@ async def run_in_loop(work: Work, limits: Limits) -> None:
         raise KeyboardInterrupt from None
 
 
-async def _called(work: Work, row: int, number: int, seconds: float | None, cell: Cell | None) -> Settled:
-    if cell is not None:
-        cell.enter(row, number)
+async def _called(work: Work, row: int, number: int, seconds: float | None, running: RunningCall | None) -> Settled:
+    if running is not None:
+        running.enter(row, number)
     try:
-        given = work.call(row, number)
-        if inspect.isawaitable(given):
-            awaited = given if cell is None else Stepped(given, cell, (row, number))
-            given = await (awaited if seconds is None else within(awaited, seconds))
-    except _Late:
+        result = work.call(row, number)
+        if inspect.isawaitable(result):
+            awaited = result if running is None else WatchedAwaitable(result, running, (row, number))
+            result = await (awaited if seconds is None else within(awaited, seconds))
+    except _TimedOut:
         return timed_out(seconds or 0.0)
-    except asyncio.CancelledError as wrong:
+    except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return failed(wrong)  # the function's own doing
+        return failed(error)  # raised by the function itself
     except KeyboardInterrupt:
         raise Interrupted from None
-    except BaseException as wrong:  # noqa: BLE001  (one broken function never ends a run, whatever it raises)
-        return _failed(wrong)
+    except BaseException as error:  # noqa: BLE001  (a broken function never ends a run, whatever it raises)
+        return _failed(error)
     finally:
-        if cell is not None:
-            cell.leave()
-    return work.read(given)
+        if running is not None:
+            running.leave()
+    return work.read(result)

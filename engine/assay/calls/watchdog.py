@@ -1,4 +1,4 @@
-"""Which call has the interpreter, and since when: what a watcher looks at."""
+"""The call that runs, and its start time, for the watchdog."""
 
 import time
 from collections.abc import Awaitable, Generator
@@ -7,50 +7,50 @@ from typing import Any
 
 from assay.errors import Abandoned
 
-__all__ = ["Abandoned", "Cell", "Stepped"]
+__all__ = ["Abandoned", "RunningCall", "WatchedAwaitable"]
 
 
 @dataclass
-class Cell:
-    """The call that has the interpreter: which one, and since when (monotonic seconds; 0.0 when there is none)."""
+class RunningCall:
+    """The call that holds the interpreter (row and function), and its start in monotonic seconds; 0.0 if there is none."""
 
     call: tuple[int, int] = (0, 0)
     since: float = 0.0
 
     def enter(self, row: int, number: int) -> None:
-        """A call begins, or goes on."""
+        """Record that a call starts or resumes."""
         self.call, self.since = (row, number), time.monotonic()
 
     def leave(self) -> None:
-        """It has ended, or waits."""
+        """Record that the call has ended or waits."""
         self.since = 0.0
 
 
 @dataclass
-class Stepped:
-    """An awaitable that says whenever it has the interpreter."""
+class WatchedAwaitable:
+    """An awaitable that records when it holds the interpreter."""
 
     inner: Awaitable[Any]
-    cell: Cell
+    running: RunningCall
     call: tuple[int, int]
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps: Any = self.inner.__await__()
         step: Any = steps.__next__
-        given: tuple[BaseException, ...] = ()
+        arguments: tuple[BaseException, ...] = ()
         while True:
-            self.cell.enter(*self.call)
+            self.running.enter(*self.call)
             try:
-                waits_for = step(*given)
-            except StopIteration as done:
-                return done.value
+                awaited = step(*arguments)
+            except StopIteration as end:
+                return end.value
             finally:
-                self.cell.leave()
+                self.running.leave()
             try:
-                yield waits_for
-                step, given = steps.__next__, ()
+                yield awaited
+                step, arguments = steps.__next__, ()
             except GeneratorExit:
                 steps.close()
                 raise
-            except BaseException as wrong:  # noqa: BLE001  (for the coroutine to take, whatever it is)
-                step, given = steps.throw, (wrong,)
+            except BaseException as error:  # noqa: BLE001  (passed to the coroutine)
+                step, arguments = steps.throw, (error,)

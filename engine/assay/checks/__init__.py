@@ -1,4 +1,4 @@
-"""The check types. A new one is one class in one file, plus one line here."""
+"""The check types. To add one, write one class in one file and add one line here."""
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.expectations import TaskExpectations

@@ -1,4 +1,4 @@
-"""A check: a function from a frame of rollouts to one column of scores, written twice in one class."""
+"""A check: a function from a frame of rollouts to a column of scores, written in Python and as an expression."""
 
 import builtins
 import copy
@@ -30,35 +30,35 @@ __all__ = [
 ]
 
 Row = Mapping[str, Any]
-"""One rollout as ``row()`` sees it: ``completion`` is its text (str), other columns are as loaded."""
+"""One rollout as ``row()`` gets it: ``completion`` is its text (str), other columns are as loaded."""
 
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
-"""Error and reason of a row on which a check gives NaN, null or a score out of range."""
+"""Error and reason of a row on which a check returns NaN, null or a score out of range."""
 
 
 BELOW_1 = "the reward is below 1"
-"""Reason of a row of which nothing else can be said."""
+"""Reason of a row without any other reason."""
 
 
 class Params(BaseModel):
-    """Base of the params of a check: no unknown fields, camelCase and snake_case spellings, values taken as they are."""
+    """Base class of a check's params: no unknown fields, camelCase and snake_case names, no conversion of values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
 
     spellings: ClassVar[Mapping[str, str]] = {}
-    """Other names read for a field: ``{"text": "value"}``."""
+    """Other names of a field: ``{"text": "value"}``."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """Documentation and conformance case at once.
+    """An example, for the documentation and the conformance tests.
 
     Attributes:
         completion: The text.
-        score: What the check gives it.
+        score: Its score.
         params: The check's params.
-        metadata: The row's metadata, where the check reads it.
-        expected_output_schema: The row's schema, where the check reads it.
+        metadata: The row's metadata, if the check reads it.
+        expected_output_schema: The row's schema, if the check reads it.
     """
 
     completion: str
@@ -70,7 +70,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check says of one row: score, reason where it is below 1, error where scoring went wrong, and its extra column."""
+    """The result of a check on one row: score, reason if it is below 1, error if scoring failed, and the extra column."""
 
     score: float
     reason: str
@@ -79,26 +79,26 @@ class Outcome:
 
 
 class Check:
-    """Base class of all checks, Assay's and yours.
+    """Base class of all checks, built-in and custom.
 
-    A subclass gives ``type``, ``Params``, the two faces ``row`` and ``expr``, and ``examples``; the rest has defaults.
-    The faces must give the same float, bit for bit, on every text: ``assay.testing.assert_check_conforms`` proves it.
-    Without an ``expr`` of its own, a check runs ``row`` on every row: right, but slow.
+    A subclass defines ``type``, ``Params``, the methods ``row`` (Python) and ``expr`` (columns), and ``examples``; the rest has
+    defaults. ``row`` and ``expr`` must give the same float, bit for bit, on every text; test it with
+    ``assay.testing.assert_check_conforms``. A check without ``expr`` runs ``row`` on every row, which is correct but slow.
 
     Attributes:
-        type: The name that specs use.
+        type: The check's name in specs.
         aliases: Other names that specs may use.
-        graded: True when scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
-        bounded: True when scores lie in [0, 1]; False when any finite number is one.
-        whole: True when it must see all rows of a run together; such a run has one part.
-        reads: Columns that the check reads besides ``completion``.
-        may_read: Columns that it reads where the rollouts have them.
-        stays: Columns among those that it reads and that pass through all the same.
+        graded: Whether scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
+        bounded: Whether scores lie in [0, 1]; if False, any finite number is a score.
+        whole: Whether the check must see all rows of a run together; such a run has one part.
+        reads: Columns that the check reads in addition to ``completion``.
+        may_read: Columns that it reads if the rollouts have them.
+        stays: Columns that it reads and that are nevertheless passed through to the output.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
-        examples: Cases that document the check and test it.
-        joint: What separates the reasons of one row where a check has several; ``""`` where it has one.
+        examples: Cases that document and test the check.
+        joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
         params: This check's params.
-        limits: What a run allows its Python; None for as long as it takes.
+        limits: The run's limits for Python code; None for no limits.
     """
 
     type: ClassVar[str]
@@ -119,148 +119,147 @@ class Check:
         self.params = self.Params() if params is None else params
 
     def within(self, limits: Limits) -> "Check":
-        """This check for one run, which bounds its Python."""
+        """Return a copy of this check with the limits of a run."""
         bounded = copy.copy(self)
         bounded.limits = limits
         return bounded
 
-    # ── the two faces ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── the score ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def row(self, row: Row) -> float:
-        """The definition: the score of one row, in [0, 1]. An exception, here or in ``reason``, scores 0.0 and fills ``error``."""
+        """Return the score of one row, in [0, 1]. An exception, here or in ``reason``, scores 0.0 and fills ``error``."""
         del row
         raise TypeError(f"{type(self).__name__} has no row(): every check needs its row-wise definition")
 
     def expr(self) -> pl.Expr:
-        """The same as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
+        """Return ``row`` as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
         return self._row_lane().col.struct.field("score")
 
-    # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── claims, reasons and errors ──────────────────────────────────────────────────────────────────────────────────
 
     def claim(self) -> str:
-        """What holds when the check passes, as a clause without a subject: ``contains "refund"``."""
+        """Return what holds when the check passes, as a clause without a subject: ``contains "refund"``."""
         return f"meets {self.type}"
 
     def complaint(self) -> str:
-        """What to say of a row that fails, where the same can be said of every row."""
+        """Return the reason of a failing row, if it is the same for every row."""
         return f"fails {self.type}"
 
     def reason(self, row: Row) -> str:
-        """Why one row scored below 1."""
+        """Return why one row scored below 1."""
         del row
         return self.complaint()
 
     def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
-        """Whether a row falls short and is told the reason, given its score and its error."""
+        """Return an expression for whether a row gets a reason, given its score and its error."""
         del error
         return score < 1.0
 
     def reason_expr(self) -> pl.Expr:
-        """The same as an expression; only read where the score is below 1."""
+        """Return ``reason`` as an expression; only used where the score is below 1."""
         return pl.lit(encodable(self.complaint())) if self.has_expr else self._row_lane().col.struct.field("reason")
 
     @property
     def one_complaint(self) -> bool:
-        """Whether every failing row is told the same."""
-        own = type(self)
-        return self.has_expr and own.reason is Check.reason and own.reason_expr is Check.reason_expr
+        """Whether every failing row has the same reason."""
+        cls = type(self)
+        return self.has_expr and cls.reason is Check.reason and cls.reason_expr is Check.reason_expr
 
     def error(self, row: Row) -> str | None:
-        """What could not be scored on a row whose ``row()`` does not raise; None when nothing."""
+        """Return the error of a row whose ``row()`` does not raise; None if there is none."""
         del row
         return None
 
     def error_expr(self) -> pl.Expr | None:
-        """What could not be scored, raised or not, as a String expression; None when nothing ever is."""
+        """Return the error of a row, raised or not, as a String expression; None if there never is one."""
         return None if self.has_expr else self._row_lane().col.struct.field("error")
 
-    # ── rows that cannot be scored, and what is told beside the score ───────────────────────────────────────────────────
+    # ── rows that cannot be scored, and results beside the score ────────────────────────────────────────────────────────
 
     def unscored(self, row: Row) -> str | None:
-        """Why a row with a completion cannot be scored at all; None when it can."""
+        """Return why a row with a completion cannot be scored at all; None if it can."""
         del row
         return None
 
     def unscored_expr(self) -> pl.Expr | None:
-        """The same as a String expression; None when every row can."""
+        """Return ``unscored`` as a String expression; None if every row can be scored."""
         return None
 
     def extra_expr(self) -> pl.Expr:
-        """The value of the column ``extra``."""
+        """Return the value of the column ``extra`` as an expression."""
         return self._row_lane().col.struct.field("extra")
 
     def refused_expr(self) -> pl.Expr | None:
-        """Why a run refuses the row before it scores anything, as a String expression; None when it never does."""
+        """Return why the run must not start because of a row, as a String expression; None if no row prevents it."""
         return None
 
     def doubt_expr(self) -> pl.Expr | None:
-        """What the row's author may not have meant, told before the run, as a String expression; None when there is no such thing."""
+        """Return a likely mistake in a row, reported before the run, as a String expression; None if there is none to find."""
         return None
 
     def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Lanes that ``refused_expr`` and ``doubt_expr`` read."""
+        """Return the lanes that ``refused_expr`` and ``doubt_expr`` read."""
         return ()
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        """What is wrong with the rollouts' columns besides a missing one of ``reads``: facts, each with a hint."""
+        """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
         del schema
         return []
 
     def remark_expr(self) -> pl.Expr | None:
-        """What the run's owner should know of a row, though no score suffers: a String expression, null on most rows.
+        """Return a remark on a row that does not affect its score, as a String expression that is null on most rows.
 
-        It completes "12 of 99 rows …"; the summary counts it.
+        A remark completes the sentence "12 of 99 rows …" in the summary.
         """
         return None
 
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lanes(self) -> tuple[Lane, ...]:
-        """Shared columns that ``expr`` and ``reason_expr`` read."""
+        """Return the shared columns that ``expr`` and ``reason_expr`` read."""
         return () if self.has_expr else (self._row_lane(),)
 
     def explain(self) -> str:
-        """Which engine answers, and why."""
+        """Return which engine runs the check, and why."""
         return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
 
     def together(self, rows: Sequence[Row]) -> None:
-        """Look at all rows of a run before the first is asked for its outcome; for checks that run with others."""
+        """Take all rows of a run before the first ``outcome``; for checks that share work between rows."""
 
     def close(self) -> None:
-        """End what runs outside of this process; a run does so when it is over."""
+        """End helper processes; called at the end of a run."""
 
     def outcome(self, row: Row) -> Outcome:
-        """Score, reason and error of one row: the row faces with the rules about exceptions and impossible scores."""
+        """Return score, reason and error of one row, by ``row`` and the rules for exceptions and invalid scores."""
         row = {name: untyped(value) for name, value in row.items()}
         try:
-            given = self.row(row)
-            score, misfit = settled(given)
-            if misfit is not None or (self.bounded and not is_score(score)):
+            score, problem = settled(self.row(row))
+            if problem is not None or (self.bounded and not is_score(score)):
                 return Outcome(0.0, self.misfit, self.misfit)
             error = self.error(row)
             return Outcome(score, encodable(self.reason(row)) if score < 1 else "", error and encodable(error))
-        except BaseException as wrong:  # one broken check never ends a run
-            if not own_failure(wrong):
+        except BaseException as exception:  # a broken check never ends a run
+            if not own_failure(exception):
                 raise
-            return Outcome(0.0, said_by(wrong), said_by(wrong))
+            return Outcome(0.0, said_by(exception), said_by(exception))
 
     @property
     def made_by(self) -> builtins.type:
-        """The class whose code gives the verdicts."""
+        """The class whose code decides the verdicts."""
         return type(self)
 
     @property
     def misfit(self) -> str:
-        """Error and reason of a row whose score is none."""
+        """Error and reason of a row with an invalid score."""
         return NO_SCORE if self.bounded else NO_REWARD
 
     @property
     def has_expr(self) -> bool:
-        """Whether the check has a columnar face of its own."""
+        """Whether the check defines ``expr``."""
         return type(self).expr is not Check.expr
 
     def _identity(self) -> str:
-        """What tells this check from others: two classes may share a name (a factory makes them), and then not their verdicts."""
+        """Return a key that is unique per check; classes made by a factory share a name, but not their verdicts."""
         return f"{type(self).__qualname__}:{id(type(self))}:{self.params.model_dump()!r}"
 
     def _row_lane(self) -> Lane:
@@ -281,4 +280,4 @@ class Check:
 
 
 def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    return each(function, values, limits, lambda said: vars(Outcome(0.0, said, said)))
+    return each(function, values, limits, lambda error: vars(Outcome(0.0, error, error)))

@@ -1,4 +1,4 @@
-"""A check whose spec gives a value it cannot use: it behaves as a check that raises on every row."""
+"""A check with unusable params, which behaves like a check that raises on every row."""
 
 import polars as pl
 
@@ -9,7 +9,7 @@ __all__ = ["Broken"]
 
 
 class Broken(Check):
-    """Scores 0.0 on every row, negated or not, and says why in ``error`` and ``feedback``."""
+    """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``."""
 
     type = "broken"
 

@@ -1,7 +1,7 @@
-"""``expectations.grade`` as an expression.
+"""``expectation_rules.grade`` as an expression.
 
-It flattens the entries of a whole batch, looks every phrase up in its row's text with one column-to-column search, and adds
-the answers up by row: one pass, whatever the number of distinct tasks.
+It flattens the entries of a whole batch, searches every phrase in its row's text with one column-to-column search, and sums the
+results by row: one pass, whatever the number of distinct tasks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ _ENTRY_NAMES = ("where", "forbid", "phrases", "message")
 
 
 def _expectations_expr(schema: pl.Schema) -> pl.Expr:
-    # a metadata column that is not there is refused before this, unless the rows are there to be explained only
+    # a run rejects a missing metadata column earlier; only `explain` gets here without one
     metadata = pl.lit(None, dtype=pl.String)
     if METADATA in schema:
         metadata = plain(pl.col(METADATA), schema[METADATA])
@@ -52,33 +52,33 @@ EXPECTATIONS = Lane("expectations", _expectations_expr)
 def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
     texts, metadata = columns
     height = len(texts)
-    if len(metadata) != height:  # a literal arrives with one value
+    if len(metadata) != height:  # a literal arrives as a single value
         metadata = metadata.new_from_index(0, height)
     if is_small(texts):
         pairs = zip(metadata.to_list(), texts.to_list(), strict=True)
-        grades = [None if text is None else vars(grade(given, text)) for given, text in pairs]
+        grades = [None if text is None else vars(grade(value, text)) for value, text in pairs]
         return pl.Series(texts.name, grades, dtype=_GRADE)
     flatten = _entries_of_struct if metadata.dtype == pl.Struct else _entries_of_text
     entries, broken, slip = flatten(metadata)
     fails = _failures(entries, texts)
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(fails)
-    reason = by_row.join(entries.filter(fails).select("row", said=_REASON))
-    without = entries.filter(pl.col("phrases").list.len() == 0)
-    problem = by_row.join(without.select("row", said=pl.lit("ValueError: ") + _PROBLEM))
-    whole = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
+    reason = by_row.join(entries.filter(fails).select("row", text=_REASON))
+    unusable = entries.filter(pl.col("phrases").list.len() == 0)
+    problem = by_row.join(unusable.select("row", text=pl.lit("ValueError: ") + _PROBLEM))
+    error = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
     unread = pl.lit(UNREAD) + pl.col("slip")
     silent = pl.concat_str(pl.lit(SILENT), unread, separator="; ", ignore_nulls=True)
-    found = {"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken, "slip": slip}
+    results = {"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken, "slip": slip}
     return (
-        pl.DataFrame(found)
+        pl.DataFrame(results)
         .with_columns(broken=pl.col("why").is_not_null())
         .select(
             pl.struct(
-                # column by column: dividing by a literal rounds differently
+                # divide by a column: dividing by a literal rounds differently
                 score=pl.when("broken").then(0.0).when(total == 0).then(1.0).otherwise((total - failed) / total),
-                reason=pl.coalesce(whole, "reason").fill_null(""),
-                error=pl.coalesce(whole, "problem"),
+                reason=pl.coalesce(error, "reason").fill_null(""),
+                error=pl.coalesce(error, "problem"),
                 remark=pl.when(pl.col("broken").not_()).then(pl.when(total == 0).then(silent).otherwise(unread)),
             ).cast(_GRADE)
         )
@@ -93,26 +93,26 @@ _REASON = pl.coalesce(
     pl.when(pl.col("phrases").list.len() == 0).then(_PROBLEM),
     pl.when("forbid").then(pl.lit(FORBID)).otherwise(pl.lit(MENTION)) + pl.col("phrases").list.join(", "),
 )
-"""``Entry.problem`` and ``Entry.reason``."""
+"""``Entry.reason`` as an expression; ``_PROBLEM`` is ``Entry.problem``."""
 
 
 def _failures(entries: pl.DataFrame, texts: pl.Series) -> pl.Series:
-    """Which entries fail."""
+    """Return for each entry whether it fails."""
     sizes = entries["phrases"].list.len()
     if not sizes.sum():
         return pl.repeat(value=True, n=len(entries), eager=True)
-    hit = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), _repeat(entries["row"], sizes))
-    hits = _segment_sums(hit, sizes) > 0
-    return (hits == entries["forbid"]) | (sizes == 0)
+    hits = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), _repeat(entries["row"], sizes))
+    any_hit = _segment_sums(hits, sizes) > 0
+    return (any_hit == entries["forbid"]) | (sizes == 0)
 
 
 def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
-    """Whether each phrase occurs in the text of its row, both in lower case.
+    """Return whether each phrase occurs in the text of its row, both in lower case.
 
-    Phrases of ASCII meet only ASCII letters, so for them lowering bytes will do, where the text has none of the few code points
-    that are ASCII in lower case.
+    An ASCII phrase matches only ASCII letters, so lowering bytes suffices for it, unless the text has one of the few code points
+    beyond ASCII whose lower case is ASCII.
     """
-    at = row.rle_id()  # among the texts that have phrases: no other is lowered
+    at = row.rle_id()  # index among the texts with phrases: others are not lowered
     texts = texts.gather(row.rle().struct.field("value"))
     other = ~is_ascii(phrases)
     exact = texts.str.contains(ASCII_ALIKE)
@@ -129,27 +129,27 @@ def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
 
 
 def _segment_sums(values: pl.Series, sizes: pl.Series) -> pl.Series:
-    """Sum of each of the consecutive segments that ``values`` falls into."""
+    """Return the sum of each of the consecutive segments of ``values``."""
     running = pl.concat([pl.Series([0], dtype=pl.Int64), values.cast(pl.Int64).cum_sum()])
     ends = sizes.cast(pl.Int64).cum_sum()
     return running.gather(ends) - running.gather(ends - sizes.cast(pl.Int64))
 
 
 def _lists(sizes: pl.Series, values: pl.Series) -> pl.Series:
-    """Consecutive segments of strings as lists; from lists of Python it takes a hundred times as long."""
+    """Return consecutive segments of strings as lists, a hundred times faster than from Python lists."""
     ends = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cast(pl.Int64).cum_sum()])
     return pl.Series(pa.LargeListArray.from_arrays(ends.to_arrow(), values.to_arrow()), dtype=pl.List(pl.String))
 
 
 class _Rows:
-    """Adds flat values up by the row they belong to; flat values come in row order."""
+    """Aggregates flat values by row; flat values are in row order."""
 
     def __init__(self, row: pl.Series, height: int) -> None:
         self.row = row
         self.height = height
 
     def count(self, where: pl.Series | None) -> pl.Series:
-        """How many of the flat values (or of those that hold) each row has."""
+        """Return the number of flat values per row, or of those where ``where`` holds."""
         return self._sizes(self.row if where is None else self.row.filter(where))
 
     def _sizes(self, row: pl.Series) -> pl.Series:
@@ -159,15 +159,15 @@ class _Rows:
         )
         return edges.slice(1) - edges.slice(0, self.height)
 
-    def join(self, said: pl.DataFrame) -> pl.Series:
-        """The strings of each row joined by ``"; "``; null where there are none."""
-        sizes = self._sizes(said["row"])
-        lists = _lists(sizes, said["said"])
+    def join(self, texts: pl.DataFrame) -> pl.Series:
+        """Join the texts of each row by ``"; "``; null for rows without any."""
+        sizes = self._sizes(texts["row"])
+        lists = _lists(sizes, texts["text"])
         return pl.select(pl.when(sizes > 0).then(pl.lit(lists).list.join(JOINT))).to_series()
 
 
 def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
-    """Entries of JSON text, what is wrong with each row, and its slip: each distinct text is parsed once."""
+    """Return the entries of JSON texts, the problem of each row, and its slip; parse each distinct text once."""
     texts = metadata.cast(pl.String)
     distinct = texts.unique(maintain_order=True)
     where: list[str] = []
@@ -178,11 +178,11 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     sizes: list[int] = []
     broken: list[str | None] = []
     slips: list[str | None] = []
-    for found, why, slip in map(read, distinct.to_list()):
-        sizes.append(len(found))
-        broken.append(why)
+    for entries, problem, slip in map(read, distinct.to_list()):
+        sizes.append(len(entries))
+        broken.append(problem)
         slips.append(slip)
-        for entry in found:
+        for entry in entries:
             where.append(entry.where)
             forbid.append(entry.forbid)
             message.append(entry.message)
@@ -192,45 +192,47 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     columns = {"where": where, "forbid": forbid, "phrases": lists, "message": message}
     flat = pl.DataFrame(columns, schema=_ENTRY.to_schema())
     ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
-    known = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
-    table = pl.DataFrame(known, schema=_DISTINCT)
+    readings = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
+    table = pl.DataFrame(readings, schema=_DISTINCT)
     rows = texts.to_frame("metadata").join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
-    taken = rows.with_row_index("row").filter(pl.col("size") > 0)
-    at = taken.select(pl.int_ranges(pl.col("end") - pl.col("size"), "end", dtype=pl.UInt32).explode()).to_series()
-    row = _repeat(taken["row"], taken["size"]).cast(pl.UInt32)
+    nonempty = rows.with_row_index("row").filter(pl.col("size") > 0)
+    at = nonempty.select(pl.int_ranges(pl.col("end") - pl.col("size"), "end", dtype=pl.UInt32).explode()).to_series()
+    row = _repeat(nonempty["row"], nonempty["size"]).cast(pl.UInt32)
     return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"], rows["slip"]
 
 
 def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Row, value and position of every element of a list column, of the rows that count."""
+    """Return row, value and position of every element of a list column, for the rows in ``counts``."""
     sizes = lists.list.len().fill_null(0)
-    some = (sizes > 0) & counts
-    rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(some)
-    kept = sizes.filter(some)
+    nonempty = (sizes > 0) & counts
+    rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(nonempty)
+    lengths = sizes.filter(nonempty)
     position = (
-        pl.select(pl.int_ranges(0, kept, dtype=pl.UInt32).explode()).to_series() if len(kept) else kept.cast(pl.UInt32)
+        pl.select(pl.int_ranges(0, lengths, dtype=pl.UInt32).explode()).to_series()
+        if len(lengths)
+        else lengths.cast(pl.UInt32)
     )
-    return _repeat(rows, kept), lists.filter(some).explode(), position
+    return _repeat(rows, lengths), lists.filter(nonempty).explode(), position
 
 
 def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
-    """The non-empty fields of a struct column that have one of these names, all of them where no name is given."""
-    known = [field.name for field in series.dtype.fields] if isinstance(series.dtype, pl.Struct) else []
-    found = [series.struct.field(name) for name in names or known if name in known]
-    return [field for field in found if field.dtype != pl.Null]
+    """Return the fields of a struct column with these names, or all fields, except those of type Null."""
+    present = [field.name for field in series.dtype.fields] if isinstance(series.dtype, pl.Struct) else []
+    fields = [series.struct.field(name) for name in names or present if name in present]
+    return [field for field in fields if field.dtype != pl.Null]
 
 
 def _choices(fields: Iterable[pl.Series]) -> Iterator[tuple[pl.Series, pl.Series]]:
-    """Fields that stand for one another, each with the rows where it counts: the first that has a value does, of any type."""
+    """Yield alternative fields, each with the rows where it counts: the rows in which it is the first with a value."""
     taken: pl.Series | None = None
     for field in fields:
-        there = field.is_not_null()
-        yield field, there if taken is None else there & ~taken
-        taken = there if taken is None else there | taken
+        present = field.is_not_null()
+        yield field, present if taken is None else present & ~taken
+        taken = present if taken is None else present | taken
 
 
 def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
-    """The same of a struct column, by its type alone; no value is looked at in Python."""
+    """Do the same for a struct column, by its type; no value is read in Python."""
     height = len(metadata)
     frames = [pl.DataFrame(schema={"row": pl.UInt32, **_ENTRY.to_schema()})]
     broken = pl.repeat(None, height, dtype=pl.String, eager=True)
@@ -240,70 +242,70 @@ def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl
         elif isinstance(expectations.dtype, pl.Struct):
             sides = [(name, forbid, _fields(expectations, name, snake)) for name, snake, forbid in SIDES]
         else:
-            return frames[0], _say_where(expectations.is_not_null(), NO_EXPECTATIONS), _slips(metadata)
-        for name, forbid, found in sides:
-            for field, counts in _choices(found):
+            return frames[0], _text_where(expectations.is_not_null(), NO_EXPECTATIONS), _slips(metadata)
+        for name, forbid, fields in sides:
+            for field, counts in _choices(fields):
                 if isinstance(field.dtype, pl.List):
                     frames.append(_side(field, counts, name, forbid=forbid))
                 else:
-                    said = _say_where(counts, f"metadata.expectations.{name} is not a list")
-                    broken = pl.select(pl.coalesce(broken, said)).to_series()
+                    problem = _text_where(counts, f"metadata.expectations.{name} is not a list")
+                    broken = pl.select(pl.coalesce(broken, problem)).to_series()
     entries = pl.concat(frames).sort("row", maintain_order=True)
     return entries.filter(broken.gather(entries["row"]).is_null()), broken, _slips(metadata)
 
 
 def _slips(metadata: pl.Series) -> pl.Series:
-    """``slip_of`` each row of a struct column."""
+    """Return the slip of each row of a struct column."""
     nothing = pl.repeat(None, len(metadata), dtype=pl.String, eager=True)
     expectations = next(iter(_fields(metadata, "expectations")), nothing)
-    said = [(field.is_not_null(), unread_side(field.name)) for field in _fields(expectations)]
-    nowhere = expectations.is_null()
-    said += [(field.is_not_null() & nowhere, unread_field(field.name)) for field in _fields(metadata)]
-    first = pl.coalesce(nothing, *(pl.when(there).then(pl.lit(slip)) for there, slip in said if slip is not None))
+    slips = [(field.is_not_null(), unread_side(field.name)) for field in _fields(expectations)]
+    missing = expectations.is_null()
+    slips += [(field.is_not_null() & missing, unread_field(field.name)) for field in _fields(metadata)]
+    first = pl.coalesce(nothing, *(pl.when(rows).then(pl.lit(slip)) for rows, slip in slips if slip is not None))
     return pl.select(first).to_series()
 
 
-def _say_where(rows: pl.Series, said: str) -> pl.Series:
-    return pl.select(pl.when(rows).then(pl.lit(said))).to_series()
+def _text_where(rows: pl.Series, message: str) -> pl.Series:
+    return pl.select(pl.when(rows).then(pl.lit(message))).to_series()
 
 
 def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
-    """A column of lists, less the nulls in them; to drop none of them takes long."""
+    """Drop the nulls in a column of lists, if there are any: ``drop_nulls`` is slow even if there are none."""
     any_null = lists.list.explode(empty_as_null=False, keep_nulls=False).has_nulls()
     return pl.col(column).list.drop_nulls() if any_null else pl.col(column)
 
 
 def _side(lists: pl.Series, counts: pl.Series, name: str, *, forbid: bool) -> pl.DataFrame:
-    """The entries of one list column, of the rows where it counts."""
+    """Return the entries of one list column, for the rows where it counts."""
     row, entry, position = _flatten(lists, counts)
     phrases = pl.lit(None, dtype=pl.List(pl.String))
     unusable: pl.Expr | None = None
     columns: dict[str, pl.Series] = {"row": row, "position": position}
     for at, (any_of, chosen) in enumerate(_choices(_fields(entry, *ANY_OF))):
-        column, here = f"any_of_{at}", pl.col(f"counts_{at}")
+        column, counts_here = f"any_of_{at}", pl.col(f"counts_{at}")
         columns |= {column: any_of, f"counts_{at}": chosen}
         values = _without_nulls(any_of, column) if isinstance(any_of.dtype, pl.List) else None
         if values is not None and any_of.dtype == pl.List(pl.String):
-            phrases = pl.when(here).then(values).otherwise(phrases) if at else values
+            phrases = pl.when(counts_here).then(values).otherwise(phrases) if at else values
         else:
-            bad = here if values is None else here & (values.list.len() > 0)
-            unusable = bad if unusable is None else unusable | bad
-    for one in _fields(entry, "text"):
-        if one.dtype == pl.String:
-            columns["text"] = one
+            invalid = counts_here if values is None else counts_here & (values.list.len() > 0)
+            unusable = invalid if unusable is None else unusable | invalid
+    for field in _fields(entry, "text"):
+        if field.dtype == pl.String:
+            columns["text"] = field
             alone = pl.when(pl.col("text").is_not_null()).then(pl.concat_list("text"))
             phrases = pl.when(phrases.list.len() > 0).then(phrases).otherwise(alone)
     message = next((field for field in _fields(entry, "message") if field.dtype == pl.String), None)
     columns["message"] = message if message is not None else pl.repeat(None, len(row), dtype=pl.String, eager=True)
     nothing = pl.lit([], dtype=pl.List(pl.String))
     usable = phrases.fill_null(nothing)
-    found = pl.DataFrame(columns).select(
+    entries = pl.DataFrame(columns).select(
         pl.col("row").cast(pl.UInt32),
         where="position",
         forbid=pl.lit(forbid),
         phrases=usable if unusable is None else pl.when(unusable).then(nothing).otherwise(usable),
         message="message",
     )
-    # a place is told of an entry without a phrase only
-    asked = pl.when(pl.col("phrases").list.len() == 0).then("where")
-    return found.with_columns(where=rowwise(asked, lambda at: f"{name}[{at}]", pl.String))
+    # only entries without a phrase need their path as text
+    index = pl.when(pl.col("phrases").list.len() == 0).then("where")
+    return entries.with_columns(where=rowwise(index, lambda at: f"{name}[{at}]", pl.String))

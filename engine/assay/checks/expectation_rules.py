@@ -1,6 +1,6 @@
-"""Expectations of a task: phrases its answer must and must not mention, read from ``metadata`` and graded.
+"""A task's expectations: phrases that its answer must and must not mention, parsed from ``metadata`` and graded.
 
-The definition; ``expectation_columns`` is the same for a batch of rows.
+This is the definition in Python; ``expectation_columns`` does the same for a batch of rows.
 """
 
 from collections.abc import Iterable
@@ -36,26 +36,26 @@ __all__ = [
 
 METADATA = "metadata"
 JOINT = "; "
-"""Between the reasons of one row."""
+"""Separator of the reasons of one row."""
 SIDES = (("mustMention", "must_mention", False), ("mustNotMention", "must_not_mention", True))
 _SPELLINGS = dict.fromkeys(spelling for side in SIDES for spelling in side[:2]).keys()
 ANY_OF = ("anyOf", "any_of")
 _FIELD = "expectations"
 _SHOWN = 60
-_NAMES = 500_000
-"""Bytes of names of fields of which is kept what to say."""
-_KNOWN = 64_000_000
-"""Bytes of what JSON texts expect that are kept, some 40,000 texts."""
+_NAMES_BYTES = 500_000
+"""Size of the cache of remarks on field names, in bytes."""
+_READINGS_BYTES = 64_000_000
+"""Size of the cache of parsed JSON texts in bytes: some 40,000 texts."""
 
 
 class Entry(NamedTuple):
     """One expectation.
 
     Attributes:
-        where: Its place, such as ``mustMention[0]``.
+        where: The entry's path, such as ``mustMention[0]``.
         forbid: Whether the phrases must not occur.
-        phrases: Any one of them counts; empty when the entry gives none that can be used.
-        message: The failure reason its author wrote, if any.
+        phrases: Alternatives; empty if the entry has no usable phrase.
+        message: The author's text for the failure reason, if any.
     """
 
     where: str
@@ -70,12 +70,12 @@ class Entry(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What to say when it fails."""
+        """The reason for the feedback if the entry fails."""
         default = (FORBID if self.forbid else MENTION) + ", ".join(self.phrases)
         return self.message or self.problem or default
 
     def fails(self, lowered: str) -> bool:
-        """Whether a lower-cased text fails it."""
+        """Return whether a lower-cased text fails the entry."""
         return not self.phrases or any(lower(phrase) in lowered for phrase in self.phrases) == self.forbid
 
 
@@ -90,13 +90,13 @@ UNREAD = "have an unknown key: "
 
 @dataclass(frozen=True)
 class Grade:
-    """What the expectations say of one row.
+    """The grade of one row.
 
     Attributes:
         score: Share of the entries that are met, in [0, 1].
         reason: Reasons of the failed entries, joined by ``"; "``.
-        error: What could not be graded; None when nothing.
-        remark: What the author of the task should know, though nothing is wrong: nothing was asked, or a key is misspelt.
+        error: What could not be graded; None if everything could.
+        remark: A note for the author of the task: there are no expectations, or a key is probably misspelt.
     """
 
     score: float
@@ -122,22 +122,22 @@ def _read_entry(value: Any, where: str, *, forbid: bool) -> Entry:
 def _usable(phrases: list[Any]) -> tuple[str, ...]:
     try:
         plain = "".join(phrases).isascii()
-    except TypeError:  # not all of them are strings
+    except TypeError:  # not all items are strings
         return ()
     return tuple(phrases if plain else map(mended, phrases))
 
 
 def read_expectations(metadata: Any) -> list[Entry]:
-    """Read a row's expectations; null and absent fields count alike, camelCase and snake_case are both read.
+    """Parse a row's expectations. Null fields count as absent; names may be camelCase or snake_case.
 
     Args:
         metadata: A mapping, its JSON text, or None.
 
     Returns:
-        The entries, mustMention before mustNotMention; empty when there are none.
+        The entries, mustMention before mustNotMention; empty if there are none.
 
     Raises:
-        ValueError: The metadata or its expectations have a shape that cannot be read.
+        ValueError: The metadata or its expectations have an unsupported shape.
     """
     return _entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
 
@@ -159,66 +159,66 @@ def _entries_of(metadata: Any) -> list[Entry]:
     return entries
 
 
-@cached_within(_NAMES, lambda _, name: 8 * len(name))
+@cached_within(_NAMES_BYTES, lambda _, name: 8 * len(name))
 def unread_field(name: str) -> str | None:
-    """What to say of a field of the metadata of a row without expectations: None unless it looks like theirs."""
+    """Return a remark on a metadata field of a row without expectations, if it looks like a misspelling; else None."""
     if name == _FIELD or not closest(name, [_FIELD]):
         return None
     return encodable(f"`{METADATA}.{name}`. {did_you_mean(name, [_FIELD])}")
 
 
-@cached_within(_NAMES, lambda _, name: 8 * len(name))
+@cached_within(_NAMES_BYTES, lambda _, name: 8 * len(name))
 def unread_side(name: str) -> str | None:
-    """What to say of a field of the expectations: None when it is read."""
+    """Return a remark on an unknown field of the expectations; None if the field is known."""
     if name in _SPELLINGS:
         return None
     return encodable(f"`{METADATA}.{_FIELD}.{name[:_SHOWN]}`. {did_you_mean(name, _SPELLINGS)}".rstrip())
 
 
 def _slip_of(metadata: Any) -> str | None:
-    """The first key of a row's metadata that its author may have meant for one that is read."""
+    """Return a remark on the first key of a row's metadata that is probably misspelt."""
     fields = metadata if isinstance(metadata, dict) else {}
     expectations = fields.get(_FIELD)
-    said: Iterable[str | None] = ()
+    remarks: Iterable[str | None] = ()
     if isinstance(expectations, dict):
         if expectations.keys() <= _SPELLINGS:
             return None
-        said = (unread_side(name) for name, value in expectations.items() if value is not None)
+        remarks = (unread_side(name) for name, value in expectations.items() if value is not None)
     elif expectations is None:
-        said = (unread_field(name) for name, value in fields.items() if value is not None)
-    return next(filter(None, said), None)
+        remarks = (unread_field(name) for name, value in fields.items() if value is not None)
+    return next(filter(None, remarks), None)
 
 
 class Reading(NamedTuple):
-    """What a row's metadata expects.
+    """The parsed expectations of a row.
 
     Attributes:
-        entries: As ``read_expectations``; none when something is wrong.
-        wrong: Why the metadata cannot be read; None when it can.
-        slip: The first key that its author may have meant for one that is read.
+        entries: As ``read_expectations``; empty if there is a problem.
+        problem: Why the metadata cannot be parsed; None if it can.
+        slip: A remark on the first key that is probably misspelt.
     """
 
     entries: tuple[Entry, ...]
-    wrong: str | None
+    problem: str | None
     slip: str | None
 
 
 def read(metadata: Any) -> Reading:
-    """What a row's metadata expects: a mapping, its JSON text, or None."""
+    """Parse a row's metadata: a mapping, its JSON text, or None."""
     if isinstance(metadata, str):
-        return _read_known(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
+        return _read_cached(metadata) if len(metadata) <= THRESHOLDS.known_metadata else _read(parse(metadata))
     return _read(metadata)
 
 
 def _size_of_reading(reading: Reading, text: str) -> int:
-    """About how many bytes a reading takes: an entry some 400, a phrase some 60 and what it holds."""
+    """Estimate the size of a reading in bytes: some 400 per entry, some 60 plus its characters per phrase."""
     phrases = sum(len(entry.phrases) for entry in reading.entries)
     return 400 * (1 + len(reading.entries)) + 60 * phrases + 8 * len(text)
 
 
-# tasks come back in every batch, and in every thread's
-@cached_within(_KNOWN, _size_of_reading)
-def _read_known(text: str) -> Reading:
+# every batch, in every thread, repeats the same tasks
+@cached_within(_READINGS_BYTES, _size_of_reading)
+def _read_cached(text: str) -> Reading:
     return _read(parse(text))
 
 
@@ -226,8 +226,8 @@ def _read(metadata: Any) -> Reading:
     slip = _slip_of(metadata)
     try:
         return Reading(tuple(_entries_of(metadata)), None, slip)
-    except ValueError as wrong:
-        return Reading((), str(wrong), slip)
+    except ValueError as error:
+        return Reading((), str(error), slip)
 
 
 def _remark(slip: str | None, *, silent: bool) -> str | None:
@@ -237,11 +237,11 @@ def _remark(slip: str | None, *, silent: bool) -> str | None:
 
 
 def grade(metadata: Any, completion: str) -> Grade:
-    """The definition: ``(total - failures) / total`` over all entries, 1.0 when there are none."""
-    entries, wrong, slip = read(metadata)
-    if wrong is not None:
-        said = f"ValueError: {wrong}"
-        return Grade(0.0, said, said)
+    """Grade a completion: ``(total - failures) / total`` over all entries, 1.0 if there are none."""
+    entries, problem, slip = read(metadata)
+    if problem is not None:
+        error = f"ValueError: {problem}"
+        return Grade(0.0, error, error)
     lowered = lower(completion)
     failed = [entry for entry in entries if entry.fails(lowered)]
     problems = [f"ValueError: {entry.problem}" for entry in entries if entry.problem]

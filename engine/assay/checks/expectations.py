@@ -1,4 +1,4 @@
-"""Check on what a task expects its answer to mention."""
+"""The check for phrases that a task expects or forbids."""
 
 import polars as pl
 
@@ -64,4 +64,4 @@ class TaskExpectations(Check):
         return EXPECTATIONS.col.struct.field("remark")
 
     def explain(self) -> str:
-        return "columns: one column-to-column search over all phrases of a batch; JSON text is parsed once a distinct value"
+        return "columns: one column-to-column search over all phrases of a batch; JSON text is parsed once per distinct value"

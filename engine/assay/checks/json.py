@@ -1,4 +1,4 @@
-"""Checks on output that should be JSON: json_valid, json_keys, expected_output_schema."""
+"""Checks for JSON output: json_valid, json_keys, expected_output_schema."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ _EMPTY = "the output is empty, not JSON"
 _FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
 _INVALID = "the output is not valid JSON"
 _SPACE = as_class(WHITESPACE)
-_COLUMNS = "columns: the engine's JSON parser; Python's for what it refuses and CPython may accept"
+_COLUMNS = "columns: Polars' JSON parser; Python's for text that Polars rejects and CPython may accept"
 
 
 class JsonValid(Check):

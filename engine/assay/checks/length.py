@@ -13,7 +13,7 @@ from assay.expressions.text import CHARACTERS
 __all__ = ["MaxLength", "MinLength"]
 
 _LONGEST = 2**62
-"""No text is longer, and it fits the engine's integers."""
+"""Longer than any text, and within 64-bit integers."""
 
 
 class LengthParams(Params):
@@ -31,7 +31,7 @@ class LengthParams(Params):
     @field_validator("value")
     @classmethod
     def _whole(cls, value: float) -> float:
-        """10.0 and 10 are one verifier."""
+        """Convert 10.0 to 10, so that both specs are the same verifier."""
         return int(value) if value == int(value) else value
 
 

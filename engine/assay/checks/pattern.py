@@ -1,4 +1,4 @@
-"""Check on a regular expression."""
+"""The check for a regular expression."""
 
 import polars as pl
 from pydantic import Field, field_validator
@@ -27,7 +27,7 @@ class RegexParams(Params):
 class Regex(Check):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
-    Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
+    RowLimit patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
     that takes more than 0.2 s (``--regex-timeout``) or 1 GiB scores 0.0 and fills ``error``.
     """
 
@@ -56,8 +56,8 @@ class Regex(Check):
         return None if lane is None else lane.col.struct.field("error")
 
     def reason_expr(self) -> pl.Expr:
-        said, error = pl.lit(self.complaint()), self.error_expr()
-        return said if error is None else pl.coalesce(error, said)
+        complaint, error = pl.lit(self.complaint()), self.error_expr()
+        return complaint if error is None else pl.coalesce(error, complaint)
 
     @property
     def one_complaint(self) -> bool:
@@ -71,5 +71,5 @@ class Regex(Check):
 
     def explain(self) -> str:
         seconds = (self.limits or Limits()).regex_timeout
-        limit = "no time limit" if seconds is None else f"at most {seconds:g} s a match"
+        limit = "no time limit" if seconds is None else f"up to {seconds:g} s per match"
         return route(self.params.pattern).why.replace("{limit}", limit)

@@ -1,7 +1,7 @@
-"""Keys that a task's expected output schema asks for, and whether the output has them.
+"""The keys that a task's expected output schema requires, and whether the output has them.
 
-The keys are ``required``, else the keys of ``properties``, else the object's own keys. An explicit ``required: []`` asks for
-nothing but an object; an empty schema is no schema. In a struct column a null field counts as absent.
+The keys are ``required``, else the keys of ``properties``, else the schema's own keys. An explicit ``required: []`` only requires an
+object; an empty schema counts as missing. In a struct column a null field counts as absent.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,13 @@ _KEYS = pl.Struct({"keys": pl.List(pl.String), "problem": pl.String})
 
 
 def schema_keys(schema: Any) -> list[str]:
-    """The definition.
+    """Return the keys that the output must have: the definition in Python.
 
     Args:
         schema: A mapping, its JSON text, or None.
 
-    Returns:
-        The keys that the output must have.
-
     Raises:
-        ValueError: There is no schema, or it has a shape that cannot be read.
+        ValueError: The schema is missing or has an unsupported shape.
     """
     if schema is None:
         raise ValueError(_NONE)
@@ -57,7 +54,7 @@ def schema_keys(schema: Any) -> list[str]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A struct as it was before every row was given every field."""
+    """Remove null fields, which a struct column adds to every row."""
     if isinstance(value, dict):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return value
@@ -66,25 +63,25 @@ def _without_nulls(value: Any) -> Any:
 def _keys_or_problem(schema: str) -> dict[str, Any]:
     try:
         return {"keys": schema_keys(schema), "problem": None}
-    except ValueError as wrong:
-        return {"keys": None, "problem": str(wrong)}
+    except ValueError as error:
+        return {"keys": None, "problem": str(error)}
 
 
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
     dtype = plain_type(schema.get(OUTPUT_SCHEMA, pl.Null()))
     values = plain(pl.col(OUTPUT_SCHEMA), schema[OUTPUT_SCHEMA]) if OUTPUT_SCHEMA in schema else pl.lit(None)
     if not isinstance(dtype, pl.Struct):
-        found = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
-        return pl.coalesce(found, _found(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
+        result = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
+        return pl.coalesce(result, _keys_struct(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
     return _struct_keys(values, dict(dtype.to_schema()))
 
 
-def _found(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
+def _keys_struct(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
     return pl.struct(keys=keys, problem=problem).cast(_KEYS)
 
 
 def _present(values: pl.Expr, names: Sequence[str]) -> pl.Expr:
-    """Names of the fields of a struct that are not null."""
+    """Return the names of the fields of a struct that are not null."""
     if not names:
         return pl.lit([], dtype=pl.List(pl.String))
     return pl.concat_list(
@@ -93,9 +90,8 @@ def _present(values: pl.Expr, names: Sequence[str]) -> pl.Expr:
 
 
 def _struct_keys(values: pl.Expr, fields: dict[str, Any]) -> pl.Expr:
-    own = _present(values, list(fields))
-    keys = own
-    problem: pl.Expr = pl.when(own.list.len() == 0).then(pl.lit(_EMPTY))
+    keys = _present(values, list(fields))
+    problem: pl.Expr = pl.when(keys.list.len() == 0).then(pl.lit(_EMPTY))
     if (properties := fields.get("properties", pl.Null())) != pl.Null:
         value = values.struct.field("properties")
         if isinstance(properties, pl.Struct):
@@ -104,46 +100,46 @@ def _struct_keys(values: pl.Expr, fields: dict[str, Any]) -> pl.Expr:
             problem = pl.when(value.is_not_null()).then(pl.lit(_BAD_PROPERTIES)).otherwise(problem)
     if (required := fields.get("required", pl.Null())) != pl.Null:
         value = values.struct.field("required")
-        good = pl.lit(value=False)
+        valid = pl.lit(value=False)
         if isinstance(required, pl.List) and required.inner in (pl.String, pl.Null):
-            good = value.list.eval(pl.element().is_not_null()).list.all()
+            valid = value.list.eval(pl.element().is_not_null()).list.all()
             keys = pl.when(value.is_not_null()).then(value.cast(pl.List(pl.String))).otherwise(keys)
         elif isinstance(required, pl.List):
-            good = value.list.len() == 0
+            valid = value.list.len() == 0
             keys = pl.when(value.is_not_null()).then(pl.lit([], dtype=pl.List(pl.String))).otherwise(keys)
-        bad = pl.when(good.not_()).then(pl.lit(_BAD_REQUIRED))
-        problem = pl.when(value.is_not_null()).then(bad).otherwise(problem)
+        invalid = pl.when(valid.not_()).then(pl.lit(_BAD_REQUIRED))
+        problem = pl.when(value.is_not_null()).then(invalid).otherwise(problem)
     problem = pl.when(values.is_null()).then(pl.lit(_NONE)).otherwise(problem)
-    return _found(pl.when(problem.is_null()).then(keys), problem)
+    return _keys_struct(pl.when(problem.is_null()).then(keys), problem)
 
 
 _SCHEMA_KEYS = Lane("schema-keys", _keys_expr)
 
 
 def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
-    """What each output lacks of its own keys; null where nothing is missing or there is nothing to look at."""
+    """Return the reason why each output lacks keys; null where none are missing, or there is no object or no schema."""
     frame = pl.DataFrame({"object": columns[0], "keys": columns[1]}).with_row_index("at")
-    asked = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
-    asked = asked.with_columns(alike=pl.len().over("keys")) if asked.height else asked.with_columns(alike=pl.lit(0))
-    answers = [pl.DataFrame(schema={"at": pl.UInt32, "said": pl.String})]
-    often = pl.col("alike") >= THRESHOLDS.schema_rows
-    rare, frequent = asked.filter(often.not_()), asked.filter(often)
+    rows = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
+    rows = rows.with_columns(count=pl.len().over("keys")) if rows.height else rows.with_columns(count=pl.lit(0))
+    answers = [pl.DataFrame(schema={"at": pl.UInt32, "reason": pl.String})]
+    is_frequent = pl.col("count") >= THRESHOLDS.schema_rows
+    rare, frequent = rows.filter(is_frequent.not_()), rows.filter(is_frequent)
     for part in frequent.partition_by("keys", maintain_order=True) if frequent.height else []:
         keys = part["keys"][0].to_list()
-        answers.append(part.select("at", said=missing_keys_expr(keys, pl.col("object"))))
-    said = [missing_keys(value, keys) or None for value, keys in rare.select("object", "keys").iter_rows()]
-    answers.append(rare.select("at").with_columns(said=pl.Series(said, dtype=pl.String)))
-    return frame.join(pl.concat(answers), on="at", how="left", maintain_order="left")["said"]
+        answers.append(part.select("at", reason=missing_keys_expr(keys, pl.col("object"))))
+    reasons = [missing_keys(value, keys) or None for value, keys in rare.select("object", "keys").iter_rows()]
+    answers.append(rare.select("at").with_columns(reason=pl.Series(reasons, dtype=pl.String)))
+    return frame.join(pl.concat(answers), on="at", how="left", maintain_order="left")["reason"]
 
 
 def _result_expr(_: pl.Schema) -> pl.Expr:
     keys, problem = _SCHEMA_KEYS.col.struct.field("keys"), _SCHEMA_KEYS.col.struct.field("problem")
     missing = pl.map_batches([OBJECT_TEXT.col, keys], _missing_by_row, return_dtype=pl.String, is_elementwise=True)
-    said = pl.when(OBJECT_TEXT.col.is_null()).then(pl.lit(NO_OBJECT)).otherwise(missing)
+    complaint = pl.when(OBJECT_TEXT.col.is_null()).then(pl.lit(NO_OBJECT)).otherwise(missing)
     error = pl.lit("ValueError: ") + problem
-    reason = pl.coalesce(error, said)
+    reason = pl.coalesce(error, complaint)
     return pl.when(text().is_not_null()).then(pl.struct(reason=reason, error=error))
 
 
 SCHEMA_RESULT = Lane("schema-result", _result_expr, after=(_SCHEMA_KEYS, OBJECT_TEXT))
-"""A struct of ``reason`` (null when every key is there) and ``error`` (null when the row has a usable schema)."""
+"""A struct of ``reason`` (null if no key is missing) and ``error`` (null if the row has a usable schema)."""

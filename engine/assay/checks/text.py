@@ -1,4 +1,4 @@
-"""Checks on what the text says: contains, not_contains, equals."""
+"""Checks for phrases: contains, not_contains, equals."""
 
 from typing import ClassVar
 
@@ -31,7 +31,7 @@ class PhraseParams(Params):
 
 
 class _PhraseCheck(Check):
-    """What the checks of this family share: the phrase, and the side of the text it is compared to."""
+    """Common base: the phrase, and the text that it is compared with."""
 
     Params = PhraseParams
     params: PhraseParams
@@ -40,21 +40,23 @@ class _PhraseCheck(Check):
     def phrase(self) -> str:
         return self.params.value if self.params.case_sensitive else lower(self.params.value)
 
-    def seen(self, row: Row) -> str:
+    def subject(self, row: Row) -> str:
         completion: str = row["completion"]
         return completion if self.params.case_sensitive else lower(completion)
 
-    def seen_expr(self) -> pl.Expr:
+    def subject_expr(self) -> pl.Expr:
         return text() if self.params.case_sensitive else LOWER.col
 
     @property
     def pattern(self) -> str | None:
-        """What the linear engine searches for instead of the phrase; None where it searches for the phrase."""
+        """The pattern that the linear engine searches for in place of the phrase; None to search for the phrase itself."""
         return None if self.params.case_sensitive else lowered_pattern(self.phrase, last="\u0130")
 
-    def found_expr(self) -> pl.Expr:
+    def contains_expr(self) -> pl.Expr:
         return (
-            contains_expr(self.seen_expr(), self.phrase) if self.pattern is None else text().str.contains(self.pattern)
+            contains_expr(self.subject_expr(), self.phrase)
+            if self.pattern is None
+            else text().str.contains(self.pattern)
         )
 
     def lanes(self) -> tuple[Lane, ...]:
@@ -81,10 +83,10 @@ class Contains(_PhraseCheck):
     )
 
     def row(self, row: Row) -> float:
-        return float(self.phrase in self.seen(row))
+        return float(self.phrase in self.subject(row))
 
     def expr(self) -> pl.Expr:
-        return self.found_expr()
+        return self.contains_expr()
 
     def claim(self) -> str:
         return f"contains {quoted(self.params.value)}"
@@ -104,10 +106,10 @@ class NotContains(_PhraseCheck):
     )
 
     def row(self, row: Row) -> float:
-        return float(self.phrase not in self.seen(row))
+        return float(self.phrase not in self.subject(row))
 
     def expr(self) -> pl.Expr:
-        return self.found_expr().not_()
+        return self.contains_expr().not_()
 
     def claim(self) -> str:
         return f"does not contain {quoted(self.params.value)}"
@@ -129,7 +131,7 @@ class Equals(_PhraseCheck):
     )
 
     def row(self, row: Row) -> float:
-        return float(self.seen(row).strip() == self.phrase.strip())
+        return float(self.subject(row).strip() == self.phrase.strip())
 
     @property
     def pattern(self) -> str | None:
@@ -145,7 +147,7 @@ class Equals(_PhraseCheck):
     def expr(self) -> pl.Expr:
         if self.pattern is not None:
             return text().str.contains(self.pattern)
-        return equals_expr(strip_expr(self.seen_expr()), self.phrase.strip())
+        return equals_expr(strip_expr(self.subject_expr()), self.phrase.strip())
 
     def claim(self) -> str:
         return f"equals {quoted(self.params.value)}"

@@ -39,7 +39,7 @@ from assay.compiling.morsels import in_pieces
 from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
-from assay.expressions.completion import completion_text_expr, unsaid
+from assay.expressions.completion import completion_text_expr, content_warning
 from assay.expressions.lane import OTHER_ROWS, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
@@ -178,7 +178,7 @@ class Plan:
         """
         schema = pl.Schema(self.schema)
         rollouts = fitted(rollouts, schema)
-        doubts = [said] if (said := unsaid(COMPLETION, schema[COMPLETION])) else []
+        doubts = [said] if (said := content_warning(COMPLETION, schema[COMPLETION])) else []
         for _, _, check in self.checks:
             why, doubt = check.refused_expr(), check.doubt_expr()
             if why is None and doubt is None:

@@ -40,7 +40,7 @@ class Environment(Examples, ABC):
         sampling_args: Arguments of every request; what only the server knows stands under ``extra_body``.
         message_type: ``chat``, or ``completion`` for the endpoint that completes text.
         oai_tools: Tools that the model may call; a row's ``info["oai_tools"]`` goes before.
-        max_workers: Most threads for what the environment sends to threads in ``generate_sync``.
+        max_workers: RowLimit threads for what the environment sends to threads in ``generate_sync``.
         env_id: Name of the environment in the metadata; the name of the class without it.
         env_args: Its arguments, for the metadata.
         max_retries: Times that a request is sent again which failed but may pass: 408, 409, 425, 429, 5xx, broken
@@ -237,7 +237,7 @@ class Environment(Examples, ABC):
             num_examples: For the metadata, where it is not the number of different ``example_id``.
             rollouts_per_example: For the metadata, where it is not the rollouts by that number.
             score_rollouts: Score them; unscored, every reward is None.
-            max_concurrent: Most rollouts generated, and most scored, at a time; not positive: 1,000.
+            max_concurrent: RowLimit rollouts generated, and most scored, at a time; not positive: 1,000.
             max_concurrent_generation: The first of the two.
             max_concurrent_scoring: The second.
             interleave_scoring: Score each rollout once it is generated, else all at the end; so it is, too, where the rubric

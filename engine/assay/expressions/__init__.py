@@ -1,5 +1,5 @@
-"""Python's meaning of text and JSON, as Polars expressions that do not change one bit.
+"""Python's semantics of text and JSON as Polars expressions with bit-identical results.
 
-Python's text rules and the engine's differ in corners. A lane sends the rows on which both provably agree to the fast
-expression, and the rest to Python itself. Each module holds one operation, its Python definition beside its expression.
+Python's text rules and Polars' differ in corner cases. The rows on which both provably agree go through the fast expression, all
+others through Python itself. Each module holds one operation, its Python definition next to its expression.
 """

@@ -1,8 +1,8 @@
-"""From a completion, a string or a list of chat messages, to the text that checks read.
+"""The text of a completion, which is a string or a list of chat messages.
 
-For messages the text is the content of the last assistant message, else of the last message. Content that is a list of
-parts is the concatenation of its text parts. Content that is null, absent or no text, and a conversation without a message, is
-``""``: the model said nothing. A null completion has no text at all.
+For messages, the text is the content of the last assistant message, or of the last message if there is no assistant message. Of a
+list of parts, the text parts are concatenated. Content that is null, absent or not text, and an empty conversation, give ``""``.
+A null completion has no text.
 """
 
 from typing import Any
@@ -11,9 +11,9 @@ import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = ["HOW_TO_SAY", "completion_text", "completion_text_expr", "unsaid"]
+__all__ = ["MESSAGE_HINT", "completion_text", "completion_text_expr", "content_warning"]
 
-HOW_TO_SAY = "Write each message as `role` and `content`: text, or a list of parts with `text`."
+MESSAGE_HINT = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
 
 def _content_text(content: Any) -> str:
@@ -31,7 +31,7 @@ def _part_text(part: Any) -> str:
 
 
 def completion_text(completion: Any) -> str | None:
-    """The definition.
+    """Return the text of a completion: the definition in Python.
 
     Args:
         completion: A string, a list of ``{"role", "content"}`` mappings, or None.
@@ -42,12 +42,12 @@ def completion_text(completion: Any) -> str | None:
     if completion is None or isinstance(completion, str):
         return completion
     messages = [message or {} for message in completion]
-    spoken = [message for message in messages if message.get("role") == "assistant"] or messages
-    return _content_text(spoken[-1].get("content")) if spoken else ""
+    candidates = [message for message in messages if message.get("role") == "assistant"] or messages
+    return _content_text(candidates[-1].get("content")) if candidates else ""
 
 
 def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
-    """The same as an expression.
+    """Return ``completion_text`` as an expression.
 
     Args:
         column: Name of the completion column.
@@ -69,36 +69,34 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
             "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME.",
         )
     fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
-    said: pl.Expr = pl.lit("")
+    text: pl.Expr = pl.lit("")
     if isinstance(inner, pl.Struct):
         last = values.list.last()
         if _is_text(fields.get("role")):
             assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
-            spoken = values.list.filter(assistant).list.last()
-            last = pl.when(spoken.is_not_null()).then(spoken).otherwise(last)
+            last_assistant = values.list.filter(assistant).list.last()
+            last = pl.when(last_assistant.is_not_null()).then(last_assistant).otherwise(last)
         if _is_content(fields.get("content")):
-            said = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
-    return pl.when(values.is_not_null()).then(said)
+            text = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
+    return pl.when(values.is_not_null()).then(text)
 
 
-def unsaid(column: str, dtype: Any) -> str:
-    """What to tell of messages none of which can have a content to read, by their type; ``""`` where one can."""
+def content_warning(column: str, dtype: Any) -> str:
+    """Return a warning if the messages, by their type, cannot have any readable content; else ``""``."""
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or _is_content(inner.to_schema().get("content")):
         return ""
-    have = ", ".join(f"{field.name}: {field.dtype}" for field in inner.fields) or "nothing"
-    return (
-        f"The messages of `{column}` have no `content` to read, so every text is empty; they have: {have}. {HOW_TO_SAY}"
-    )
+    fields = ", ".join(f"{field.name}: {field.dtype}" for field in inner.fields) or "none"
+    return f"The messages of `{column}` have no readable `content`, so every text is empty; their fields: {fields}. {MESSAGE_HINT}"
 
 
 def _is_text(dtype: Any) -> bool:
-    """Strings, plain or dictionary-encoded."""
+    """Return whether a type holds strings, plain or dictionary-encoded."""
     return dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
 
 
 def _is_content(dtype: Any) -> bool:
-    """Text, parts, or a field in which nothing was ever said."""
+    """Return whether a type can be the content of a message: text, parts, or only nulls."""
     if dtype == pl.Null or _is_text(dtype):
         return True
     inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None

@@ -1,4 +1,4 @@
-"""What every lane is made of: a named hidden column, and a way to run Python on the few rows that need it."""
+"""Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ __all__ = [
     "is_small",
     "layers",
     "not_hidden",
-    "nothing",
+    "nulls",
     "once",
     "plain",
     "plain_type",
@@ -34,27 +34,27 @@ __all__ = [
 
 
 def is_small(batch: pl.Series | pl.DataFrame) -> bool:
-    """Whether a batch has so few rows that the definition is done before columns are set up."""
+    """Return whether a batch is so small that the Python definition is faster than columns."""
     return len(batch) <= THRESHOLDS.small_batch
 
 
 def not_hidden(names: Iterable[str]) -> list[str]:
-    """The columns that users know of."""
+    """Return the names of columns that are not hidden."""
     return [name for name in names if not name.startswith(HIDDEN)]
 
 
 def exactly(name: str) -> pl.Expr:
-    """The column of a name that a user gave; ``pl.col`` would take ``*`` and ``^…$`` for patterns."""
+    """Return the column with exactly this name, from a user; ``pl.col`` would take ``*`` and ``^…$`` as patterns."""
     return cs.by_name(name).as_expr()
 
 
 def text() -> pl.Expr:
-    """The completion's text: String, null where the completion is null."""
+    """Return the completion's text: String, null where the completion is null."""
     return pl.col(TEXT)
 
 
 def plain_type(dtype: Any) -> Any:
-    """The type that a column of structure is read as: text is String and lists are List, however a file stores them."""
+    """Return the type as which a column is read: text as String and lists as List, however a file stores them."""
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return pl.String()
     if isinstance(dtype, pl.List | pl.Array):
@@ -65,77 +65,77 @@ def plain_type(dtype: Any) -> Any:
 
 
 def plain(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """Values of a type as those of its ``plain_type``, which has them all.
+    """Cast values to their ``plain_type``, without loss.
 
-    NOTE: a strict cast looks for values that became null, and fails at lists of a fixed length within a struct.
+    NOTE: not a strict cast, which checks for values that became null and fails for fixed-size lists within a struct.
     """
-    wanted = plain_type(dtype)
-    return values if wanted == dtype else values.cast(wanted, strict=False)
+    target = plain_type(dtype)
+    return values if target == dtype else values.cast(target, strict=False)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One shared intermediate column: whatever several checks need is computed once a row.
+    """A shared intermediate column, so that what several checks need is computed once per row.
 
-    Two lanes of one name are the same lane.
+    Two lanes with the same name are the same lane.
 
     Attributes:
-        name: Unique name; it names the column.
-        build: Makes the expression, given the dtypes of the input columns.
+        name: Unique name; the column is named after it.
+        build: Builds the expression, given the dtypes of the input columns.
         after: Lanes whose columns the expression reads.
-        spares: Name of a lane that has nothing to do where this one, a Boolean without nulls, holds.
-        spared: Makes the expression where there are such lanes, given a column that says where one of them holds.
+        implies: Name of a Boolean lane that is true wherever this one, a Boolean without nulls, is true.
+        build_known: Builds the expression if there are lanes that imply this one, given a column that is true where one of them is.
     """
 
     name: str
     build: Callable[[pl.Schema], pl.Expr] = field(compare=False)
     after: tuple["Lane", ...] = field(default=(), compare=False)
-    spares: str = field(default="", compare=False)
-    spared: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
+    implies: str = field(default="", compare=False)
+    build_known: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
 
     @property
     def column(self) -> str:
-        """Name of the hidden column, escaped: a pattern may hold a lone surrogate, which no column name can."""
+        """Name of the hidden column, escaped because a pattern may contain a lone surrogate and a column name may not."""
         return HIDDEN + self.name.encode("unicode_escape").decode()
 
     @property
     def col(self) -> pl.Expr:
-        """The column, to be read by a check's expression."""
+        """The column, for a check's expression."""
         return pl.col(self.column)
 
 
 def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
-    """Order lanes so that each is computed once, after what it reads.
+    """Order lanes so that each is computed once, after the lanes that it reads.
 
     Args:
-        lanes: The lanes that the checks ask for; those they depend on are found here.
+        lanes: The lanes of the checks; their dependencies are added.
         schema: Input columns and their dtypes.
 
     Returns:
-        One list of named expressions a layer, for one ``with_columns`` each.
+        One list of named expressions per layer, each for one ``with_columns``.
     """
-    known: dict[str, Lane] = {}
+    by_name: dict[str, Lane] = {}
     queue = list(lanes)
     while queue:
         lane = queue.pop()
-        known.setdefault(lane.name, lane)
+        by_name.setdefault(lane.name, lane)
         queue.extend(lane.after)
-    spared = {name: [one for one in known.values() if one.spares == name] for name in known}
+    implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
 
     @cache
     def depth(name: str) -> int:
-        return 1 + max((depth(one.name) for one in (*known[name].after, *spared[name])), default=-1)
+        return 1 + max((depth(lane.name) for lane in (*by_name[name].after, *implied_by[name])), default=-1)
 
-    def made(name: str) -> pl.Expr:
-        lane = known[name]
-        if lane.spared is None or not spared[name]:
+    def build(name: str) -> pl.Expr:
+        lane = by_name[name]
+        if lane.build_known is None or not implied_by[name]:
             return lane.build(schema)
-        return lane.spared(reduce(or_, (one.col for one in spared[name])))
+        return lane.build_known(reduce(or_, (other.col for other in implied_by[name])))
 
-    found: list[list[pl.Expr]] = [[] for _ in range(1 + max(map(depth, known), default=-1))]
-    for name in sorted(known):
-        found[depth(name)].append(made(name).alias(known[name].column))
-    return found
+    result: list[list[pl.Expr]] = [[] for _ in range(1 + max(map(depth, by_name), default=-1))]
+    for name in sorted(by_name):
+        result[depth(name)].append(build(name).alias(by_name[name].column))
+    return result
 
 
 def rowwise(
@@ -151,22 +151,22 @@ def rowwise(
     """Run a Python function on each non-null value; nulls stay null and cost nothing.
 
     Args:
-        values: The column; mask to null the rows that need no Python.
-        function: From one value to one value of ``dtype``; it must not raise.
+        values: The column; set rows that do not need Python to null.
+        function: Takes a value and returns a value of ``dtype``; it must not raise.
         dtype: Type of the result.
-        distinct: Run once for each distinct value of a batch; worth it where values repeat.
-        each: Calls the function on each value; for functions that must be bounded.
+        distinct: Whether to run once per distinct value of a batch, for values that repeat.
+        each: Calls the function on each value; for functions with limits.
 
     Returns:
         An elementwise expression of ``dtype``.
     """
 
-    def answers(asked: pl.Series) -> pl.Series:
-        return pl.Series(each(function, asked.to_list()), dtype=dtype)
+    def answers(series: pl.Series) -> pl.Series:
+        return pl.Series(each(function, series.to_list()), dtype=dtype)
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
-            return nothing(series, dtype)
+            return nulls(series, dtype)
         return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
     return (
@@ -174,28 +174,28 @@ def rowwise(
     )
 
 
-def nothing(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    """Nulls of a type, as many as a column has rows and under its name."""
+def nulls(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    """Return a series of nulls with the name and the length of another one."""
     return pl.Series(series.name, [None], dtype=dtype).new_from_index(0, len(series))
 
 
 def positions(kept: pl.Series) -> pl.Series:
-    """Where each row stands among those that are kept (Boolean, no nulls); null for the others."""
+    """Return the index of each row among the kept rows (Boolean, no nulls); null for the others."""
     return pl.select(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
 
 
-def in_place(found: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Rows where their column ``at`` says, in a frame of so many rows; nulls elsewhere."""
+def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Return a frame of ``size`` rows with the given rows at the indices in their column ``at``, and nulls elsewhere."""
     where = pl.Series([None], dtype=pl.UInt32).new_from_index(0, size)
-    where = where.scatter(found["at"], pl.int_range(found.height, dtype=pl.UInt32, eager=True))
-    return found.select(pl.exclude("at").gather(where))
+    where = where.scatter(rows["at"], pl.int_range(rows.height, dtype=pl.UInt32, eager=True))
+    return rows.select(pl.exclude("at").gather(where))
 
 
 def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """The distinct texts of a String column, and which of them each row holds; null where it holds none."""
-    # half the time of finding the distinct values and joining them back
-    coded = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-    return pl.Series(coded.dictionary, dtype=pl.String), pl.Series(coded.indices)
+    """Return the distinct texts of a String column, and the index of each row's text; null for a null row."""
+    # takes half the time of unique and join
+    array = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+    return pl.Series(array.dictionary, dtype=pl.String), pl.Series(array.indices)
 
 
 def once(
@@ -204,8 +204,8 @@ def once(
     """Run a function of columns on the distinct non-null values of each batch; nulls stay null.
 
     Args:
-        values: The column, String.
-        function: From a column of distinct values to one of ``dtype``, row for row.
+        values: A String column.
+        function: Takes a column of distinct values and returns a column of ``dtype``, row for row.
         dtype: Type of the result.
 
     Returns:
@@ -214,35 +214,36 @@ def once(
 
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
-            return nothing(series, dtype)
+            return nulls(series, dtype)
         texts, which = encoded(series)
-        found = function(texts)
-        if len(found) == 1 and not series.null_count():
-            return found.new_from_index(0, len(series)).alias(series.name)
-        return found.gather(which).alias(series.name)
+        results = function(texts)
+        if len(results) == 1 and not series.null_count():
+            return results.new_from_index(0, len(series)).alias(series.name)
+        return results.gather(which).alias(series.name)
 
     return values.map_batches(run, return_dtype=dtype, is_elementwise=True)
 
 
 OTHER_ROWS = "what it says of a row depends on other rows"
-"""What is wrong with an expression of a user's that is not elementwise."""
+"""The problem of a user's expression that is not elementwise."""
 
 _SAMPLE = ("b", "a", "a", "", "<think>c</think>")
 
 
 def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
-    """Whether an expression says of each row what it says of that row alone.
+    """Return whether an expression's result for each row depends on that row alone.
 
     Args:
-        expr: An expression of a user's.
-        names: The columns of text that it may read.
-        tried: Try it on a few texts, together and one by one, also where the engine takes it for elementwise.
+        expr: A user's expression.
+        names: The text columns that it may read.
+        tried: Whether to evaluate it on a few texts, together and one by one, even if Polars considers it elementwise.
 
     Returns:
-        False where that is certain. Python functions in an expression may do anything, and what fails here may not in a run.
+        False only if it certainly depends on other rows: Python functions may do anything, and an expression that fails here may
+        work in a run.
     """
     try:
-        # NOTE: the engine does not look into structs, and pl.fold may be elementwise though it does not know
+        # NOTE: Polars does not look into structs, and does not know that pl.fold may be elementwise
         if not tried and expr.meta.is_row_separable():
             return True
         texts = pl.DataFrame(dict.fromkeys(names, _SAMPLE))

@@ -1,4 +1,4 @@
-"""Columns of values of several types: each value as its JSON text, in a struct that says so."""
+"""Columns with values of several types: each value is JSON text in a marker struct."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,24 +11,24 @@ from assay.names import HIDDEN
 __all__ = ["JSON", "TYPED", "typed", "untyped", "untyped_expr"]
 
 JSON = HIDDEN + "json"
-"""Field of a struct that stands for a value of any type, as its JSON text."""
+"""Field of the struct that holds a value of any type as JSON text."""
 
 TYPED = pl.Struct({JSON: pl.String})
-"""Type of a column of values of several types, each as its JSON text."""
+"""Type of a column with values of several types, each as JSON text."""
 
 
 def untyped(value: Any) -> Any:
-    """A value of a column: the one that its JSON text stands for, where the column has several types."""
+    """Return a column's value; decode it if it comes from a ``TYPED`` column."""
     if isinstance(value, Mapping) and [*value] == [JSON]:
         return None if value[JSON] is None else json.loads(value[JSON])
     return value
 
 
 def typed(name: str, texts: Sequence[str | None]) -> pl.Series:
-    """JSON texts of values of several types as a column of ``TYPED``."""
+    """Return JSON texts as a ``TYPED`` column."""
     return pl.DataFrame({JSON: texts}, schema={JSON: pl.String}).to_struct(name)
 
 
 def untyped_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """A column as people see it: what came as ``TYPED`` is JSON text."""
+    """Return a column for output: JSON text for a ``TYPED`` column, any other column unchanged."""
     return values.struct.field(JSON) if dtype == TYPED else values

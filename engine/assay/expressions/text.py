@@ -1,12 +1,12 @@
 """Python's ``str.lower``, ``str.strip`` and ``in`` as expressions.
 
-*Lower*: in a text whose only letters with a lower case are ASCII ones, lowering is a change of bytes, and Arrow does it. A text
-with any other such letter goes to Python, whose Unicode is not the engine's, and which lowers a final ``Σ`` by its neighbours.
-Which letters those are is asked of Python itself, once a process.
-*Contains*: the engine searches; Python searches for a phrase that is too long for it, or that no text can hold.
-*Contains or equals, lowered*: a short phrase of ASCII is searched for as a pattern that has both cases of each letter, and what
-else is that letter in lower case; no text is lowered for it.
-*Strip*: CPython strips 29 code points; the engine strips exactly the set it is given.
+*Lower*: if the only capitals of a text are ASCII letters, lowering changes single bytes, and Arrow does it. Other texts are lowered
+by Python, whose version of Unicode differs from Polars', and which lowers a final ``Σ`` by its neighbours. The set of other capitals
+is computed from Python's own tables, once per process.
+*Contains*: Polars searches; Python searches for phrases that are too long for Polars or contain a lone surrogate.
+*Contains or equals, lower-cased*: a short ASCII phrase becomes a pattern with both cases of each letter and the other code points
+with the same lower case; no text is lowered for it.
+*Strip*: CPython strips 29 code points; Polars strips exactly the given set.
 """
 
 import sys
@@ -46,28 +46,28 @@ WHITESPACE = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""What ``str.strip()`` removes: ``c.isspace()`` on every supported CPython."""
+"""The characters that ``str.strip()`` removes: ``c.isspace()`` on every supported CPython."""
 
 ASCII_ALIKE = "[\u0130\u0131\u017f\u212a]"
-"""The code points beyond ASCII that lower case or IGNORECASE takes for an ASCII letter: İ, ı, ſ and the Kelvin sign."""
+"""The code points beyond ASCII that ``str.lower`` or IGNORECASE maps to an ASCII letter: İ, ı, ſ and the Kelvin sign."""
 
 Texts = TypeVar("Texts", pl.Expr, pl.Series)
-"""Texts of a column, or of an expression for one."""
+"""A String column, or an expression for one."""
 
 _LOWERED = {"k": "kK\u212a"}
-"""What is an ASCII letter in lower case, besides the letter and its capital."""
+"""ASCII letters that are the lower case of more than their own capital."""
 
 
 @lru_cache(maxsize=1)
-def SCALARS() -> str:  # noqa: N802  (a constant too large to build before someone asks)
-    """Every Unicode scalar value in order, as one string of 1,112,064 code points."""
+def SCALARS() -> str:  # noqa: N802  (a constant, too large to build at import)
+    """Return every Unicode scalar value in order, as one string of 1,112,064 code points."""
     codes = pl.concat(pl.int_range(*ends, dtype=pl.UInt32, eager=True) for ends in ((0, 0xD800), (0xE000, 0x110000)))
     data: bytes = codes.to_arrow().buffers()[1].to_pybytes()
-    return data.decode(f"utf-32-{sys.byteorder[0]}e")  # a twentieth of the time of chr() for each
+    return data.decode(f"utf-32-{sys.byteorder[0]}e")  # 20 times faster than chr() for each
 
 
 def as_class(codes: str) -> str:
-    """A character class for the linear engine that matches exactly these code points."""
+    """Return a character class for the linear engine that matches exactly these code points."""
     ranges: list[list[int]] = []
     for code in sorted(map(ord, set(codes))):
         if ranges and code == ranges[-1][1] + 1:
@@ -79,7 +79,7 @@ def as_class(codes: str) -> str:
 
 @lru_cache(maxsize=1)
 def _other_capitals() -> str:
-    """A class of the code points beyond ASCII that have a lower case."""
+    """Return a class of the code points beyond ASCII that change in lower case."""
     scalars = SCALARS()[128:]
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
     return as_class(
@@ -88,32 +88,32 @@ def _other_capitals() -> str:
 
 
 def _ascii_lower(series: pl.Series) -> pl.Series:
-    import pyarrow.compute as pc  # it makes its functions when it is imported, which takes long
+    import pyarrow.compute as pc  # slow to import
 
     lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
     return pl.Series(series.name, lowered, dtype=pl.String)
 
 
 def lower(value: str) -> str:
-    """The definition: Python's ``str.lower`` (full Unicode lower case, not casefold)."""
+    """Lower a text by Python's ``str.lower`` (full Unicode lower case, not casefold)."""
     return value.lower()
 
 
 def is_ascii(values: Texts) -> Texts:
-    """Which texts are all ASCII; null where there is none."""
+    """Return whether each text is ASCII; null for null."""
     return values.str.len_bytes() == values.str.len_chars()
 
 
 def beyond_ascii(values: pl.Expr) -> pl.Expr:
-    """The texts that hold a code point beyond ASCII, ``""`` for the others.
+    """Return the texts that contain a code point beyond ASCII, and ``""`` for the others.
 
-    NOTE: not null, for the engine searches what stands behind a null too.
+    NOTE: not null, because Polars also searches the values behind nulls.
     """
     return pl.when(is_ascii(values).not_()).then(values).otherwise(pl.lit(""))
 
 
 def lower_expr(values: pl.Expr) -> pl.Expr:
-    """``str.lower`` as an elementwise expression over a String column."""
+    """Return ``str.lower`` as an elementwise expression over a String column."""
     return values.map_batches(_lower, return_dtype=pl.String, is_elementwise=True)
 
 
@@ -121,16 +121,16 @@ def _lower(values: pl.Series) -> pl.Series:
     return lower_rows(values, values.is_not_null())
 
 
-def lower_rows(values: pl.Series, asked: pl.Series) -> pl.Series:
-    """``str.lower`` of some texts, of the others the ASCII letters only.
+def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
+    """Lower texts: some by ``str.lower``, of the others only the ASCII letters.
 
     Args:
         values: The texts.
-        asked: Which of them (Boolean) to lower whatever letters they have.
+        fully: Which of them (Boolean) to lower by ``str.lower``.
     """
     lowered = _ascii_lower(values)
-    # rows are taken out, not masked: the engine searches what stands behind a null too
-    at = asked.arg_true()
+    # rows are filtered, not masked, because Polars also searches the values behind nulls
+    at = fully.arg_true()
     at = at.filter(~is_ascii(values.gather(at)))
     beyond = values.gather(at)
     capital = beyond.str.contains(_other_capitals())
@@ -139,55 +139,55 @@ def lower_rows(values: pl.Series, asked: pl.Series) -> pl.Series:
 
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
-    """The ASCII letters of a String column in lower case, all else as it is; elementwise."""
+    """Return an elementwise expression that lowers the ASCII letters of a String column only."""
     return values.map_batches(_ascii_lower, return_dtype=pl.String, is_elementwise=True)
 
 
 def strip_expr(values: pl.Expr) -> pl.Expr:
-    """``str.strip`` as an elementwise expression over a String column."""
+    """Return ``str.strip`` as an elementwise expression over a String column."""
     return values.str.strip_chars(WHITESPACE)
 
 
 def contains_expr(values: pl.Expr, phrase: str) -> pl.Expr:
-    """``phrase in value`` as an elementwise expression over a String column."""
+    """Return ``phrase in value`` as an elementwise expression over a String column."""
     size = len(phrase.encode("utf-8", "surrogatepass"))
     if size <= THRESHOLDS.phrase_bytes and encodable(phrase) == phrase:
         return values.str.contains(pl.lit(phrase), literal=True)
-    asked = pl.when(values.str.len_bytes() >= size).then(values)
-    found = rowwise(asked, lambda value: phrase in value, pl.Boolean)
-    return pl.when(values.is_not_null()).then(found.fill_null(value=False))
+    candidates = pl.when(values.str.len_bytes() >= size).then(values)
+    contains = rowwise(candidates, lambda value: phrase in value, pl.Boolean)
+    return pl.when(values.is_not_null()).then(contains.fill_null(value=False))
 
 
 def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
-    """``phrase in value``, row for row; null where either is.
+    """Return ``phrase in value`` row by row; null where either is null.
 
-    NOTE: of one row the engine makes a regular expression, which takes quadratic time and refuses long phrases.
+    NOTE: for a single row Polars builds a regular expression, which takes quadratic time and rejects long phrases.
     """
     if len(values) <= THRESHOLDS.lone_searches:
         pairs = zip(values.to_list(), phrases.to_list(), strict=True)
-        found = [None if value is None or phrase is None else phrase in value for value, phrase in pairs]
-        return pl.Series(values.name, found, dtype=pl.Boolean)
+        results = [None if value is None or phrase is None else phrase in value for value, phrase in pairs]
+        return pl.Series(values.name, results, dtype=pl.Boolean)
     return values.str.contains(pl.lit(phrases), literal=True)
 
 
 def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
-    """``value == phrase`` as an elementwise expression over a String column."""
-    # a literal with a lone surrogate would become another text
+    """Return ``value == phrase`` as an elementwise expression over a String column."""
+    # a literal with a lone surrogate would become a different text
     return values == pl.lit(phrase) if encodable(phrase) == phrase else contains_expr(values, phrase)
 
 
 def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
-    """A pattern of the linear engine that finds, in a text as it is, what is ``phrase`` in the lowered text.
+    """Return a pattern for the linear engine that matches where the lowered text contains ``phrase``.
 
-    Of all code points beyond ASCII only two have ASCII in their lower case: the Kelvin sign, and İ, which becomes an i and a dot
-    above it. That dot is not in the phrase, so İ can only be its last letter, and only where the text may go on.
+    Only two code points beyond ASCII have ASCII characters in their lower case: the Kelvin sign, and İ, which becomes ``i`` and a
+    combining dot. That dot is not in the phrase, so İ can only match its last letter, and only if the text may continue.
 
     Args:
-        phrase: In lower case.
-        last: What the last letter may be besides, where that is an ``i``.
+        phrase: The phrase in lower case.
+        last: Additional characters for the last letter if it is ``i``.
 
     Returns:
-        The pattern, or None for a phrase that is long or not all ASCII.
+        The pattern, or None if the phrase is long or not ASCII.
     """
     if len(phrase) > THRESHOLDS.folded_phrase or not phrase.isascii():
         return None
@@ -198,29 +198,29 @@ def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
 
 
 def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
-    """A pattern that a text matches which, stripped and perhaps lowered, equals a stripped phrase.
+    """Return a pattern that matches the texts that equal a phrase after stripping and, if ``lowered``, lowering.
 
     Args:
-        phrase: Stripped, in lower case if ``lowered``.
-        lowered: Whether the text is lowered.
+        phrase: The stripped phrase, in lower case if ``lowered``.
+        lowered: Whether to compare in lower case.
 
     Returns:
-        The pattern, or None for a phrase that is long, or that the engine cannot search for.
+        The pattern, or None if the phrase is long or the engine cannot search for it.
     """
     if lowered:
-        found = lowered_pattern(phrase)
+        pattern = lowered_pattern(phrase)
     else:
         fits = len(phrase) <= THRESHOLDS.folded_phrase and encodable(phrase) == phrase
-        found = "".join(map(as_class, phrase)) if fits else None
+        pattern = "".join(map(as_class, phrase)) if fits else None
     space = as_class(WHITESPACE)
-    return None if found is None else rf"\A{space}*{found}{space}*\z"
+    return None if pattern is None else rf"\A{space}*{pattern}{space}*\z"
 
 
 CHARACTERS = Lane("characters", lambda _: text().str.len_chars().cast(pl.Int64))
-"""Code points of the completion's text."""
+"""Number of code points in the completion's text."""
 
 BEYOND_ASCII = Lane("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTERS.col, after=(CHARACTERS,))
-"""Whether the completion's text holds a code point beyond ASCII."""
+"""Whether the completion's text contains a code point beyond ASCII."""
 
 LOWER = Lane("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""

@@ -30,7 +30,7 @@ from assay.scoring.reference import score_rows
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource, load_verifier
 from assay.system.signals import interruptible
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 
 __all__ = ["Bench", "CheckCost", "bench"]
 
@@ -149,7 +149,7 @@ def bench(
     """
     rows = settle(BenchOptions, options, "bench")["rows"]
     settled = settle(ScoreOptions, {name: value for name, value in options.items() if name != "rows"}, "bench")
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
         opened = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))
         opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))

@@ -10,7 +10,7 @@ import polars as pl
 from assay.errors import BadRowsError, shown_path
 from assay.loading.formats.reading import BadRow, File, Reading
 from assay.system.atomic_file import check_target, new_file, refused_by_disk
-from assay.system.quantities import Most
+from assay.system.quantities import RowLimit
 
 __all__ = ["ENDING", "bad_rows_file", "check_bad_rows", "check_bad_rows_file", "write_bad_rows"]
 
@@ -43,7 +43,7 @@ def check_bad_rows(files: Sequence[File], reading: Reading) -> None:
     if not bad:
         return
     rows = sum(unit.rows or 0 for file in files for unit in file.units)
-    allowed = Most("--max-bad-rows", 0 if reading.max_bad_rows is None else reading.max_bad_rows)
+    allowed = RowLimit("--max-bad-rows", 0 if reading.max_bad_rows is None else reading.max_bad_rows)
     if not allowed.exceeded(len(bad), rows):
         return
     said = "1 line is no rollout" if len(bad) == 1 else f"{len(bad):,} lines are no rollouts"

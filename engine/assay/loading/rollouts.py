@@ -25,7 +25,7 @@ from assay.options import ReadingOptions, documented, settle
 from assay.system.processes import prepare_process
 from assay.system.redaction import redacted
 from assay.system.special_files import engine_path, is_stream, open_input, path_of, regular
-from assay.system.spool import set_down
+from assay.system.spool import spool
 from assay.values.column import STRUCTURED
 from assay.values.rows import from_rows
 from assay.values.tables import library_of, table_of
@@ -322,7 +322,7 @@ def _open_stdin(reading: Reading) -> Rollouts:
     if stream is None:
         why = "is closed" if sys.stdin is None else "gives no bytes here"
         raise InputError(f"Standard input {why}.", "Pipe JSON lines into it, or name a file.")
-    path = set_down(stream, "standard input")
+    path = spool(stream, "standard input")
     found = _open_files([path], reading, {path: "standard input"})
     return replace(found, inputs=tuple(replace(one, name="-") for one in found.inputs))
 
@@ -348,7 +348,7 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
     names: dict[Path, str] = {}
     for path in paths:
         with open_input(Path(path)) as stream:
-            names[set_down(stream, shown_path(path))] = path_text(path)
+            names[spool(stream, shown_path(path))] = path_text(path)
     return _open_files(list(names), reading, names)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from assay.calls.event_loop import run_to_end
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.calls.runner import Interrupted, Work, run_async, run_here
-from assay.calls.watchdog import Cell
+from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
 from assay.rubrics.reward_function import RewardFunction
 from assay.system.processes import forget_in_children
@@ -287,7 +287,7 @@ def _without_absent_main() -> Iterator[None]:
 # ── in the process ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Shared(Cell):
+class _Shared(RunningCall):
     """The call that has the interpreter, where the parent sees it."""
 
     def __init__(self, cell: Any) -> None:

@@ -2,7 +2,7 @@
 
 from assay.errors import TooManyErrors
 from assay.scoring.summary import Summary
-from assay.system.quantities import Most
+from assay.system.quantities import RowLimit
 
 __all__ = ["ErrorLimit"]
 
@@ -11,7 +11,7 @@ class ErrorLimit:
     """How many rows may have a scoring error: a number, or a share of all rows."""
 
     def __init__(self, given: int | str | None, *, in_parts: bool = False) -> None:
-        self.most = Most("--max-errors", given)
+        self.most = RowLimit("--max-errors", given)
         self.in_parts = in_parts
 
     def check(self, summary: Summary, *, final: bool = False) -> None:

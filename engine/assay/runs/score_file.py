@@ -38,7 +38,7 @@ from assay.system.progress import Ticks
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.special_files import is_stream, path_of
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 from assay.writing.provenance import made_by, task_files_of
 from assay.writing.writers import ENDINGS, STDOUT, open_writer
 
@@ -84,7 +84,7 @@ def score_file(
     reading = reading_of(settled)
     _refuse_engine(settled, out)
     tick = run.progress.add if settled["progress"] else None
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, tick=tick, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         run.check()

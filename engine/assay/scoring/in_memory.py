@@ -27,7 +27,7 @@ from assay.options import ReadingOptions, ScoreOptions, documented, options_of, 
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
-from assay.system.spool import while_set_down
+from assay.system.spool import spooling
 
 __all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
 
@@ -69,7 +69,7 @@ def score(
     if isinstance(verifiers, Plan):
         _refuse_options(options)
         return _by_plan(partial(open_rollouts, rollouts, reading), verifiers)
-    with interruptible() as stop, while_set_down():
+    with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         source = open_rollouts(rollouts, reading, read_columns(loaded))
@@ -93,7 +93,7 @@ def _refuse_options(options: ScoreOptions) -> None:
 
 
 def _by_plan(opened: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
-    with interruptible(), while_set_down():
+    with interruptible(), spooling():
         source = opened()
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
             source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))

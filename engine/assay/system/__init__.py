@@ -1,1 +1,1 @@
-"""The process and the disk: signals, locks, files that are whole or not there, standard streams, memory."""
+"""The process and the disk: signals, locks, atomic files, standard streams, memory."""

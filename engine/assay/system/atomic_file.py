@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all.
+"""Write files that appear complete or not at all.
 
-A file is written to a hidden sibling, flushed to the disk, read back where it has a footer, and only then renamed: nobody ever
-sees half a file, and a failed run leaves the old one as it was.
+A file is written to a hidden sibling, flushed to disk, read back if it has a footer, and only then renamed. No reader sees a
+partial file, and a failed run leaves the previous file unchanged.
 """
 
 import contextlib
@@ -17,72 +17,72 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from assay.errors import OutputError, UsageError, shown_path
+from assay.errors import OutputError, UsageError, counted, shown_path
 from assay.system.locks import locked
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 from assay.system.special_files import NOWHERE, what_is
 
-__all__ = ["Told", "check_target", "new_file", "refused_by_disk"]
+__all__ = ["DiskGuard", "check_target", "new_file", "refused_by_disk"]
 
 _DRAFTS: set[Path] = set()
-"""Files that are being written."""
+"""Temporary files being written."""
 
 _HOST = zlib.crc32(socket.gethostname().encode())
-"""Tells machines apart that write into one folder."""
+"""Distinguishes machines that write to one shared folder."""
 
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 """File systems that cannot be asked to bring a file to the disk."""
 
-Told = Callable[[], contextlib.AbstractContextManager[None]]
-"""Turns what the disk refuses into an error that names the file."""
+DiskGuard = Callable[[], contextlib.AbstractContextManager[None]]
+"""Return a context manager that turns disk errors into an ``OutputError`` that names the file."""
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], Told]]:
-    """A file to write, which appears under its name when the block ends without an exception.
+def new_file(path: Path, *, alone: bool = True) -> Iterator[tuple[IO[bytes], DiskGuard]]:
+    """Open a file for writing that appears at its path when the block ends without an exception.
 
     Args:
-        path: That name; a file that is there stays until then.
-        alone: Whether no other run may write it at the same time.
+        path: The path; an existing file stays in place until then.
+        alone: Whether to lock the path against other runs.
 
     Yields:
-        The file, and a context that turns what the disk refuses into an error that names the file.
+        The file, and a context manager that turns disk errors into an ``OutputError`` that names the file.
 
     Raises:
-        OutputError: The file cannot be written; what was there before is untouched.
+        OutputError: The file cannot be written; an existing file is unchanged.
         UsageError: Another run is writing it.
     """
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = Path(os.path.realpath(path))  # replace the target of a symbolic link, not the link
     if not alone:
         yield from _drafted(path, target)
         return
     lock = target.with_name(f".{target.name}.lock")
     with locked(lock, shown_path(path), "Wait for it to end, or name another file."):
-        for left in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):  # by a run that was killed
+        for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):  # from a run that was killed
             with contextlib.suppress(OSError):
-                left.unlink()
+                leftover.unlink()
         yield from _drafted(path, target)
 
 
-def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], Told]]:
+def _drafted(path: Path, target: Path) -> Iterator[tuple[IO[bytes], DiskGuard]]:
     draft = _draft_of(target)
     _DRAFTS.add(draft)
-    told = refused_by_disk(shown_path(path), draft)
+    reported = refused_by_disk(shown_path(path), draft)
     try:
-        with told():
+        with reported():
             draft.unlink(missing_ok=True)
-            # whatever others put there meanwhile, a link above all, is not written through
+            # O_EXCL: never write through a file or link that somebody else created at this path
             file = os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
         try:
-            yield file, told
-            with told():
+            yield file, reported
+            with reported():
                 file.flush()
                 _sync(file.fileno())
         finally:
-            with contextlib.suppress(OSError):  # what could not be flushed has been told
+            with contextlib.suppress(OSError):  # a failed flush has been reported already
                 file.close()
-        with told():
+        with reported():
             if path.suffix.lower() == ".parquet":
                 with draft.open("rb") as back:  # pyarrow opens no name that is not UTF-8
                     pq.read_metadata(back)
@@ -110,12 +110,12 @@ forget_in_children(_DRAFTS.clear)
 
 
 def check_target(path: Path, *, overwrite: bool, how: str) -> None:
-    """Refuse a path at which no file can be, or may be, written.
+    """Check that a file can and may be written at a path.
 
     Args:
-        path: Where to.
-        overwrite: Whether a file that is there may be replaced.
-        how: How to say that it may.
+        path: The output path.
+        overwrite: Whether an existing file may be replaced.
+        how: The option that allows it, for the message.
 
     Raises:
         UsageError: There is no such folder, the path is a folder, a file is already there, or the name is too long for a file
@@ -134,27 +134,32 @@ def check_target(path: Path, *, overwrite: bool, how: str) -> None:
     if (what := what_is(path)) and what != NOWHERE:
         raise UsageError(f"{shown_path(path)}: is {what}.", "Name another file.")
     if path.exists() and not overwrite:
-        raise UsageError(f"{shown_path(path)}: already there.", f"Name another file, or replace it with {how}.")
+        raise UsageError(f"{shown_path(path)}: already exists.", f"Name another file, or replace it with {how}.")
 
 
-def refused_by_disk(name: str, draft: Path | None = None) -> Told:
-    """What the disk refuses, as an error that names the file."""
+def refused_by_disk(name: str, draft: Path | None = None) -> DiskGuard:
+    """Return a context manager that turns disk errors into an ``OutputError`` that names the file.
+
+    Args:
+        name: The output, for the message.
+        draft: The temporary file, whose size the message then gives.
+    """
 
     @contextlib.contextmanager
-    def told() -> Iterator[None]:
+    def reported() -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
             raise
-        except (OSError, pa.ArrowException) as wrong:
-            said = getattr(wrong, "strerror", None) or str(wrong)
+        except (OSError, pa.ArrowException) as error:
+            message = getattr(error, "strerror", None) or str(error)
             if draft is None:
-                raise OutputError(f"{name}: {said}.") from wrong
+                raise OutputError(f"{name}: {message}.") from error
             written = draft.stat().st_size if draft.exists() else 0
-            hint = "What was there before is untouched."
-            raise OutputError(f"{name}: {said}, after {written:,} bytes.", hint) from wrong
+            hint = "An existing file is unchanged."
+            raise OutputError(f"{name}: {message}, after {counted(written, 'byte')}.", hint) from error
 
-    return told
+    return reported
 
 
 def _sync(handle: int) -> None:
@@ -166,7 +171,7 @@ def _sync(handle: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    # the file is there, and whole; a system that cannot say that its name is on the disk may lose the name, and keeps the old one
+    # best effort: on a file system that cannot sync folders, a crash may undo the rename, which restores the previous file
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

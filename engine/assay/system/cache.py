@@ -1,4 +1,4 @@
-"""A cache that is bounded by bytes: what is kept may be small for one key and large for the next."""
+"""A cache bounded by bytes, for results of very different sizes."""
 
 import threading
 from collections import OrderedDict
@@ -10,67 +10,67 @@ __all__ = ["Cached", "cached_within"]
 
 Value_co = TypeVar("Value_co", covariant=True)
 _ENTRY = 200
-"""Bytes that an entry takes besides its key and its value."""
+"""Bytes of overhead per entry, in addition to its key and value."""
 
 
 class Cached(Protocol[Value_co]):
-    """A function whose results are kept."""
+    """A function with cached results."""
 
     def __call__(self, *key: Any) -> Value_co:
-        """The result, kept or computed."""
+        """Return the cached or computed result."""
         ...
 
     def cache_bytes(self) -> int:
-        """Bytes that are kept now, as estimated."""
+        """Return the estimated size of the cached results in bytes."""
         ...
 
     def cache_clear(self) -> None:
-        """Forget all results."""
+        """Drop all results."""
         ...
 
 
 def cached_within(limit: int, size: Callable[..., int]) -> Callable[[Callable[..., Value_co]], Cached[Value_co]]:
-    """Keep the results of a function, the least recently used ones given up first, within a number of bytes.
+    """Cache the results of a function up to a number of bytes; drop the least recently used first.
 
-    A result that alone is larger than the limit is not kept. Exceptions are not kept.
+    Results larger than the limit and exceptions are not cached.
 
     Args:
-        limit: Bytes.
-        size: Estimates the bytes of an entry: takes the result and then the arguments.
+        limit: Size of the cache in bytes.
+        size: Estimates the size of an entry in bytes; takes the result, then the arguments.
     """
 
     def decorate(function: Callable[..., Value_co]) -> Cached[Value_co]:
-        kept: OrderedDict[Hashable, tuple[Value_co, int]] = OrderedDict()
+        entries: OrderedDict[Hashable, tuple[Value_co, int]] = OrderedDict()
         lock = threading.Lock()
         total = 0
 
         @wraps(function)
-        def ask(*key: Any) -> Value_co:
+        def cached(*key: Any) -> Value_co:
             nonlocal total
-            if (entry := kept.get(key)) is not None:
+            if (entry := entries.get(key)) is not None:
                 try:  # noqa: SIM105  (half a microsecond, for each row of a file)
-                    kept.move_to_end(key)
-                except KeyError:  # another thread gave it up just now
+                    entries.move_to_end(key)
+                except KeyError:  # another thread has just dropped it
                     pass
                 return entry[0]
             value = function(*key)
             bytes_ = size(value, *key) + _ENTRY
             with lock:
-                if key not in kept and bytes_ <= limit:
-                    kept[key] = value, bytes_
+                if key not in entries and bytes_ <= limit:
+                    entries[key] = value, bytes_
                     total += bytes_
                 while total > limit:
-                    total -= kept.popitem(last=False)[1][1]
+                    total -= entries.popitem(last=False)[1][1]
             return value
 
         def clear() -> None:
             nonlocal total
             with lock:
-                kept.clear()
+                entries.clear()
                 total = 0
 
-        ask.cache_bytes = lambda: total  # type: ignore[attr-defined]
-        ask.cache_clear = clear  # type: ignore[attr-defined]
-        return cast("Cached[Value_co]", ask)
+        cached.cache_bytes = lambda: total  # type: ignore[attr-defined]
+        cached.cache_clear = clear  # type: ignore[attr-defined]
+        return cast("Cached[Value_co]", cached)
 
     return decorate

@@ -1,4 +1,4 @@
-"""What code a result was made by: the hash of a function's or a class's source."""
+"""Identify the code behind a result: the hash of a function's or a class's source."""
 
 import hashlib
 import inspect
@@ -15,46 +15,46 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def described(thing: Any) -> dict[str, Any]:
-    """Where a function or a class comes from, for the provenance.
+    """Describe where a function or a class comes from, for the provenance.
 
     Args:
-        thing: A function, a class, or any callable; of a ``functools.partial`` the function it calls.
+        thing: A function, a class, or any callable; a ``functools.partial`` stands for the function it calls.
 
     Returns:
-        ``module``, ``qualname``, and ``sha256`` of its source text, with the arguments where a partial gives some; of its
-        bytecode, and then ``hash_of`` says so, where the source cannot be had (a prompt, ``exec``); null where neither can.
+        ``module``, ``qualname``, ``sha256`` and ``hash_of``. The hash covers the source text plus the bound arguments of a
+        partial. Where the source is not available (a prompt, ``exec``), it covers the bytecode; where neither is, it is null.
     """
-    given = ""
+    arguments = ""
     while isinstance(thing, partial):
-        given += _stable((thing.args, thing.keywords))
+        arguments += _stable((thing.args, thing.keywords))
         thing = thing.func
     owner = thing if hasattr(thing, "__qualname__") else type(thing)
     place = {"module": str(getattr(owner, "__module__", "")), "qualname": owner.__qualname__}
     try:
-        return place | {"sha256": _sha256(inspect.getsource(owner) + given), "hash_of": "source"}
+        return place | {"sha256": _sha256(inspect.getsource(owner) + arguments), "hash_of": "source"}
     except (OSError, TypeError):
         code = getattr(thing, "__code__", None)
     if code is None:
         return place | {"sha256": None, "hash_of": None}
-    return place | {"sha256": _sha256(_stable(code) + given), "hash_of": "bytecode"}
+    return place | {"sha256": _sha256(_stable(code) + arguments), "hash_of": "bytecode"}
 
 
 def _stable(value: Any) -> str:
-    """A value in words that the next run says again: sets in order, code without its place, objects without their address."""
+    """Return a text that is the same in every run: sets are sorted, code has no line numbers, objects no addresses."""
     if isinstance(value, CodeType):
         return f"code({_stable((value.co_code, value.co_consts, value.co_names))})"
     if isinstance(value, tuple | list | set | frozenset):
-        said = [_stable(one) for one in value]
-        return f"{type(value).__name__}({', '.join(said if isinstance(value, tuple | list) else sorted(said))})"
+        items = [_stable(item) for item in value]
+        return f"{type(value).__name__}({', '.join(items if isinstance(value, tuple | list) else sorted(items))})"
     if isinstance(value, dict):
-        return f"dict({', '.join(sorted(f'{_stable(key)}: {_stable(one)}' for key, one in value.items()))})"
+        return f"dict({', '.join(sorted(f'{_stable(key)}: {_stable(item)}' for key, item in value.items()))})"
     if callable(value):
         return _stable(described(value))
     try:
         return _ADDRESS.sub("", repr(value))
-    except RAISED:  # its own words may raise
+    except RAISED:  # a user's __repr__ may raise anything
         return type(value).__qualname__
 
 
-def _sha256(said: str) -> str:
-    return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

@@ -1,7 +1,7 @@
-"""Read a JSON, YAML or TOML file into plain data, with the line of every value, refusing what would be read silently wrong.
+"""Read a JSON, YAML or TOML file into plain data with the line of every value; reject ambiguous content.
 
-YAML is read as YAML 1.2 would be: only ``true``, ``false``, ``null`` and decimal numbers are not strings, so ``no`` and
-``1:30`` stay what they look like. Aliases, tags (but ``!!str``) and duplicate keys are refused.
+YAML follows YAML 1.2: only ``true``, ``false``, ``null`` and decimal numbers are not strings, so ``no`` and ``1:30`` are
+strings. Aliases, tags (except ``!!str``) and duplicate keys are rejected.
 """
 
 import json
@@ -21,21 +21,21 @@ __all__ = ["FORMATS", "Document", "Place", "check_depth", "named", "parse_text",
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
 MAX_BYTES = 4 * 2**20
-"""A verifier is written by hand; a larger file is something else."""
+"""Verifiers are written by hand; a larger file is something else."""
 
 MAX_DEPTH = 100
 
 Place = tuple[str | int, ...]
-"""Place of a value in a document: ``("checks", 0, "params")``."""
+"""Path of a value in a document: ``("checks", 0, "params")``."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says.
+    """The content of a file.
 
     Attributes:
         data: Plain Python data.
-        lines: Line (from 1) of each value by its place; empty where the format does not tell.
+        lines: Line (from 1) of each value by its place; empty where the parser does not report lines.
     """
 
     data: Any
@@ -43,14 +43,14 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Read a file by its extension.
+    """Read a file in the format of its extension.
 
     Raises:
-        SpecError: It cannot be read or parsed; the message names the file and the line.
+        SpecError: The file cannot be read or parsed; the message gives the file and the line.
     """
     name = shown_path(path)
     if path.suffix.lower() not in FORMATS:
-        hint = f"A verifier file ends in {', '.join(FORMATS)}; a verifier written in Python is passed as a dict."
+        hint = f"A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
         raise SpecError(f"{name}: unknown kind of file.", hint)
     try:
         with open_input(path) as file:
@@ -62,10 +62,10 @@ def read_document(path: Path) -> Document:
         content = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise SpecError(f"{name}: no such file.") from None
-    except UnicodeDecodeError as wrong:
-        raise SpecError(f"{name}: not UTF-8 (byte {wrong.start}).", "Save the file as UTF-8.") from None
-    except (OSError, ValueError) as wrong:  # ValueError: a path that holds NUL
-        raise SpecError(f"{name}: {getattr(wrong, 'strerror', None) or wrong}.") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{name}: not UTF-8 (byte {error.start}).", "Save the file as UTF-8.") from None
+    except (OSError, ValueError) as error:  # ValueError: NUL in the path
+        raise SpecError(f"{name}: {getattr(error, 'strerror', None) or error}.") from None
     return parse_text(content, path.suffix.lower(), name)
 
 
@@ -75,30 +75,30 @@ def parse_text(content: str, suffix: str, name: str) -> Document:
     Args:
         content: The text.
         suffix: One of ``FORMATS``.
-        name: What messages call the file.
+        name: The file's name in messages.
 
     Raises:
-        SpecError: The text is not of that format.
+        SpecError: The text is not valid in this format.
     """
     try:
         document = _parse(content, suffix)
         check_depth(document.data, name)
-    except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
         place = f":{mark.line + 1}" if mark else ""
-        raise SpecError(f"{name}{place}: {printable(str(wrong.problem or wrong.context))}.") from None
-    except yaml.reader.ReaderError as wrong:
-        line = content.count("\n", 0, wrong.position) + 1
-        raise SpecError(f"{name}:{line}: a character that YAML does not allow: U+{wrong.character:04X}.") from None
-    except json.JSONDecodeError as wrong:
-        raise SpecError(f"{name}:{wrong.lineno}: not valid JSON: {wrong.msg} (column {wrong.colno}).") from None
-    except tomllib.TOMLDecodeError as wrong:
-        raise SpecError(f"{name}: not valid TOML: {printable(str(wrong))}.") from None
+        raise SpecError(f"{name}{place}: {printable(str(error.problem or error.context))}.") from None
+    except yaml.reader.ReaderError as error:
+        line = content.count("\n", 0, error.position) + 1
+        raise SpecError(f"{name}:{line}: a character that YAML does not allow: U+{error.character:04X}.") from None
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{name}: not valid TOML: {printable(str(error))}.") from None
     except RecursionError:
         raise SpecError(f"{name}: nested too deeply.") from None
-    except _TwiceError as wrong:
-        raise SpecError(f"{name}: {printable(str(wrong))}.") from None
-    except ValueError:  # what Python says of it is for programmers
+    except _DuplicateKeyError as error:
+        raise SpecError(f"{name}: {printable(str(error))}.") from None
+    except ValueError:  # Python's own message is about its settings
         raise SpecError(f"{name}: a number with too many digits.") from None
     return document
 
@@ -109,17 +109,17 @@ def _parse(content: str, suffix: str) -> Document:
     if suffix == ".json":
         try:
             return Document(json.loads(content, object_pairs_hook=_no_duplicates), _lines_of(content))
-        except _TwiceError:
-            _parse_yaml(_flat(content))  # says the same with the line
+        except _DuplicateKeyError:
+            _parse_yaml(_flat(content))  # raises the same error with the line
             raise
     return _parse_yaml(content)
 
 
 def check_depth(data: Any, name: str) -> None:
-    """Refuse data nested past 100 levels, or holding itself.
+    """Check that data is nested up to 100 levels and does not contain itself.
 
     Raises:
-        SpecError: It is.
+        SpecError: It is nested more deeply.
     """
     queue = [(data, 0)]
     while queue:
@@ -133,7 +133,7 @@ def check_depth(data: Any, name: str) -> None:
 
 
 def named(value: object) -> str:
-    """A value's type in the words of a spec, with the value where it is short."""
+    """Name a value's type in the terms of a spec, with the value if it is short."""
     kinds = {str: "a string", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
     if value is None:
         return "null"
@@ -142,21 +142,21 @@ def named(value: object) -> str:
     return f"{kind} ({shown})" if len(shown) <= 40 and not isinstance(value, list | dict) else kind  # noqa: PLR2004  (fits a line)
 
 
-class _TwiceError(ValueError):
-    """A key that stands twice in one object."""
+class _DuplicateKeyError(ValueError):
+    """A key appears twice in one object."""
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen = dict(pairs)
-    if len(seen) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _TwiceError(f"the key {json.dumps(twice)} stands twice in one object")
-    return seen
+        duplicate = next(key for key in keys if keys.count(key) > 1)
+        raise _DuplicateKeyError(f"the key {json.dumps(duplicate)} appears twice in one object")
+    return values
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the implicit types of YAML 1.2's core schema, but for octal, hexadecimal, infinity and NaN: text."""
+    """SafeLoader with the implicit types of YAML 1.2's core schema; octal, hexadecimal, infinity and NaN stay text."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (PyYAML's own name)
 
@@ -194,7 +194,7 @@ def _parse_yaml(content: str) -> Document:
 
 
 def _check_events(content: str) -> None:
-    """Refuse, before anything is built, what a verifier has no use for."""
+    """Reject unsupported YAML before any value is built."""
     depth = documents = 0
     event: Any  # PyYAML's events carry their fields by class
     for event in yaml.parse(content, Loader=yaml.SafeLoader):
@@ -224,7 +224,7 @@ def _construct(loader: _Loader, node: yaml.Node, place: Place, lines: dict[Place
                 raise yaml.MarkedYAMLError(problem="a key must be a string", problem_mark=key_node.start_mark)
             key = key_node.value
             if key in mapping:
-                problem = f'the key "{key}" stands twice in one mapping'
+                problem = f'the key "{key}" appears twice in one mapping'
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             mapping[key] = _construct(loader, inner, (*place, key), lines)
             lines[(*place, key)] = key_node.start_mark.line + 1
@@ -237,7 +237,7 @@ def _construct(loader: _Loader, node: yaml.Node, place: Place, lines: dict[Place
 
 
 def _flat(content: str) -> str:
-    """A JSON text with the characters blanked that YAML's reader refuses or counts as the end of a line."""
+    """Blank the characters of a JSON text that YAML's reader rejects or counts as line breaks."""
     return _NOT_YAML.sub(" ", content)
 
 
@@ -245,7 +245,7 @@ _NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff
 
 
 def _lines_of(content: str) -> dict[Place, int]:
-    """Lines of the values of a JSON text; JSON is near enough to YAML for its reader to find them, mostly."""
+    """Return the lines of the values of a JSON text, found by the YAML parser: most JSON is valid YAML."""
     try:
         return _parse_yaml(_flat(content)).lines
     except (yaml.YAMLError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""One run at a time at one place: a lock that the system lets go of when its process ends, however it ends."""
+"""Lock an output path against other runs; the system releases the lock when the process ends, however it ends."""
 
 import contextlib
 import errno
@@ -11,19 +11,19 @@ from assay.errors import OutputError, UsageError, shown_path
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, runs at one place are not kept apart
+except ImportError:  # Windows: no locks between runs
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["locked"]
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""A link would have us empty what it leads to."""
+"""Through a link, truncating the lock file would empty the link's target."""
 
 _SHOWN = 120
 """Bytes of a lock that a message shows."""
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-"""File systems that know no locks."""
+"""Errors of file systems without locks."""
 
 
 @contextlib.contextmanager
@@ -31,13 +31,13 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     """Hold a lock against other runs.
 
     Args:
-        path: The file to lock; it is there as long as the lock is held, and says who holds it.
-        what: What the run wants for itself, for the message.
-        hint: What to do where another has it.
+        path: The lock file; it exists while the lock is held, and names the holder.
+        what: The locked output, for the message.
+        hint: What to do if another run holds the lock.
 
     Raises:
-        UsageError: Another run holds it.
-        OutputError: The file cannot be made.
+        UsageError: Another run holds the lock.
+        OutputError: The lock file cannot be created.
     """
     try:
         handle = _lock(path)
@@ -79,18 +79,18 @@ def _remove_if_free(path: Path) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """A handle on a lock that is now ours, None where it is another's."""
+    """Take the lock; return its file descriptor, or None if another run holds it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
         ours = False
         try:
             if not _take(handle):
                 return None
-            # NOTE: who held it before may have removed the file between our opening and our locking it
+            # NOTE: the previous holder may have removed the file after we opened it and before we locked it
             with contextlib.suppress(FileNotFoundError):
                 ours = path.stat().st_ino == os.fstat(handle).st_ino
             if ours:
-                with contextlib.suppress(OSError):  # a note of who holds it, which the lock does not need
+                with contextlib.suppress(OSError):  # the holder's name is informative only
                     os.truncate(handle, 0)
                     os.write(handle, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return handle

@@ -1,4 +1,4 @@
-"""How much of the machine's memory a run may take, and what that leaves for the rows in it."""
+"""The memory limit of a run and its shares."""
 
 import polars as pl
 
@@ -6,47 +6,48 @@ from assay.errors import UsageError
 
 __all__ = ["at_once", "default_limit", "room", "share"]
 
-_OWN = 384 << 20
-"""Bytes that a process holds besides rows: interpreter, engine, plan, a batch of the result."""
+_OVERHEAD = 384 << 20
+"""Bytes that a process needs in addition to rows: interpreter, Polars, plan, a batch of the result."""
 
-_LEAST = 512 << 20
+_MINIMUM = 512 << 20
 
 
 def default_limit() -> int:
-    """Bytes that a run may take unless it says otherwise: 640 MiB, and 128 MiB for each core that has rows in hand."""
+    """Return the default memory limit in bytes: 640 MiB plus 128 MiB for each thread of Polars."""
     return (640 << 20) + (pl.thread_pool_size() << 27)
 
 
 def room(limit: int | None) -> int:
-    """Bytes of rows that may be in memory at once.
+    """Return how many bytes of rows may be in memory at once.
 
     Args:
-        limit: Bytes that the process may take; None for the default.
+        limit: Memory limit of the process in bytes; None for the default.
 
     Raises:
-        UsageError: That is too little to work in.
+        UsageError: The limit is too low.
     """
-    if limit is not None and limit < _LEAST:
+    if limit is not None and limit < _MINIMUM:
         raise UsageError(
-            f"--memory-limit {limit:,}: at least {_LEAST:,} bytes (512MiB) are needed.", "Leave it out for the default."
+            f"--memory-limit {limit:,}: below the minimum of {_MINIMUM:,} bytes (512MiB).",
+            "Leave it out for the default.",
         )
-    return (default_limit() if limit is None else limit) - _OWN
+    return (default_limit() if limit is None else limit) - _OVERHEAD
 
 
 def share(limit: int | None) -> int:
-    """Bytes of rows that may be together in one piece: the reader, each core and what lies between them have a few each.
+    """Return how many bytes of rows one batch may hold: the reader, each thread and the queues between them hold a few each.
 
-    NOTE: for the default limit it is 32 MiB, however many cores there are: how rows are gathered shows in the bytes of a result.
+    NOTE: with the default limit it is 32 MiB for any number of cores, because the batches determine the bytes of a result file.
     """
     return room(limit) // (4 * (pl.thread_pool_size() + 2))
 
 
 def at_once(rows: int, size: int, limit: int | None) -> int:
-    """So many rows, or fewer where they are long.
+    """Return the number of rows for one batch: fewer if the rows are long.
 
     Args:
-        rows: How many at most.
-        size: Bytes of a row, about; 0 where that is not known.
-        limit: Bytes that the process may take; None for the default.
+        rows: The maximum.
+        size: Approximate bytes per row; 0 if unknown.
+        limit: Memory limit of the process in bytes; None for the default.
     """
     return max(1, min(rows, share(limit) // max(1, size)))

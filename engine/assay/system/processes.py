@@ -1,6 +1,6 @@
-"""What a process must have before the engine runs in it: standard streams that are open, and threads of the engine's own.
+"""Prepare a process for Polars: open standard streams, and threads that a fork has not lost.
 
-NOTE: this module is imported with the package, so it needs the standard library only.
+NOTE: this module is imported with the package, so it imports the standard library only.
 """
 
 import contextlib
@@ -20,24 +20,24 @@ __all__ = ["forget_in_children", "open_standard_streams", "prepare_process"]
 
 _STANDARD = (0, 1, 2)
 _TASKS = Path("/proc/self/task")
-"""The threads of this process, where the system tells."""
+"""The threads of this process, on Linux."""
 
 _FORKED_WITHOUT_EXEC = 0x40
-"""``PF_FORKNOEXEC`` of Linux, among the flags of a process."""
+"""``PF_FORKNOEXEC``, a process flag of Linux."""
 
 _PATIENCE = 10.0
-"""Seconds within which the engine answers if it answers at all."""
+"""Seconds after which Polars counts as hung."""
 
 
-class _Known:
-    """What is known of the engine's threads.
+class _State:
+    """The state of Polars' threads.
 
     Attributes:
-        ready: The process in which the engine is known to run.
-        lost: Whether the engine has started, and its threads are in another process.
-        forked_from: The process that this one was forked from, as far as is known; 0 for none.
+        ready: The process in which Polars is known to run.
+        lost: Whether Polars has started and its threads belong to another process.
+        forked_from: The process that this one was forked from, if known; 0 if none.
         forks: The process that forks.
-        has_threads: Whether the engine has threads there.
+        has_threads: Whether Polars has threads in the process that forks.
     """
 
     ready = 0
@@ -48,40 +48,40 @@ class _Known:
 
 
 def prepare_process() -> None:
-    """Make a process ready for the engine; to be called before anything asks the engine, or opens what stays open.
+    """Prepare the process for Polars; call this before using Polars or opening files that stay open.
 
     Raises:
-        UsageError: The process was forked after the engine had started its threads: it would wait for them for ever.
+        UsageError: The process was forked after Polars had started its threads; it would wait for them forever.
     """
     open_standard_streams()
     process = os.getpid()
-    if _Known.ready == process:
+    if _State.ready == process:
         return
-    if _Known.lost or (_is_forked() and not _engine_answers()):
-        _Known.lost = True
+    if _State.lost or (_is_forked() and not _engine_answers()):
+        _State.lost = True
         raise _no_threads(process)
-    _Known.ready = process
+    _State.ready = process
 
 
 def open_standard_streams() -> None:
-    """Open the null device in place of standard streams that are closed.
+    """Open the null device in place of closed standard streams.
 
-    Whatever is opened next would take their numbers, and what any library prints would go there: into a result, or a socket.
+    Otherwise the next file opened would take their numbers, and anything a library prints would end up in a result or a socket.
     """
     for number in _STANDARD:
         try:
             os.fstat(number)
         except OSError:
             with contextlib.suppress(OSError):  # no null device
-                opened = os.open(os.devnull, os.O_RDWR)  # takes the lowest number
-                if opened in _STANDARD:
-                    os.set_inheritable(opened, True)  # for processes that this one starts
-                else:  # another thread was faster
-                    os.close(opened)
+                descriptor = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+                if descriptor in _STANDARD:
+                    os.set_inheritable(descriptor, True)  # for child processes
+                else:  # another thread took the number first
+                    os.close(descriptor)
 
 
 def forget_in_children(forget: Callable[[], Any]) -> None:
-    """Have something forgotten in processes that are forked from this one, for it is this one's to end or to remove."""
+    """Call a function in every forked child, to drop resources that this process owns and cleans up."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
 
@@ -89,35 +89,35 @@ def forget_in_children(forget: Callable[[], Any]) -> None:
 def _no_threads(process: int) -> "UsageError":
     from assay.errors import UsageError
 
-    parent = f"process {_Known.forked_from}" if _Known.forked_from else "another"
+    parent = f"process {_State.forked_from}" if _State.forked_from else "another process"
     return UsageError(
-        f"Process {process} was forked from {parent} in which Polars had run. A fork has none of its threads, and would wait for "
-        "them for ever.",
-        'Start processes by spawn or forkserver, for example multiprocessing.get_context("spawn").Pool(); or score nothing and '
-        "run nothing of Polars before the fork. docs/processes.md says how with PyTorch, datasets and Ray.",
+        f"Process {process} was forked from {parent} in which Polars had run. A fork does not have Polars' threads, and would "
+        "wait for them forever.",
+        'Start processes with spawn or forkserver, for example multiprocessing.get_context("spawn").Pool(); or do not use Assay '
+        "or Polars before the fork. docs/processes.md shows how with PyTorch, datasets and Ray.",
     )
 
 
-# ── was it forked, and are the threads there? ───────────────────────────────────────────────────────────────────────────
+# ── detecting a fork, and missing threads ───────────────────────────────────────────────────────────────────────────────
 
 
 def _is_forked() -> bool:
-    if _Known.forked_from:
+    if _State.forked_from:
         return True
-    if "polars" not in sys.modules:  # nobody can have run it
+    if "polars" not in sys.modules:  # Polars cannot have run
         return False
     try:
         flags = int(Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()[6])
-    except (OSError, ValueError, IndexError):  # not on Linux: only forks after Assay was imported are known
+    except (OSError, ValueError, IndexError):  # not Linux: only forks after the import of Assay are known
         return False
     return bool(flags & _FORKED_WITHOUT_EXEC)
 
 
 def _engine_answers() -> bool:
-    """Whether the engine answers a small question that takes all of its threads, asked in a thread that can be left."""
+    """Return whether Polars runs a small query that needs all of its threads, in a daemon thread that may hang."""
     answered = threading.Event()
 
-    def ask() -> None:
+    def query() -> None:
         import polars as pl
 
         try:
@@ -126,36 +126,36 @@ def _engine_answers() -> bool:
             file.seek(0)
             pl.scan_parquet(file).select(pl.col("") + 1).collect(engine="streaming")
         finally:
-            answered.set()  # an error is an answer, too
+            answered.set()  # an error is an answer, too: Polars did not hang
 
-    threading.Thread(target=ask, name="assay-engine", daemon=True).start()
+    threading.Thread(target=query, name="assay-engine", daemon=True).start()
     return answered.wait(_PATIENCE)
 
 
 def _engine_has_threads() -> bool:
-    """Whether the engine has threads in this process; where the system does not tell, whether Assay ran it."""
+    """Return whether Polars has threads in this process; if the system does not tell, whether Assay has used it."""
     if "polars" not in sys.modules:
         return False
     try:
         tasks = list(_TASKS.iterdir())
     except OSError:
-        return _Known.ready == os.getpid()
-    ours = re.compile(
+        return _State.ready == os.getpid()
+    names = re.compile(
         rf"{re.escape(os.environ.get('POLARS_THREAD_NAME', 'polars'))}-\d|tokio-rt-worker|async-executor-"
     )
     for task in tasks:
-        with contextlib.suppress(OSError):  # it has ended
-            if ours.match((task / "comm").read_text("utf-8", "replace")):
+        with contextlib.suppress(OSError):  # the thread has ended
+            if names.match((task / "comm").read_text("utf-8", "replace")):
                 return True
     return False
 
 
 def _before_fork() -> None:
-    _Known.has_threads, _Known.forks = _engine_has_threads(), os.getpid()
+    _State.has_threads, _State.forks = _engine_has_threads(), os.getpid()
 
 
 def _in_child() -> None:
-    _Known.lost, _Known.forked_from = _Known.lost or _Known.has_threads, _Known.forks
+    _State.lost, _State.forked_from = _State.lost or _State.has_threads, _State.forks
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""How far something is, told on standard error where that is a terminal."""
+"""Report progress on standard error: a bar on a terminal, log lines elsewhere."""
 
 import contextlib
 import logging
@@ -12,50 +12,50 @@ from assay.system.stdout import open_console
 __all__ = ["Progress", "Ticks", "progress"]
 
 Progress = Callable[[int, int | None], None]
-"""Called, from any thread, with the rows done and the rows in all, where known."""
+"""Called, from any thread, with the rows done and the total, None if unknown."""
 
 _SHOWN_EVERY = 0.1
-"""Seconds between two looks at how far reward functions are."""
+"""Seconds between two reports while reward functions run."""
 
 
 class Ticks:
-    """How far a run is: by the rows written, or by those that reward functions have seen."""
+    """Progress of a run: the rows written, or the rows that reward functions have scored, whichever is more."""
 
     def __init__(self, progress: Progress | None, total: int | None = None) -> None:
         self.total = total
         self._progress = progress
-        self._seen = 0
-        self._done = 0
-        self._told = 0.0
+        self._scored = 0
+        self._written = 0
+        self._reported_at = 0.0
 
     def add(self, rows: int) -> None:
-        """Reward functions have seen more rows."""
-        self._seen += rows
-        if self._progress is not None and time.perf_counter() - self._told > _SHOWN_EVERY:
-            self._tell()
+        """Count more rows that reward functions have scored."""
+        self._scored += rows
+        if self._progress is not None and time.perf_counter() - self._reported_at > _SHOWN_EVERY:
+            self._report()
 
     def reach(self, rows: int) -> None:
-        """So many rows are written."""
-        self._done = rows
+        """Set the number of rows written."""
+        self._written = rows
         if self._progress is not None:
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
-        self._told = time.perf_counter()
+    def _report(self) -> None:
+        self._reported_at = time.perf_counter()
         if self._progress is not None:
-            self._progress(max(self._seen, self._done), self.total)
+            self._progress(max(self._scored, self._written), self.total)
 
 
 @contextlib.contextmanager
 def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
-    """A progress bar.
+    """Show a progress bar.
 
     Args:
-        doing: What is done, in one word.
-        show: Whether to show it at all.
+        doing: The activity, in one word.
+        show: Whether to show any progress.
 
     Yields:
-        What to call as rows are done; None where nobody looks.
+        The callback for progress; None where there is no bar.
     """
     console = open_console(stderr=True)
     if not (show and console.is_terminal):
@@ -72,21 +72,21 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
 
 
 class _ToConsole(logging.Handler):
-    """What is logged, as lines of a console."""
+    """Prints log records to a console."""
 
     def __init__(self, console: Any) -> None:
         super().__init__(logging.INFO)
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
-        said = printable(record.getMessage())
-        self._console.print(said, markup=False, highlight=False, soft_wrap=True)
+        """Print a line."""
+        message = printable(record.getMessage())
+        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
 def _logged(console: Any) -> Iterator[None]:
-    """Where nobody watches a bar, a run in parts writes a line now and then."""
+    """Print the log lines of a run in parts, in place of a bar."""
     handler = _ToConsole(console)
     logger = logging.getLogger("assay.folder")
     before = logger.level

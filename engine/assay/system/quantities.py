@@ -4,34 +4,34 @@ import re
 
 from assay.errors import UsageError
 
-__all__ = ["Most", "read_size"]
+__all__ = ["RowLimit", "read_size"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
 
 
-def read_size(option: str, given: int | str) -> int:
-    """Bytes, as people write them: ``256MB``, ``1.5 GiB``, ``4096``; thousands are 1,024s.
+def read_size(option: str, value: int | str) -> int:
+    """Parse a size in bytes: ``256MB``, ``1.5 GiB``, ``4096``. Every unit is a power of 1,024.
 
     Raises:
-        UsageError: It is no size, or none at all.
+        UsageError: The value is not a size, or less than one byte.
     """
-    match = _SIZE.fullmatch(str(given))
+    match = _SIZE.fullmatch(str(value))
     size = int(float(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()]) if match else 0
     if size < 1:
-        raise UsageError(f"{option} {given}: expected a size.", f"For example {option} 256MB")
+        raise UsageError(f"{option} {value}: expected a size.", f"For example {option} 256MB")
     return size
 
 
-class Most:
-    """How many rows may be so: a number, or a share of all rows.
+class RowLimit:
+    """A limit on a number of rows: absolute, or a percentage of all rows.
 
     Args:
-        option: What the command line calls it.
-        given: ``100``, ``"5%"``, or None for any number.
+        option: The option's name on the command line.
+        given: ``100``, ``"5%"``, or None for no limit.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The value is neither.
     """
 
     _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -40,7 +40,7 @@ class Most:
         match = None if given is None else self._FORM.fullmatch(str(given))
         if given is not None and (match is None or (not match.group(2) and "." in match.group(1))):
             raise UsageError(
-                f"{option} {given}: expected a number of rows or a share.",
+                f"{option} {given}: expected a number of rows or a percentage.",
                 f"Write {option} 100 or {option} 5%.",
             )
         self.given = given
@@ -48,7 +48,7 @@ class Most:
         self._rows = int(match.group(1)) if match and not match.group(2) else None
 
     def exceeded(self, count: int, rows: int, *, final: bool = True) -> bool:
-        """Whether ``count`` of so many rows are too many; a share is only known when all rows are, at the end."""
+        """Return whether ``count`` exceeds the limit; a percentage is only checked when all ``rows`` are known (``final``)."""
         if self._rows is not None:
             return count > self._rows
         return final and self._share is not None and count > self._share * rows

@@ -1,4 +1,4 @@
-"""Words that must not be shown: keys of object stores, the signatures of URLs."""
+"""Hide secrets in messages: keys of object stores, signatures of URLs."""
 
 import os
 import re
@@ -9,10 +9,10 @@ __all__ = ["redacted", "redacted_command", "secrets_of"]
 
 _HIDDEN = "***"
 _SHORTEST = 4
-"""Characters of a value that can be a secret; to hide shorter ones would hide every `1` of a message."""
+"""Fewest characters of a secret; hiding shorter values would hide every `1` in a message."""
 
 _PLAIN = re.compile(r"(?:true|false|[\d.]+|[\d.]+m?s)\Z", re.IGNORECASE)
-"""Values of options that are no secrets."""
+"""Option values that are not secrets."""
 
 _URL = re.compile(
     r"(?P<scheme>\b[a-z][a-z0-9+.-]*)://(?:(?P<user>[^\s/?#'\"]*)@)?(?P<path>[^\s?#'\"]*)(?P<query>[?#][^\s'\"]*)?",
@@ -23,53 +23,53 @@ _OPTION = "--storage-option"
 
 
 def redacted(text: str, secrets: Mapping[str, str] | None = None) -> str:
-    """Text without secrets: those given, and the user and query of every URL.
+    """Return a text without the given secrets and without the user and the query of every URL.
 
     Args:
         text: A message, a command, the name of an input.
-        secrets: What must not be shown, and what is shown instead.
+        secrets: Replacements by secret.
     """
     for secret in sorted(secrets or {}, key=len, reverse=True):
         text = text.replace(secret, (secrets or {})[secret])
-    return _URL.sub(_bare, text)
+    return _URL.sub(_redacted_url, text)
 
 
-def _bare(match: re.Match[str]) -> str:
+def _redacted_url(match: re.Match[str]) -> str:
     scheme, user, path, query = match.group("scheme", "user", "path", "query")
-    container = scheme.lower() in ("abfs", "abfss") and ":" not in (user or "")  # container@account: no secret
+    container = scheme.lower() in ("abfs", "abfss") and ":" not in (user or "")  # container@account is not a secret
     shown = "" if user is None else f"{user if container else _HIDDEN}@"
-    return f"{scheme}://{shown}{path}{_bare_query(scheme, query or '')}"
+    return f"{scheme}://{shown}{path}{_redacted_query(scheme, query or '')}"
 
 
-def _bare_query(scheme: str, query: str) -> str:
-    """Elsewhere than on the web a ``?`` is part of a glob, unless what follows looks like a query."""
+def _redacted_query(scheme: str, query: str) -> str:
+    """Hide a query; except on the web, ``?`` is part of a glob unless the rest looks like a query."""
     secret = query and (scheme.lower() in ("http", "https") or "=" in query)
     return query[0] + _HIDDEN if secret else query
 
 
 def secrets_of(urls: Iterable[str], options: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What must not be shown of URLs, of storage options and of the environment, and what is shown instead."""
-    found = [value for name, value in os.environ.items() if _SECRET_NAMES.match(name)]
-    found += map(str, (options or {}).values())
+    """Return the secrets of URLs, storage options and the environment, with their replacements."""
+    words = [value for name, value in os.environ.items() if _SECRET_NAMES.match(name)]
+    words += map(str, (options or {}).values())
     for url in urls:
         match = _URL.match(url)
-        if match and _bare(match) != url:
+        if match and _redacted_url(match) != url:
             user, query = match.group("user") or "", (match.group("query") or "")[1:]
             parts = [part.partition("=")[2] or part for part in query.split("&")]
-            found += [user, *user.split(":", 1), query, *parts]
-    hidden = {word for word in found if len(word) >= _SHORTEST and not _PLAIN.match(word)}
+            words += [user, *user.split(":", 1), query, *parts]
+    hidden = {word for word in words if len(word) >= _SHORTEST and not _PLAIN.match(word)}
     return {form: _HIDDEN for word in hidden for form in (word, quote(word, safe=""), quote_plus(word), unquote(word))}
 
 
 def redacted_command(arguments: Iterable[str]) -> list[str]:
-    """A command line without the values of storage options and the secrets of URLs."""
+    """Return a command line without the values of storage options and the secrets of URLs."""
     shown: list[str] = []
     for argument in arguments:
-        option, equals, given = argument.partition("=")
+        option, equals, value = argument.partition("=")
         if shown and shown[-1] == _OPTION:
             shown.append(f"{option}={_HIDDEN}" if equals else _HIDDEN)
         elif option == _OPTION and equals:
-            shown.append(f"{option}={given.partition('=')[0]}={_HIDDEN}")
+            shown.append(f"{option}={value.partition('=')[0]}={_HIDDEN}")
         else:
             shown.append(redacted(argument))
     return shown

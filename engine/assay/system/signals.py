@@ -1,7 +1,7 @@
-"""Stopping when asked to, while the engine has the main thread.
+"""Stop a run at a signal, even while Polars blocks the main thread.
 
-Python calls a signal's handler in the main thread only, and there the engine waits for its own threads, which may be in a user's
-function for long. The signal's number is written to a pipe at once, whatever the main thread does; a thread reads it.
+Python calls signal handlers in the main thread only, and there Polars waits for its own threads, which may run a user's function
+for a long time. Python writes the signal's number to a socket at once, whatever the main thread does; a thread reads it.
 """
 
 import contextlib
@@ -18,16 +18,18 @@ __all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interrup
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 5.0
-"""Seconds after which a program that is to end, does."""
+"""Seconds that a run has to end after a signal."""
 
 
 @dataclass
 class Impatience:
-    """What a program does where a run does not end soon after it was asked to, for a function of the user does not return.
+    """Callbacks for a run that does not end soon after a signal because a user's function does not return.
+
+    Both are called in a separate thread.
 
     Attributes:
-        waits: Called, from a thread of its own, some seconds after an interrupt.
-        gives_up: Called so with the signal, at the second one, and some seconds after SIGTERM.
+        waits: Called some seconds after an interrupt.
+        gives_up: Called with the signal at the second one, and some seconds after SIGTERM.
     """
 
     waits: Callable[[], None]
@@ -35,33 +37,33 @@ class Impatience:
 
 
 IMPATIENCE: list[Impatience] = []
-"""That of the command line, where this process is one."""
+"""Holds the callbacks of the command line, if this process is one."""
 
 LEFTOVERS: list[Callable[[], None]] = []
-"""What removes processes and files that a program leaves which ends without an end."""
+"""Callbacks that remove processes and files when the program exits without cleaning up."""
 
 
 KEPT: list[Callable[[], str]] = []
-"""What to say of a run that is stopped and keeps what it has done."""
+"""Callbacks that return what a stopped run keeps of its work, for the message."""
 
 
 _HEARD: list[threading.Event] = []
-"""Of each run in the main thread, the innermost last, whether a signal came."""
+"""For each run in the main thread, innermost last: set when a signal arrives."""
 
 _NOTICE = 0.5
-"""Seconds within which a signal that came is heard of."""
+"""Seconds to wait for the listener to report a signal."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was interrupted; the words say what is kept of it."""
+    """A run was interrupted; the message says what is kept of it."""
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """A run that can be stopped.
+    """Make a run interruptible.
 
     Yields:
-        Set when the run is to stop: at an interrupt, where nobody else listens for signals, and when the run ends early.
+        An event that is set when the run has to stop: at an interrupt, if no one else handles signals, and when the run fails.
 
     Raises:
         UsageError: The engine cannot run in this process.
@@ -69,7 +71,7 @@ def interruptible() -> Iterator[threading.Event]:
     """
     prepare_process()
     stop = threading.Event()
-    with _told_of_signals(stop):
+    with _listening(stop):
         try:
             yield stop
         except BaseException:
@@ -78,35 +80,35 @@ def interruptible() -> Iterator[threading.Event]:
 
 
 def signalled() -> bool:
-    """Whether a signal came during the run of this thread, whoever handles it."""
+    """Return whether a signal arrived during the run in this thread, whoever handles it."""
     if threading.current_thread() is not threading.main_thread() or not _HEARD:
         return False
     return _HEARD[-1].wait(_NOTICE)
 
 
 @contextlib.contextmanager
-def _told_of_signals(stop: threading.Event) -> Iterator[None]:
+def _listening(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     if hasattr(signal, "siginterrupt"):  # not on Windows
-        # NOTE: Polars has the system go on with a call that an interrupt ends: who waits for a pipe would not hear of it
+        # NOTE: Polars sets SA_RESTART for SIGINT; a read of a pipe would then not end at an interrupt
         signal.siginterrupt(signal.SIGINT, True)
-    theirs, ours = socket.socketpair()
-    ours.setblocking(False)
-    before = signal.set_wakeup_fd(ours.fileno(), warn_on_full_buffer=False)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     heard = threading.Event()
-    if before != -1:  # an event loop listens, and goes on listening
+    if before != -1:  # an event loop uses the wakeup descriptor, and keeps it
         signal.set_wakeup_fd(before)
-        heard.set()  # for all we know
+        heard.set()  # signals would not be noticed here: assume one
 
-    listener = threading.Thread(target=_listen, args=(theirs, stop, heard), name="assay-signals", daemon=True)
+    listener = threading.Thread(target=_listen, args=(reader, stop, heard), name="assay-signals", daemon=True)
     try:
         listener.start()
     except RuntimeError as error:
         signal.set_wakeup_fd(before)
-        ours.close()
-        theirs.close()
+        writer.close()
+        reader.close()
         raise AssayError(
             f"The system refuses another thread: {error}.",
             "Raise its limits of processes and of memory: ulimit -u, -v.",
@@ -117,13 +119,13 @@ def _told_of_signals(stop: threading.Event) -> Iterator[None]:
     finally:
         _HEARD.remove(heard)
         signal.set_wakeup_fd(before)
-        ours.close()
+        writer.close()
         listener.join()
-        theirs.close()
+        reader.close()
 
 
 def _hear_nothing() -> None:
-    """A process that was forked in the middle of a run is no part of it: its signals are not the run's."""
+    """Stop listening in a process that was forked during a run: its signals do not concern the run."""
     if _HEARD:
         signal.set_wakeup_fd(-1)
         _HEARD.clear()
@@ -132,14 +134,14 @@ def _hear_nothing() -> None:
 forget_in_children(_hear_nothing)
 
 
-def _listen(told: socket.socket, stop: threading.Event, heard: threading.Event) -> None:
-    """Set ``stop`` at a signal that ends the run, unless a handler of the user's is to decide."""
-    times, last = 0, 0
+def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event) -> None:
+    """Set ``stop`` at a signal that ends the run; signals with a handler of the user do not."""
+    count, last = 0, 0
     while True:
         try:
-            signals = told.recv(64)
+            signals = reader.recv(64)
         except TimeoutError:
-            told.settimeout(None)
+            reader.settimeout(None)
             if IMPATIENCE and last == signal.SIGTERM:
                 IMPATIENCE[0].gives_up(last)
             elif IMPATIENCE:
@@ -152,9 +154,9 @@ def _listen(told: socket.socket, stop: threading.Event, heard: threading.Event) 
         if not ending:
             continue
         stop.set()
-        times, last = times + len(ending), ending[-1]
-        told.settimeout(_PATIENCE)
-        if IMPATIENCE and times > 1:
+        count, last = count + len(ending), ending[-1]
+        reader.settimeout(_PATIENCE)
+        if IMPATIENCE and count > 1:
             IMPATIENCE[0].gives_up(last)
 
 

@@ -1,4 +1,4 @@
-"""Paths that are no regular files: what they are, in words, and those that can be read once."""
+"""Paths that are not regular files: their names in messages, and streams that can be read only once."""
 
 import contextlib
 import errno
@@ -19,16 +19,17 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
-NOWHERE = "a link to what is not there"
+NOWHERE = "a broken link"
 
 _DESCRIPTOR = re.compile(r"/dev/std(?P<standard>in)|/(?:dev|proc/self)/fd/(?P<number>\d{1,9})")
 _PATIENCE = 5.0
-"""Seconds that somebody has to begin to write to a named pipe."""
-_LOOK = 0.02
+"""Seconds to wait for a writer of a named pipe."""
+_POLL = 0.02
+"""Seconds between two looks for one."""
 
 
 def what_is(path: Path) -> str:
-    """What stands at a path that is no regular file, with its article; ``""`` for a file, and where nothing is."""
+    """Name what is at a path, with its article; ``""`` for a regular file or nothing at all."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -41,53 +42,51 @@ def what_is(path: Path) -> str:
 
 
 def engine_path(path: Path) -> str:
-    """A path for the engine and for Arrow, which read names as UTF-8 whatever the locale.
+    """Return a path for Polars and Arrow, which take paths as UTF-8 whatever the locale.
 
     Raises:
-        UnicodeDecodeError: It is not UTF-8.
+        UnicodeDecodeError: The path is not UTF-8.
     """
     return os.fsencode(path).decode()
 
 
 def path_of(text: str) -> Path:
-    """The path that ``path_text`` or ``engine_path`` gave, whatever the locale."""
+    """Return the path behind a text from ``path_text`` or ``engine_path``, whatever the locale."""
     return Path(os.fsdecode(text.encode("utf-8")))
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path can be read once, from its beginning to its end: a named pipe, ``/dev/stdin``, ``/dev/fd/3``, ``<(command)``."""
+    """Return whether a path can be read only once: a named pipe, ``/dev/stdin``, ``/dev/fd/3``, ``<(command)``."""
     if _descriptor(path) is not None:
         return not path.is_file()
     return what_is(path) == _KINDS[stat.S_IFIFO]
 
 
 def regular(path: Path) -> Path:
-    """The file that a path of an open descriptor means (``/dev/stdin`` under ``<file``), by its own name; any other path as it is."""
+    """Resolve an open descriptor that is a regular file (``/dev/stdin`` under ``<file``) to that file; keep other paths."""
     if _descriptor(path) is None or not path.is_file():
         return path
     real = Path(os.path.realpath(path))
-    with contextlib.suppress(OSError):  # the file is gone
+    with contextlib.suppress(OSError):  # the file was deleted
         return real if real.samefile(path) else path
     return path
 
 
 def open_input(path: Path) -> IO[bytes]:
-    """A file to read, or a stream; of a named pipe it is waited a while for somebody to write to it.
+    """Open a file or a stream for reading; wait some seconds for the writer of a named pipe.
 
     Raises:
-        OSError: It cannot be read; ``strerror`` says why, for a person.
+        OSError: It cannot be read; ``strerror`` gives the reason for the user.
     """
     number = _descriptor(path)
     if number is not None:
-        if not os.get_inheritable(
-            number
-        ):  # nobody gave it to this process, which has opened it for itself: a socket of a run
+        if not os.get_inheritable(number):  # opened by this process itself, for example a socket of a run
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        handle = os.dup(number)  # what is behind it may be a socket, which has no path
+        handle = os.dup(number)  # it may be a socket, which has no path
         mode = os.fstat(handle).st_mode
         if stat.S_ISCHR(mode) and not os.isatty(handle) and not _is_null(handle):
             os.close(handle)
-            raise OSError(errno.EINVAL, "is a device, which has no end")
+            raise OSError(errno.EINVAL, "is a device without an end")
         return os.fdopen(handle, "rb")
     what = what_is(path)
     if what == _KINDS[stat.S_IFIFO]:
@@ -109,7 +108,7 @@ def _is_null(handle: int) -> bool:
 
 
 class _Pipe(io.FileIO):
-    """A pipe of which the first bytes have been read."""
+    """A pipe whose first bytes have been read already."""
 
     first = b""
 
@@ -122,19 +121,19 @@ class _Pipe(io.FileIO):
 
 
 def _open_pipe(path: Path) -> IO[bytes]:
-    """NOTE: to open a named pipe as other files waits for a writer, for ever where there is none."""
+    """Open a named pipe without blocking: an ordinary open would wait forever if there is no writer."""
     pipe = _Pipe(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
-    ends = time.monotonic() + _PATIENCE
-    while time.monotonic() < ends:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
         try:
             pipe.first = os.read(pipe.fileno(), io.DEFAULT_BUFFER_SIZE)
-        except BlockingIOError:  # somebody has opened it, and not written yet
+        except BlockingIOError:  # a writer has opened it and not written yet
             break
         if pipe.first:
             break
-        time.sleep(_LOOK)
+        time.sleep(_POLL)
     else:
         pipe.close()
-        raise OSError(errno.EPIPE, "is a named pipe, and nobody writes to it")
+        raise OSError(errno.EPIPE, "is a named pipe without a writer")
     os.set_blocking(pipe.fileno(), True)
     return io.BufferedReader(pipe)

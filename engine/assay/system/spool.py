@@ -1,4 +1,4 @@
-"""Lines from where they can be read only once, set down in a file, so that they are read as any other."""
+"""Spool a one-shot stream to a temporary file, which can be read like any other."""
 
 import atexit
 import contextlib
@@ -15,55 +15,55 @@ from assay.errors import InputError, shown_path
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["a_place", "not_taken", "set_down", "while_set_down"]
+__all__ = ["refused_by_temporary_folder", "spool", "spool_file", "spooling"]
 
 _BLOCK = 1 << 20
 _LOOK = 200
-"""Milliseconds between two looks at a pipe that is empty."""
+"""Milliseconds between two polls of an empty pipe."""
 
-_ALL: set[Path] = set()
-_OF_RUN: ContextVar[list[Path] | None] = ContextVar("assay-set-down", default=None)
+_FILES: set[Path] = set()
+_RUN_FILES: ContextVar[list[Path] | None] = ContextVar("assay-spool", default=None)
 
 
-def a_place(name: str) -> Path:
-    """An empty file for lines, which is removed when the run ends, or the program where there is no run.
+def spool_file(name: str) -> Path:
+    """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
-        name: What to call what it is for.
+        name: The input that is copied to it, for messages.
 
     Raises:
-        InputError: There is no folder for temporary files, or it takes none.
+        InputError: There is no folder for temporary files, or it cannot be written to.
     """
     try:
-        handle, made = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
+        handle, path_name = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
     except OSError as error:
         raise _refused(name, "a temporary file", error) from None
     os.close(handle)
-    path = Path(made)
-    _ALL.add(path)
-    if (run := _OF_RUN.get()) is not None:
+    path = Path(path_name)
+    _FILES.add(path)
+    if (run := _RUN_FILES.get()) is not None:
         run.append(path)
     return path
 
 
-def set_down(stream: IO[bytes], name: str) -> Path:
-    """What a stream gives as a file, which is removed when the run ends, or the program where there is no run.
+def spool(stream: IO[bytes], name: str) -> Path:
+    """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
-        stream: It is read to its end, and never held in memory.
-        name: What to call it.
+        stream: Read to its end, in blocks.
+        name: The stream's name in messages.
 
     Raises:
-        InputError: It cannot be read, there is no folder for temporary files, or the disk is full.
+        InputError: The stream cannot be read, there is no folder for temporary files, or the disk is full.
     """
-    path = a_place(name)
+    path = spool_file(name)
     try:
         with path.open("wb") as file:
             while block := _read(stream, name):
                 file.write(block)
     except OSError as error:
         _remove([path])
-        raise not_taken(name, path, error) from None
+        raise refused_by_temporary_folder(name, path, error) from None
     except BaseException:
         _remove([path])
         raise
@@ -79,58 +79,58 @@ def _read(stream: IO[bytes], name: str) -> bytes:
 
 
 def _wait(stream: IO[bytes]) -> None:
-    """Wait until there is something to read, or nothing more.
+    """Wait until there is data, or the end of the stream.
 
-    NOTE: a read of a pipe that is empty does not end at an interrupt, which Polars has the system go on after.
+    NOTE: an interrupt does not end a read of an empty pipe, because Polars sets SA_RESTART for SIGINT.
     """
     if hasattr(select, "poll"):  # not on Windows
-        with contextlib.suppress(io.UnsupportedOperation):  # it is in memory
+        with contextlib.suppress(io.UnsupportedOperation):  # a stream in memory
             ready = select.poll()
             ready.register(stream.fileno(), select.POLLIN)
-            while not ready.poll(_LOOK):  # between two looks Python calls the handlers of signals
+            while not ready.poll(_LOOK):  # Python calls signal handlers between two polls
                 pass
 
 
-def not_taken(name: str, path: Path, error: OSError) -> InputError:
-    """The error of a place that did not take what it was made for.
+def refused_by_temporary_folder(name: str, path: Path, error: OSError) -> InputError:
+    """Return the error for a temporary file that could not be written.
 
     Args:
-        name: What to call what it is for.
-        path: The place.
-        error: What the disk said.
+        name: The input that was copied to it, for the message.
+        path: The temporary file.
+        error: The error of the disk.
     """
     return _refused(name, shown_path(path.parent), error)
 
 
 def _refused(name: str, where: str, error: OSError) -> InputError:
     return InputError(
-        f"{name}: cannot be set down in {where}: {error.strerror or error}.",
-        "It takes a folder with room for all of it, which TMPDIR names.",
+        f"{name}: cannot be copied to {where}: {error.strerror or error}.",
+        "Set TMPDIR to a folder with room for all of it.",
     )
 
 
 @contextlib.contextmanager
-def while_set_down() -> Iterator[None]:
-    """A run: what is set down in it is removed at its end."""
-    mine: list[Path] = []
-    token = _OF_RUN.set(mine)
+def spooling() -> Iterator[None]:
+    """Remove the files that a run has spooled at its end."""
+    paths: list[Path] = []
+    token = _RUN_FILES.set(paths)
     try:
         yield
     finally:
-        _OF_RUN.reset(token)
-        _remove(mine)
+        _RUN_FILES.reset(token)
+        _remove(paths)
 
 
 def _remove(paths: list[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-        _ALL.discard(path)
+        _FILES.discard(path)
 
 
 def _remove_all() -> None:
-    _remove(list(_ALL))
+    _remove(list(_FILES))
 
 
 atexit.register(_remove_all)
 LEFTOVERS.append(_remove_all)
-forget_in_children(_ALL.clear)
+forget_in_children(_FILES.clear)

@@ -1,4 +1,4 @@
-"""The stack of a thread, which a caller may have used up."""
+"""Run recursive functions when the caller has used up most of the stack."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +10,12 @@ Value = TypeVar("Value")
 
 
 def on_any_stack(function: Callable[[], Value]) -> Value:
-    """Call a function that is recursive: where the stack does not suffice, once more on an empty one.
+    """Call a recursive function; if the stack overflows, call it again on a new one.
 
-    What comes of it thus does not depend on how deep the caller is.
+    The result thus does not depend on the depth of the caller.
 
     Raises:
-        RecursionError: No stack suffices.
+        RecursionError: The function overflows a new stack, too.
     """
     try:
         return function()

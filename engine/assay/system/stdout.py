@@ -1,4 +1,4 @@
-"""Standard output is for data: what a user's code prints goes elsewhere, and what cannot be written is told."""
+"""Keep standard output for data: user code prints to standard error, and write errors are reported."""
 
 import contextlib
 import io
@@ -17,21 +17,21 @@ __all__ = ["Messages", "only_data", "open_console", "open_streams", "standard_ou
 
 _STDOUT, _STDERR = 1, 2
 _DATA: ContextVar[tuple[Any] | None] = ContextVar("data", default=None)
-"""Standard output while what is printed goes elsewhere."""
+"""The real standard output while ``sys.stdout`` is redirected."""
 
 
 def standard_output() -> Any:
-    """The stream that data goes to; None where it is closed."""
-    kept = _DATA.get()
-    return sys.stdout if kept is None else kept[0]
+    """Return the stream for data; None if it is closed."""
+    stream = _DATA.get()
+    return sys.stdout if stream is None else stream[0]
 
 
 def write_data(text: str) -> None:
-    """Write text to standard output, at once.
+    """Write text to standard output and flush it.
 
     Raises:
-        OutputError: It is closed, or the disk is full.
-        BrokenPipeError: Nobody reads it any more.
+        OutputError: Standard output is closed, or the disk is full.
+        BrokenPipeError: The reader is gone.
     """
     stream = standard_output()
     if stream is None:
@@ -82,19 +82,19 @@ def _descriptor_of_data() -> Iterator[Any]:
 
 
 class Messages:
-    """A stream for messages: what it cannot take, for the disk is full or nobody reads it, is dropped; the work goes on."""
+    """A stream for messages that drops what cannot be written (full disk, closed pipe), so that the work goes on."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text, if that is possible."""
-        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+        """Write text if possible."""
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the stream is closed
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write what is left, if that is possible."""
+        """Flush if possible."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.flush()
 
@@ -103,7 +103,7 @@ class Messages:
 
 
 def open_streams() -> None:
-    """Have the streams of a program take whatever is written to them, where the locale is not UTF-8 and where they are closed."""
+    """Make the standard streams accept any text, even if the locale is not UTF-8 or they are closed."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     messages = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (open to the end)

@@ -1,1 +1,1 @@
-"""Python and Arrow values to columns and back."""
+"""Convert Python and Arrow values to columns and back."""

@@ -1,7 +1,7 @@
-"""What a reward function sees of a rollout: the columns of a row as the arguments that the field's libraries give.
+"""The arguments of reward functions: the columns of a row in the form that RL libraries pass them.
 
-Structure comes from tables as structs, in which a null field counts as absent, or as JSON text. This is the definition for both
-faces: a reward function is Python, and there is no other.
+Structured values come from tables as structs, in which a null field counts as absent, or as JSON text. There is no columnar version,
+because reward functions are Python.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
-"""What a rollout gives to the functions that name it."""
+"""The arguments that a function may name."""
 
 PLURALS = {
     "prompts": "prompt",
@@ -42,43 +42,43 @@ PLURALS = {
     "infos": "info",
     "example_ids": "example_id",
 }
-"""What a function names to see all rollouts of an example, and the argument of each of them."""
+"""The names of arguments of functions that see all rollouts of an example, and the argument of each rollout."""
 
 COLUMN_OF = {name: (name,) for name in ARGUMENTS} | {"example_id": ("example_id", "id")}
-"""The columns that an argument is read from: the first that is there."""
+"""The columns for each argument; the first one present is used."""
 
 RAW = HIDDEN + "completion"
-"""Key of a row under which the completion stands as it was loaded, beside its text."""
+"""Key of a row for the completion as it was loaded, in addition to its text."""
 
 MEMO = HIDDEN + "memo"
-"""Key of a row under which checks that run together keep what they found for each other."""
+"""Key of a row for results that checks share."""
 
 _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def messages(value: Any) -> Any:
-    """A prompt or a completion as it was written: text, or a list of messages.
+    """Return a prompt or a completion in its original form: text, or a list of messages.
 
-    Messages that were JSON text are read; fields that are null in a struct were absent before rows were made alike, but for
-    ``role`` and ``content``.
+    Messages in JSON text are parsed. Null fields are removed, except ``role`` and ``content``: a struct column adds them to every
+    row.
     """
     if isinstance(value, str):
-        found = loads(value) if value.startswith("[{") else None
-        if not isinstance(found, list) or not all(map(_is_message, found)):
+        parsed = loads(value) if value.startswith("[{") else None
+        if not isinstance(parsed, list) or not all(map(_is_message, parsed)):
             return value
-        value = found
+        value = parsed
     if not isinstance(value, list | tuple):
         return value
-    return value if all(map(_is_plain, value)) else [_message(one) for one in value]
+    return value if all(map(_is_plain, value)) else [_message(message) for message in value]
 
 
 def _is_plain(message: Any) -> bool:
-    """Role and text, and so nearly every message: it is as it was written."""
+    """Return whether a message consists of role and text, as nearly all do; it needs no conversion."""
     return type(message) is dict and len(message) == 2 and type(message.get("content")) is str and "role" in message  # noqa: PLR2004
 
 
-def _is_message(one: Any) -> bool:
-    return isinstance(one, dict) and "role" in one
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "role" in value
 
 
 def _message(message: Any) -> Any:
@@ -88,16 +88,16 @@ def _message(message: Any) -> Any:
         return message
     if EXACT in message:  # written by Assay
         return chat_of([message], EXACT)[0]
-    found = {
+    fields = {
         key: without_nulls(value) for key, value in message.items() if value is not None or key in ("role", "content")
     }
-    if isinstance(found.get("tool_calls"), list):  # datasets have each as JSON text
-        found["tool_calls"] = [_object(call) if isinstance(call, str) else call for call in found["tool_calls"]]
-    return found
+    if isinstance(fields.get("tool_calls"), list):  # JSON texts in datasets
+        fields["tool_calls"] = [_object(call) if isinstance(call, str) else call for call in fields["tool_calls"]]
+    return fields
 
 
 def without_nulls(value: Any) -> Any:
-    """A value of a column without the fields that are null: in structs they were absent before rows were made alike."""
+    """Remove null fields from a column's value, because a struct column adds them to every row."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, Mapping):
@@ -110,20 +110,20 @@ def without_nulls(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """An object, from a struct or JSON text; empty where there is none, and what is no object as it is."""
+    """Return an object from a struct or JSON text; ``{}`` for null, and any other value unchanged."""
     if value is None:
         return {}
     if isinstance(value, str):
         try:
-            found = exact.read(value)
+            parsed = exact.read(value)
         except (ValueError, RecursionError):
             return value
-        return {} if found is None else found if isinstance(found, dict) else value
+        return {} if parsed is None else parsed if isinstance(parsed, dict) else value
     return without_nulls(untyped(value))
 
 
 def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
-    """A column as people see it: without what stands beside the messages for exactness, and JSON text for several types."""
+    """Return a column for output: messages without the field ``exact``, and JSON text for values of several types."""
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or EXACT not in inner.to_schema():
         return untyped_expr(values, dtype)
@@ -131,7 +131,7 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """States of rollouts that bring none: their own arguments, and nothing that happened."""
+    """Return initial states for rollouts: their arguments, and no responses."""
     names = ("prompt", "completion", "answer", "task", "info", "example_id")
     return [
         {
@@ -152,7 +152,7 @@ def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 _ROLE_AND_CONTENT = ["role", "content"]
 _READ: dict[str, Callable[[Any], Any]] = {
     "prompt": messages,
-    # NOTE: a completion is never JSON text of messages: one that looks so is what the model wrote
+    # NOTE: a string completion is the model's output, even if it looks like JSON text of messages
     "completion": lambda value: value if isinstance(value, str) else messages(value),
     "answer": untyped,
     "task": lambda value: "default" if value is None else value,
@@ -161,7 +161,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 
 
 def python_values(column: pl.Series) -> list[Any]:
-    """``column.to_list()``, of lists of structs in a third of the time."""
+    """Return ``column.to_list()``, three times faster for lists of structs."""
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or not inner.fields:
         return column.to_list()
@@ -170,52 +170,52 @@ def python_values(column: pl.Series) -> list[Any]:
     if structs.null_count():
         return column.to_list()
     fields = structs.struct.unnest()
-    values = zip(*(python_values(one) for one in fields), strict=True)
+    values = zip(*(python_values(field) for field in fields), strict=True)
     each = iter(_dicts(fields.columns, values))
     return [None if length is None else [*islice(each, length)] for length in lengths.to_list()]
 
 
 def _dicts(names: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterable[dict[str, Any]]:
-    if names == _ROLE_AND_CONTENT:  # a literal takes a third of the time
+    if names == _ROLE_AND_CONTENT:  # a literal is three times faster
         return ({"role": role, "content": content} for role, content in rows)
     return map(dict, map(zip, repeat(names), rows))
 
 
 def is_read(column: pl.Series) -> bool:
-    """Whether the values of a column are arguments as they are: messages of nothing but role and text, structs without nulls."""
+    """Return whether the values of a column need no conversion: messages of role and text only, structs without nulls."""
     dtype = column.dtype
     if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):
-        return [(one.name, one.dtype) for one in dtype.inner.fields] == [
+        return [(field.name, field.dtype) for field in dtype.inner.fields] == [
             (name, pl.String) for name in _ROLE_AND_CONTENT
         ]
     if not isinstance(dtype, pl.Struct) or dtype == TYPED or column.null_count():
         return False
-    return not any(one.dtype.is_nested() or one.null_count() for one in column.struct.unnest())
+    return not any(field.dtype.is_nested() or field.null_count() for field in column.struct.unnest())
 
 
 def arguments(
-    columns: Mapping[str, Sequence[Any]], wanted: Sequence[str], rows: int, read: Container[str] = ()
+    columns: Mapping[str, Sequence[Any]], requested: Sequence[str], rows: int, read: Container[str] = ()
 ) -> dict[str, list[Any]]:
-    """The arguments of rollouts, as columns.
+    """Return the arguments of rollouts, as columns.
 
     Args:
-        columns: What was loaded, by the name of the column, and is nobody else's; a column that is missing is null everywhere.
-        wanted: Names of ``ARGUMENTS``.
+        columns: The loaded values by column, which no one else uses; a missing column counts as null.
+        requested: Names of ``ARGUMENTS``.
         rows: Number of rollouts.
-        read: Columns whose values are arguments as they are.
+        read: Columns whose values need no conversion.
 
     Returns:
-        A list of ``rows`` values for each name. A rollout shares nothing with another, so that none can change another's.
+        A list of ``rows`` values for each name. Rollouts share no objects, so that a function cannot change another's arguments.
     """
-    names = [name for name in ARGUMENTS if name != "state" and (name in wanted or "state" in wanted)]
+    names = [name for name in ARGUMENTS if name != "state" and (name in requested or "state" in requested)]
     nulls = [None] * rows
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for name in names:
         column = next((column for column in COLUMN_OF[name] if column in columns), "")
-        given = columns.get(column, nulls)
-        found[name] = list(given) if name not in _READ or column in read else [*map(_READ[name], given)]
-    if "state" in wanted:
-        found["state"] = _new_states(found)
-        for state, brought in zip(found["state"], map(_object, columns.get("state", ())), strict=False):
-            state.update(brought if isinstance(brought, dict) else ())
-    return {name: found[name] for name in wanted}
+        values = columns.get(column, nulls)
+        result[name] = list(values) if name not in _READ or column in read else [*map(_READ[name], values)]
+    if "state" in requested:
+        result["state"] = _new_states(result)
+        for state, loaded in zip(result["state"], map(_object, columns.get("state", ())), strict=False):
+            state.update(loaded if isinstance(loaded, dict) else ())
+    return {name: result[name] for name in requested}

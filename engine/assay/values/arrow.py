@@ -1,7 +1,7 @@
-"""Arrow data from elsewhere, checked before it is trusted.
+"""Validate Arrow data from other sources before use.
 
-An array with bad offsets or invalid UTF-8 does not raise when Polars takes it: it ends the process later. So everything that
-did not come through a reader of our own is validated in full first.
+An array with bad offsets or invalid UTF-8 does not raise when Polars imports it, but crashes the process later. So all data that
+does not come from Assay's own readers is validated in full first.
 """
 
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ __all__ = ["check_names", "from_arrow"]
 
 
 def from_arrow(data: Any) -> pl.DataFrame:
-    """A validated frame from a pyarrow Table, RecordBatch, RecordBatchReader, or any Arrow stream capsule.
+    """Return a validated frame from a pyarrow Table, RecordBatch, RecordBatchReader, or any Arrow stream capsule.
 
     Raises:
-        InputError: The data breaks Arrow's rules.
+        InputError: The data violates Arrow's format.
     """
     try:
         if isinstance(data, pa.RecordBatchReader):
@@ -32,22 +32,22 @@ def from_arrow(data: Any) -> pl.DataFrame:
             table = pa.RecordBatchReader.from_stream(data).read_all()
         check_names(table.schema)
         table.validate(full=True)
-        twice = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
-        if twice:
-            raise InputError(f"The Arrow data has two columns named `{twice[0]}`.", "Rename one of them.")
-    except (pa.ArrowException, OSError) as wrong:
+        duplicates = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
+        if duplicates:
+            raise InputError(f"The Arrow data has two columns named `{duplicates[0]}`.", "Rename one of them.")
+    except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"The Arrow data is not valid: {wrong}", "It would crash the engine; write it anew from its source."
+            f"The Arrow data is not valid: {error}", "It would crash Polars; write it again from its source."
         ) from None
     frame = pl.from_arrow(table)
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
 def check_names(fields: Iterable[pa.Field]) -> None:
-    """Refuse names, of fields inside columns too, that the engine cannot be given.
+    """Check that Polars accepts the names of all columns and nested fields.
 
     Raises:
-        InputError: There is one.
+        InputError: A name contains NUL or is not UTF-8.
     """
     for field in fields:
         try:
@@ -55,5 +55,7 @@ def check_names(fields: Iterable[pa.Field]) -> None:
         except UnicodeDecodeError:
             usable = False
         if not usable:
-            raise InputError("The Arrow data has a name that holds NUL or is not UTF-8.", "Rename the column or field.")
+            raise InputError(
+                "The Arrow data has a name that contains NUL or is not UTF-8.", "Rename the column or field."
+            )
         check_names(field.type.field(at) for at in range(field.type.num_fields))

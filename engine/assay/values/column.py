@@ -1,7 +1,7 @@
-"""One column of plain Python values: batches of them teach it a type, then each batch becomes a series of that type.
+"""A column of plain Python values: it learns a type from batches, then converts each batch to a series of that type.
 
-Arrow types a column by all of its values. What it refuses (several types in one column) or would pay for dearly (structs of
-very many fields, deep nesting) becomes JSON text.
+Arrow infers the type from all values of a column. Columns that Arrow rejects (several types) or that would be expensive (structs of
+very many fields, deep nesting) become JSON text.
 """
 
 import json
@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from assay.errors import AssayWarning, InputError
-from assay.expressions.completion import HOW_TO_SAY, completion_text
+from assay.expressions.completion import MESSAGE_HINT, completion_text
 from assay.expressions.json import mended
 from assay.expressions.mixed import typed
 from assay.names import EXPECTED
@@ -25,39 +25,39 @@ from assay.values.shape import LEAVES, NESTS, Shape
 __all__ = ["OPEN", "STRUCTURED", "Column", "column"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
-"""Columns with structure; they travel as JSON text, for rows may differ in every field."""
+"""Structured columns; they become JSON text, because rows may differ in every field."""
 
 OPEN = ("params", "target", "info", "state")
-"""Columns that may have structure; then they travel as JSON text, too."""
+"""Columns that may be structured; then they become JSON text, too."""
 
-_ALIKE = ({int, float}, {list, tuple})
-"""Types that make one column together."""
+_COMPATIBLE = ({int, float}, {list, tuple})
+"""Types that can share a column."""
 
 
 def _read_as(name: str, mapping: Mapping[str, str]) -> str:
-    """The name under which Assay reads a column of the input; ``""`` for one that gives way to another."""
-    renamed = next((known for known, given in mapping.items() if given == name), None)
+    """Return the name under which Assay reads an input column; ``""`` if another column is read under its name."""
+    renamed = next((target for target, source in mapping.items() if source == name), None)
     return renamed or ("" if name in mapping else name)
 
 
 def column(name: str, mapping: Mapping[str, str]) -> "Column":
-    """A column that has seen nothing yet, of the kind that its name asks for."""
-    known = _read_as(name, mapping)
-    if known in STRUCTURED:
+    """Return an empty column of the kind for its name."""
+    target = _read_as(name, mapping)
+    if target in STRUCTURED:
         return _Structure(name)
     kinds = {"completion": _Completions, EXPECTED: _Golds, "answer": _Golds, **dict.fromkeys(OPEN, _Open)}
-    return kinds.get(known, Column)(name)
+    return kinds.get(target, Column)(name)
 
 
 class Column:
-    """Numbers, text, lists and structs as Arrow types them, JSON text for the rest; a lone surrogate becomes U+FFFD."""
+    """A column typed by Arrow's rules for numbers, text, lists and structs, else JSON text; lone surrogates become U+FFFD."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._type: Any = pa.null()
         self._kinds: set[type] = set()
         self._shape = Shape()
-        self._floatable = True  # whether every integer so far is a float, too
+        self._floatable = True  # whether all integers so far are exact as floats
         self._as_text = False
         self._mends = False
 
@@ -69,7 +69,7 @@ class Column:
             first: Number of its first row, for messages.
 
         Raises:
-            InputError: A value cannot be put into any column.
+            InputError: A value does not fit into any column.
         """
         self._measure(values, first)
         if self._as_text:
@@ -84,15 +84,15 @@ class Column:
             self._as_text = True
 
     def settle(self) -> None:
-        """All is seen: tell the caller what may not be what its author meant."""
+        """End learning; warn about likely mistakes."""
 
     @property
     def dtype(self) -> pl.DataType:
-        """Type of the series, once all is seen."""
+        """Type of the series, after all batches."""
         return self.series([]).dtype
 
     def series(self, values: Sequence[Any]) -> pl.Series:
-        """Values that were seen before as a series."""
+        """Return values of a known batch as a series."""
         if self._as_text:
             return pl.Series(self.name, [_text(value, self.name) for value in values], dtype=pl.String)
         values = [_mended(value) for value in values] if self._mends else values
@@ -111,31 +111,31 @@ class Column:
     def _shape_of(self, value: Any, at: int) -> int:
         try:
             return self._shape.add(value)
-        except ValueError as wrong:
-            raise InputError(f"Row {at}: `{self.name}` {wrong}.") from None
+        except ValueError as error:
+            raise InputError(f"Row {at}: `{self.name}` {error}.") from None
 
     def _learn(self, values: Sequence[Any]) -> None:
         kinds = {type(value) for value in values if value is not None}
         self._kinds |= kinds
-        if len(self._kinds) > 1 and not any(self._kinds <= alike for alike in _ALIKE):
-            raise TypeError("several types")  # Arrow would take 1 for a date beside a date
+        if len(self._kinds) > 1 and not any(self._kinds <= alike for alike in _COMPATIBLE):
+            raise TypeError("several types")  # Arrow would read 1 as a date beside a date
         if self._kinds & {set, frozenset}:
             raise TypeError("a set has no order")
-        found = _leaves(values, *kinds) if len(kinds) == 1 and kinds <= LEAVES else pa.array(values)
-        if pa.types.is_nested(found.type) and any(_has_flag(value, found.type) for value in values):
-            raise TypeError("several types")  # Arrow would take true for 1.0 beside a float
-        self._floatable = self._floatable and _floatable(found)
-        merged = _merged(self._type, found.type, floatable=self._floatable)
-        pl.Series(found)  # the engine has no place for some of Arrow's types
+        array = _leaves(values, *kinds) if len(kinds) == 1 and kinds <= LEAVES else pa.array(values)
+        if pa.types.is_nested(array.type) and any(_has_flag(value, array.type) for value in values):
+            raise TypeError("several types")  # Arrow would read true as 1.0 beside a float
+        self._floatable = self._floatable and _floatable(array)
+        merged = _merged(self._type, array.type, floatable=self._floatable)
+        pl.Series(array)  # raises for the Arrow types that Polars does not support
         self._type = merged
 
 
 _LEAF_TYPES = {pa.string(): pl.String, pa.int64(): pl.Int64, pa.float64(): pl.Float64, pa.bool_(): pl.Boolean}
-"""NOTE: Polars makes columns of plain values: to look at its first Python value, Arrow imports pandas, which takes 0.3 s."""
+"""NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
 
 
 def _leaves(values: Sequence[Any], kind: type) -> Any:
-    """What there is to learn from values of one plain type, as an Arrow array: their type, and the integers themselves.
+    """Return an Arrow array with the type of values of one plain type; with the values for integers, else empty.
 
     Raises:
         UnicodeEncodeError: A string has a lone surrogate.
@@ -152,7 +152,7 @@ _REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptio
 
 
 class _Structure(Column):
-    """Always JSON text: the same row gives the same text, whatever the rows beside it."""
+    """Always JSON text, so that a row gives the same text whatever the other rows are."""
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         self._as_text = True
@@ -160,7 +160,7 @@ class _Structure(Column):
 
 
 class _Open(Column):
-    """A column whose structure is JSON text, for what a row asks for must not depend on the rows beside it."""
+    """A column that becomes JSON text if it is structured, so that a row's meaning does not depend on other rows."""
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         super().see(values, first)
@@ -168,11 +168,11 @@ class _Open(Column):
 
 
 class _Golds(Column):
-    """A column that keeps the type of each value where they differ, for a gold is compared by its ``str()``."""
+    """A column that keeps the type of each value, because a gold answer is compared by its ``str()``."""
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
         super().see(values, first)
-        # NOTE: an integer beside a float would become one
+        # NOTE: otherwise an integer beside a float would become a float
         self._as_text = self._as_text or len(self._kinds) > 1 or not self._kinds <= LEAVES
 
     def series(self, values: Sequence[Any]) -> pl.Series:
@@ -182,7 +182,7 @@ class _Golds(Column):
 
 
 class _Completions(Column):
-    """Strings as they are, messages as role and text, with the whole beside where that is not all; beside strings, their text."""
+    """Strings, or messages as role and text plus ``exact`` if they have more; a mix of both becomes text."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -200,8 +200,8 @@ class _Completions(Column):
             elif isinstance(value, str):
                 self._as_text = True
             elif value is not None:
-                said = f"Row {at}: a completion is a string or a list of chat messages, not {type(value).__name__}."
-                raise InputError(said)
+                problem = f"Row {at}: a completion is a string or a list of chat messages, not {type(value).__name__}."
+                raise InputError(problem)
 
     def _look(self, message: Any, at: int) -> None:
         if not isinstance(message, Mapping | None):
@@ -218,17 +218,19 @@ class _Completions(Column):
 
     def settle(self) -> None:
         if self._keys and not self._readable:
-            have = ", ".join(list(self._keys)[:10])
-            fact = f"No message of `{self.name}` has a `content` to read, so their text is empty; they have: {have}."
-            # the value of a row must not depend on the rows beside it, so these are read as they would be beside others
-            warnings.warn(f"{fact} {HOW_TO_SAY}", AssayWarning, stacklevel=2)
+            keys = ", ".join(list(self._keys)[:10])
+            fact = (
+                f"No message of `{self.name}` has a readable `content`, so their text is empty; their fields: {keys}."
+            )
+            # a warning, not an error: a row must not be read differently because of other rows
+            warnings.warn(f"{fact} {MESSAGE_HINT}", AssayWarning, stacklevel=2)
 
     def series(self, values: Sequence[Any]) -> pl.Series:
         if self._as_text or not self._chats:
             texts = [None if value is None else mended(completion_text(value) or "") for value in values]
             return pl.Series(self.name, texts, dtype=pl.String)
-        message, dtype = (_exactly, _EXACT_CHAT) if self._exact else (_message, _CHAT)
-        chats = [value if value is None else [message(one) for one in value] for value in values]
+        convert, dtype = (_exactly, _EXACT_CHAT) if self._exact else (_message, _CHAT)
+        chats = [value if value is None else [convert(message) for message in value] for value in values]
         return pl.Series(self.name, pa.array(chats, type=dtype))
 
 
@@ -238,7 +240,7 @@ _EXACT_CHAT = pa.large_list(pa.struct({**_FIELDS, EXACT: pa.string()}))
 
 
 def _is_plain(message: Mapping[str, Any] | None) -> bool:
-    """Whether role and text are all that a message says."""
+    """Return whether a message consists of role and text only."""
     return (
         message is not None
         and len(message) == len(_FIELDS)
@@ -247,15 +249,15 @@ def _is_plain(message: Mapping[str, Any] | None) -> bool:
 
 
 def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """A message with what role and text do not say of it (see ``assay.chats``)."""
-    said = _message(message)
+    """Return a message with what role and text cannot represent (see ``values.chats``)."""
+    plain = _message(message)
     if message is None:
-        return said | {EXACT: None}
-    unsaid = {
-        name: value for name, value in message.items() if not isinstance(value, str) or said.get(name) != mended(value)
+        return plain | {EXACT: None}
+    rest = {
+        name: value for name, value in message.items() if not isinstance(value, str) or plain.get(name) != mended(value)
     }
-    known = {name: said[name] if name in message else None for name in said}
-    return known | {EXACT: exact.write(unsaid, "completion", exact.Losses()) if unsaid else None}
+    present = {name: plain[name] if name in message else None for name in plain}
+    return present | {EXACT: exact.write(rest, "completion", exact.Losses()) if rest else None}
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
@@ -265,7 +267,7 @@ def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 
 
 def _has_flag(value: Any, dtype: Any) -> bool:
-    """Whether a boolean stands where values of a type have numbers with a fraction."""
+    """Return whether a value has a Boolean where its type has a float."""
     if value is None:
         return False
     if pa.types.is_struct(dtype):
@@ -293,24 +295,24 @@ def _floated(kind: Any) -> Any:
     return pa.struct([(field.name, _floated(field.type)) for field in kind]) if pa.types.is_struct(kind) else kind
 
 
-def _merged(one: Any, other: Any, *, floatable: bool) -> Any:
-    """The type that values of both types have together.
+def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
+    """Return the common type of two types.
 
     Raises:
         TypeError: There is none.
     """
-    if one == other or pa.types.is_null(other):
-        return one
-    if pa.types.is_null(one):
-        return other
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        return pa.list_(_merged(one.value_type, other.value_type, floatable=floatable))
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = {field.name: field.type for field in one}
-        for field in other:
+    if left == right or pa.types.is_null(right):
+        return left
+    if pa.types.is_null(left):
+        return right
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        return pa.list_(_merged(left.value_type, right.value_type, floatable=floatable))
+    if pa.types.is_struct(left) and pa.types.is_struct(right):
+        fields = {field.name: field.type for field in left}
+        for field in right:
             fields[field.name] = _merged(fields.get(field.name, pa.null()), field.type, floatable=floatable)
         return pa.struct(list(fields.items()))
-    if floatable and {one, other} == {pa.int64(), pa.float64()}:
+    if floatable and {left, right} == {pa.int64(), pa.float64()}:
         return pa.float64()
     raise TypeError("several types")
 
@@ -322,8 +324,8 @@ def _text(value: Any, name: str) -> str | None:
 def _json(value: Any, name: str) -> str | None:
     try:
         return None if value is None else json.dumps(value, default=_plain)
-    except ValueError as wrong:  # an integer past the interpreter's limit
-        raise InputError(f"A value of `{name}` cannot be written as JSON: {wrong}.") from None
+    except ValueError as error:  # an integer past the interpreter's limit
+        raise InputError(f"A value of `{name}` cannot be written as JSON: {error}.") from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,21 +1,21 @@
-"""Rollouts whose generation failed, by what their rows say: such a rollout has nothing to score.
+"""Detect rollouts whose generation failed, which cannot be scored, by their columns.
 
-A row says so in one of three ways:
+A row is a failed generation in one of three cases:
 
-* ``generation_error``, a column that environments of Assay write, is not null.
-* ``error`` stands beside a completion in which nothing was said: null, an empty text or no message.
-* ``error`` stands in a row of verifiers up to 0.1.14, where it is never about scoring, whatever the completion.
+* ``generation_error``, a column that Assay's environments write, is not null.
+* ``error`` is set and the completion is empty: null, an empty text or no messages.
+* ``error`` is set in a row that verifiers up to 0.1.14 wrote, where it is never about scoring, whatever the completion is.
 
-Rows without either column, but with a ``state`` and a ``reward``, are those of an environment as they are in memory; their state
-says the same by fields of these names.
+Rows without these columns, but with a ``state`` and a ``reward``, come from an environment in memory; their state has fields of the
+same names.
 
-What environments of Assay save has ``error`` for what went wrong in scoring, too. There a row that has a reward was scored, and a
-completion that ends with somebody else's message is one that broke off. So files that were saved before there was a
-``generation_error`` are read right, but for an answer that was whole when something after it failed: nothing tells it from one
-that a broken rubric left unscored.
+Files that Assay's environments save use ``error`` for failures of scoring, too. In such a file, a row with a reward was scored, and a
+completion that does not end with a message of the assistant broke off. So files from before there was a ``generation_error`` are
+read correctly, with one exception: a complete answer after which something failed looks like one that a broken rubric left
+unscored.
 
-A result of scoring has an ``error``, which is about that scoring, beside ``passed`` and ``feedback``. What its input had under
-these names is ``prior_error`` and so on, and that is looked at.
+A result of scoring has an ``error`` about that scoring, beside ``passed`` and ``feedback``. If its input had columns of these
+names, they are now called ``prior_error`` and so on, and those are used here.
 """
 
 import json
@@ -33,35 +33,35 @@ from assay.values.arguments import without_nulls
 __all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]
 
 GENERATION_ERROR = "generation_error"
-"""Column, and field of a state, that says why the generation failed."""
+"""Column, and field of a state, with the reason why the generation failed."""
 
 TIMES = ("generation_ms", "scoring_ms", "total_ms")
-"""Columns that environments of Assay save beside their rollouts."""
+"""Columns that Assay's environments save with their rollouts."""
 
 _COMPLETION, _ERROR, _REWARD, _STATE = "completion", "error", "reward", "state"
 _RESULTS = ("passed", "feedback", _ERROR)
-"""Columns that a scoring adds; what had these names before gets another."""
+"""Columns that scoring adds; existing columns of these names are renamed."""
 
 _PRIOR = "prior_"
 _VERIFIERS = ("example_id", "prompt", "timing", "metrics")
-"""Columns of what verifiers up to 0.1.14 wrote, besides the reward."""
+"""Columns that verifiers up to 0.1.14 wrote, in addition to the reward."""
 
 _NOTHING = ("null", "false", "0", "0.0", "-0.0", "NaN")
 _OPENING = ("{", "[")
-"""JSON texts of values that are nothing, and how those of structure begin: what a column of several types makes of them."""
+"""JSON texts of empty values, and the first characters of structured ones, as in columns of several types."""
 
 _SHOWN = 500
-"""Characters of an error that are told."""
+"""Maximum length of an error in the reason, in characters."""
 
 
-class _Said(NamedTuple):
-    """Where rows say that their generation failed.
+class _Source(NamedTuple):
+    """The columns that tell whether a generation failed.
 
     Attributes:
-        error: The column that may say it; ``""`` for none.
-        reward: The column that tells, where it is not null, that the row was scored; ``""`` for none.
-        always: Whether an error is one of the generation, whatever the completion.
-        breaks_off: Whether a completion that does not end with the assistant broke off.
+        error: The column with the error; ``""`` if there is none.
+        reward: The column that is not null if the row was scored; ``""`` if there is none.
+        always: Whether an error is always about the generation, whatever the completion is.
+        breaks_off: Whether a completion that does not end with a message of the assistant broke off.
     """
 
     error: str = ""
@@ -70,22 +70,21 @@ class _Said(NamedTuple):
     breaks_off: bool = False
 
 
-def _said(names: AbstractSet[str]) -> _Said:
-    scorings = min(_times_there(name, names) for name in _RESULTS)
-    # what has a name already keeps it, so that the oldest has the shortest
+def _source(names: AbstractSet[str]) -> _Source:
+    scorings = min(_prefixes(name, names) for name in _RESULTS)
+    # each scoring adds a prefix only if the name is taken, so the oldest column has the shortest name
     error, reward = (
-        "" if _times_there(name, names) <= scorings else _PRIOR + name if scorings else name
-        for name in (_ERROR, _REWARD)
+        "" if _prefixes(name, names) <= scorings else _PRIOR + name if scorings else name for name in (_ERROR, _REWARD)
     )
     saved = all(name in names for name in TIMES)
     if error:
         by_verifiers = bool(reward) and all(name in names for name in _VERIFIERS)
-        return _Said(error, reward if saved else "", by_verifiers and not saved, saved and bool(reward))
-    # NOTE: states are large, and reading them from far away for what hardly any has would cost more than the rest
-    return _Said(_STATE, reward) if reward and _STATE in names and GENERATION_ERROR not in names else _Said()
+        return _Source(error, reward if saved else "", by_verifiers and not saved, saved and bool(reward))
+    # NOTE: states are large; reading them, possibly over a network, for a rare field would cost more than everything else
+    return _Source(_STATE, reward) if reward and _STATE in names and GENERATION_ERROR not in names else _Source()
 
 
-def _times_there(name: str, names: AbstractSet[str]) -> int:
+def _prefixes(name: str, names: AbstractSet[str]) -> int:
     times = 0
     while _PRIOR * times + name in names:
         times += 1
@@ -96,101 +95,101 @@ def _times_there(name: str, names: AbstractSet[str]) -> int:
 
 
 def failure(row: Mapping[str, Any]) -> str | None:
-    """Why a row cannot be scored because its generation failed, from its columns as loaded; None where nothing says that it did."""
-    told = generation_error(row)
-    return None if told is None else _reason(told)
+    """Return why a row cannot be scored if its generation failed, from its columns as loaded; else None."""
+    error = generation_error(row)
+    return None if error is None else _reason(error)
 
 
 def generation_error(row: Mapping[str, Any]) -> str | None:
-    """What made the generation of a row fail."""
-    told, said = _words(row.get(GENERATION_ERROR)), _said(row.keys())
-    if told is not None or not said.error:
-        return told
-    silent = said.always or _is_silent(row, said)
-    if said.error == _STATE:
+    """Return the error of a row whose generation failed; else None."""
+    error, source = _error_text(row.get(GENERATION_ERROR)), _source(row.keys())
+    if error is not None or not source.error:
+        return error
+    silent = source.always or _is_silent(row, source)
+    if source.error == _STATE:
         return _of_state(row[_STATE], silent=silent)
-    return _words(row[said.error]) if silent else None
+    return _error_text(row[source.error]) if silent else None
 
 
-def _is_silent(row: Mapping[str, Any], said: _Said) -> bool:
-    """Whether there is no answer, and nobody has scored one."""
-    if said.reward and row[said.reward] is not None:
+def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
+    """Return whether a row has no complete answer and was not scored."""
+    if source.reward and row[source.reward] is not None:
         return False
     completion = row.get(_COMPLETION)
     if not completion:
         return True
     last = completion[-1] if isinstance(completion, list | tuple) else None
-    return said.breaks_off and isinstance(last, Mapping) and last.get("role") != "assistant"
+    return source.breaks_off and isinstance(last, Mapping) and last.get("role") != "assistant"
 
 
-def _words(error: Any) -> str | None:
-    """An error as it is told; None for what says that there is none."""
+def _error_text(error: Any) -> str | None:
+    """Return an error as text; None for values that mean no error."""
     if isinstance(error, str) and error.startswith(_OPENING):
-        said = loads(error)
-        error = error if said is NOT_JSON else said
+        parsed = loads(error)
+        error = error if parsed is NOT_JSON else parsed
     error = without_nulls(error)
     if not error or error != error or (isinstance(error, str) and error in _NOTHING):  # noqa: PLR0124  (NaN)
         return None
-    if isinstance(error, float) and error.is_integer():  # beside a fraction a whole number is a float
+    if isinstance(error, float) and error.is_integer():  # an integer in a column of floats
         error = int(error)
-    told = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
-    return told[:_SHOWN]
+    message = error if isinstance(error, str) else json.dumps(error, ensure_ascii=False, default=str)
+    return message[:_SHOWN]
 
 
 def _of_state(state: Any, *, silent: bool) -> str | None:
     if isinstance(state, str):
-        state = loads(state) if _may_tell(state, silent=silent) else None
+        state = loads(state) if _may_have_error(state, silent=silent) else None
     if not isinstance(state, Mapping):
         return None
-    told = _words(state.get(GENERATION_ERROR))
-    return _words(state.get(_ERROR)) if told is None and silent else told
+    error = _error_text(state.get(GENERATION_ERROR))
+    return _error_text(state.get(_ERROR)) if error is None and silent else error
 
 
-def _may_tell(state: str, *, silent: bool) -> bool:
-    """Whether JSON text is worth reading: states are large."""
+def _may_have_error(state: str, *, silent: bool) -> bool:
+    """Return whether a state's JSON text may contain an error, because parsing is expensive."""
     return silent or GENERATION_ERROR in state
 
 
-def _reason(told: str) -> str:
-    return f"generation failed: {told}"
+def _reason(error: str) -> str:
+    return f"generation failed: {error}"
 
 
 # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def no_rollout_expr(schema: pl.Schema) -> pl.Expr | None:
-    """Why there is nothing to score in a row: it could not be read, a request failed, or the generation did.
+    """Return why a row has nothing to score: it could not be read, or a request or the generation failed.
 
     Returns:
-        A String expression; None where no row of such columns says anything.
+        A String expression; None if no row with these columns can have such a reason.
     """
-    said = [pl.col(BAD)] if BAD in schema else []
+    reasons = [pl.col(BAD)] if BAD in schema else []
     failed = _failure_expr(schema)
-    said += [] if failed is None else [failed]
-    return pl.coalesce(said) if said else None
+    reasons += [] if failed is None else [failed]
+    return pl.coalesce(reasons) if reasons else None
 
 
 def _failure_expr(schema: pl.Schema) -> pl.Expr | None:
-    """``failure`` as an expression."""
-    said, told = _said(schema.keys()), []
+    """Return ``failure`` as an expression."""
+    source, candidates = _source(schema.keys()), []
     if GENERATION_ERROR in schema:
-        told.append(_words_expr(exactly(GENERATION_ERROR), schema[GENERATION_ERROR]))
-    if said.error:
-        silent = pl.lit(value=True) if said.always else _silent_expr(schema, said)
-        if said.error == _STATE:
-            told.append(_of_state_expr(schema[_STATE], silent))
+        candidates.append(_error_text_expr(exactly(GENERATION_ERROR), schema[GENERATION_ERROR]))
+    if source.error:
+        silent = pl.lit(value=True) if source.always else _silent_expr(schema, source)
+        if source.error == _STATE:
+            candidates.append(_of_state_expr(schema[_STATE], silent))
         else:
-            told.append(_words_expr(pl.when(silent).then(exactly(said.error)), schema[said.error]))
-    known = [one for one in told if one is not None]
-    return pl.concat_str(pl.lit(_reason("")), pl.coalesce(known)) if known else None
+            candidates.append(_error_text_expr(pl.when(silent).then(exactly(source.error)), schema[source.error]))
+    errors = [error for error in candidates if error is not None]
+    return pl.concat_str(pl.lit(_reason("")), pl.coalesce(errors)) if errors else None
 
 
-def _silent_expr(schema: pl.Schema, said: _Said) -> pl.Expr:
+def _silent_expr(schema: pl.Schema, source: _Source) -> pl.Expr:
     completion, dtype = pl.col(_COMPLETION), schema[_COMPLETION]
     if isinstance(dtype, pl.List):
         silent = completion.is_null() | (completion.list.len() == 0)
         inner = dtype.inner
-        if said.breaks_off and isinstance(inner, pl.Struct):
+        if source.breaks_off and isinstance(inner, pl.Struct):
             last = completion.list.last()
             by_other = pl.lit(value=True)
             if "role" in inner.to_schema():
@@ -198,26 +197,26 @@ def _silent_expr(schema: pl.Schema, said: _Said) -> pl.Expr:
             silent |= last.is_not_null() & by_other
     else:
         silent = completion.is_null() | (completion.cast(pl.String) == "")
-    return silent & exactly(said.reward).is_null() if said.reward else silent
+    return silent & exactly(source.reward).is_null() if source.reward else silent
 
 
-def _words_expr(error: pl.Expr, dtype: Any) -> pl.Expr | None:
+def _error_text_expr(error: pl.Expr, dtype: Any) -> pl.Expr | None:
     if dtype == pl.Null:
         return None
     if dtype != pl.String:
-        return rowwise(error, _words, pl.String)
+        return rowwise(error, _error_text, pl.String)
     structured = error.str.starts_with(_OPENING[0]) | error.str.starts_with(_OPENING[1])
     plain = pl.when(error.is_in(["", *_NOTHING]).not_()).then(error.str.head(_SHOWN))
-    return pl.when(structured).then(rowwise(pl.when(structured).then(error), _words, pl.String)).otherwise(plain)
+    return pl.when(structured).then(rowwise(pl.when(structured).then(error), _error_text, pl.String)).otherwise(plain)
 
 
 def _of_state_expr(dtype: Any, silent: pl.Expr) -> pl.Expr | None:
     state = pl.col(_STATE)
     if dtype == pl.String:
-        worth = silent | state.str.contains(GENERATION_ERROR, literal=True)
+        relevant = silent | state.str.contains(GENERATION_ERROR, literal=True)
     elif isinstance(dtype, pl.Struct):
-        worth = silent | pl.lit(GENERATION_ERROR in dtype.to_schema())
+        relevant = silent | pl.lit(GENERATION_ERROR in dtype.to_schema())
     else:
         return None
-    asked = pl.when(worth & state.is_not_null()).then(pl.struct(state.alias("state"), silent.alias("silent")))
-    return rowwise(asked, lambda one: _of_state(one["state"], silent=one["silent"]), pl.String)
+    rows = pl.when(relevant & state.is_not_null()).then(pl.struct(state.alias("state"), silent.alias("silent")))
+    return rowwise(rows, lambda row: _of_state(row["state"], silent=row["silent"]), pl.String)

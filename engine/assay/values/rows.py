@@ -1,4 +1,4 @@
-"""Rows of plain Python as a frame: what type inference would get wrong is settled before it is asked."""
+"""Convert rows of plain Python values to a frame, with types chosen here and not by inference."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,10 +13,10 @@ __all__ = ["Columns", "from_columns", "from_rows"]
 
 
 class Columns:
-    """The columns of rows that come in batches: all batches are seen first, then each becomes a frame of one schema.
+    """The columns of rows that come in batches: first all batches determine the schema, then each becomes a frame.
 
     Args:
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        mapping: Columns to read under another name, ``{"completion": "response"}``.
     """
 
     def __init__(self, mapping: Mapping[str, str]) -> None:
@@ -31,49 +31,49 @@ class Columns:
             first: Number of its first row, for messages.
 
         Raises:
-            InputError: A value cannot be put into any column.
+            InputError: A value does not fit into any column.
         """
         for name, values in _transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping)).see(values, first)
 
     def settle(self) -> pl.Schema:
-        """All is seen.
+        """End learning.
 
         Returns:
             Schema of the frames.
 
         Raises:
-            InputError: What was seen cannot be read.
+            InputError: A column cannot be read.
         """
-        for one in self._columns.values():
-            one.settle()
+        for each in self._columns.values():
+            each.settle()
         return self.schema
 
     @property
     def schema(self) -> pl.Schema:
-        """Schema of the frames, if nothing else were seen."""
-        return pl.Schema({name: one.dtype for name, one in self._columns.items()})
+        """Schema of the frames, by the batches so far."""
+        return pl.Schema({name: each.dtype for name, each in self._columns.items()})
 
     def frame(self, rows: Sequence[Mapping[str, Any]], names: Collection[str] | None = None) -> pl.DataFrame:
-        """A batch that was seen before as a frame, or some columns of it."""
+        """Return a known batch, or some of its columns, as a frame."""
         values = _transposed(rows)
         nulls = [None] * len(rows)
-        wanted = self._columns if names is None else [name for name in self._columns if name in names]
-        return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in wanted})
+        selected = self._columns if names is None else [name for name in self._columns if name in names]
+        return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in selected})
 
 
 def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """A frame from mappings; a key that a row lacks is null there.
+    """Convert mappings to a frame; a missing key gives null.
 
-    Chat messages keep role and text, structure becomes JSON text, and so does any other column whose values have several
-    types, nest deeply or have very many fields. A lone surrogate becomes U+FFFD.
+    Chat messages keep role and text. Structured columns become JSON text, and so does any other column whose values have several
+    types, are nested deeply or have very many fields. A lone surrogate becomes U+FFFD.
 
     Args:
         rows: The mappings.
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        mapping: Columns to read under another name, ``{"completion": "response"}``.
 
     Raises:
-        InputError: A row is not a mapping, a completion is neither text nor messages, or a value fits no column.
+        InputError: A row is not a mapping, a completion is neither text nor messages, or a value does not fit into any column.
     """
     return from_columns(_transposed(rows), mapping)
 
@@ -97,10 +97,10 @@ def _transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """A frame from columns of plain values, as ``from_rows``.
+    """Convert columns of plain values to a frame, as ``from_rows``.
 
     Raises:
-        InputError: A column is a single value, two have one name, they have several lengths, or a value fits no column.
+        InputError: A column is a single value, two columns have the same name or different lengths, or a value does not fit.
     """
     series: dict[str, pl.Series] = {}
     for key, values in columns.items():
@@ -110,14 +110,14 @@ def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None =
         if not isinstance(values, pl.Series | Sequence) or isinstance(values, str | bytes):
             raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
         series[name] = values.alias(name) if isinstance(values, pl.Series) else _series(name, values, mapping or {})
-    if len({len(one) for one in series.values()}) > 1:
-        said = ", ".join(f"`{name}` {len(one)}" for name, one in series.items())
-        raise InputError(f"The columns have several lengths: {said}.")
-    return pl.DataFrame(series)  # by name: in a list, a series named "" would get another
+    if len({len(values) for values in series.values()}) > 1:
+        lengths = ", ".join(f"`{name}` {len(values)}" for name, values in series.items())
+        raise InputError(f"The columns have different lengths: {lengths}.")
+    return pl.DataFrame(series)  # by name: in a list, a series named "" would be renamed
 
 
 def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str]) -> pl.Series:
-    one = column(name, mapping)
-    one.see(values)
-    one.settle()
-    return one.series(values)
+    learner = column(name, mapping)
+    learner.see(values)
+    learner.settle()
+    return learner.series(values)

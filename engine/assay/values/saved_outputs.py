@@ -1,10 +1,10 @@
-"""Rollouts with their rewards as a table, as a parquet file, and back without loss.
+"""Convert rollouts with their rewards to a table or a parquet file, and back without loss.
 
-A table has one row a rollout and the columns that datasets have: ``example_id``, ``prompt``, ``completion``, ``task``,
-``answer``, ``info`` and ``state`` as JSON text, ``reward``, and one column a metric. Times and ``error`` are copied out of the
-state for whoever reads the table, and so is ``generation_error`` where a generation failed. Where a column cannot say what was there, the column ``exact`` does, and in messages the
-field of that name: JSON of what the others leave unsaid (see ``assay.exact``), absent where nothing is. What belongs to no
-row stands in the metadata of the schema.
+A table has one row per rollout and the usual columns of datasets: ``example_id``, ``prompt``, ``completion``, ``task``, ``answer``,
+``info`` and ``state`` as JSON text, ``reward``, and one column per metric. Times and ``error`` are copied out of the state for
+readers of the table, and so is ``generation_error`` if a generation failed. The column ``exact``, and in messages the field of that
+name, holds what the other columns cannot represent, as JSON (see ``tagged_json``); it is absent if it is not needed. Data that does
+not belong to a row is in the metadata of the schema.
 """
 
 import operator
@@ -21,32 +21,32 @@ from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_m
 from assay.expressions.json import mended
 from assay.system.atomic_file import check_target, new_file
 from assay.values import tagged_json as exact
-from assay.values.chats import EXACT, TEXT, Cells, chat_cells, chat_of, chat_type, value_of
+from assay.values.chats import EXACT, TEXT, Structs, chat_of, chat_structs, chat_type, value_of
 from assay.values.failures import GENERATION_ERROR, TIMES
 
 __all__ = ["METADATA_KEY", "read_file", "read_table", "save", "table_of", "warn"]
 
 METADATA_KEY = "assay.outputs"
-"""Key of the schema's metadata under which the run's stands, as JSON."""
+"""Key of the run's metadata in the schema's metadata, as JSON."""
 
 KEPT = ("example_id", "prompt", "completion", "task", "answer", "info", "state", "reward")
-"""The columns that are read back; times and ``error`` are in the state."""
+"""The columns that are read back; times and ``error`` are part of the state."""
 
 _FIXED = {*KEPT, *TIMES, "error", GENERATION_ERROR, EXACT}
 _PREFIX = "metric/"
 _VERSION = 1
 _GROUP = 10_000
-"""Rows of a row group: states are large, and readers of parquet hold a group at a time."""
+"""Rows per row group: states are large, and readers of parquet hold one group at a time."""
 
 
 def table_of(outputs: Any) -> tuple[Any, str]:
-    """A run as a table.
+    """Convert a run to a table.
 
     Args:
         outputs: ``GenerateOutputs``.
 
     Returns:
-        The table, and in words what will not come back as it was: ``""`` for nothing.
+        The table, and a sentence about values that cannot be restored exactly; ``""`` if there are none.
     """
     values = {name: getattr(outputs, "id" if name == "example_id" else name) for name in KEPT}
     metrics = _columns_of(outputs.metrics)
@@ -63,40 +63,40 @@ def table_of(outputs: Any) -> tuple[Any, str]:
         "state": saving.json,
     }
     columns = {name: kinds.get(name, saving.numbers)(name, values[name]) for name in KEPT}
-    columns |= saving.out_of_states(values["state"])
+    columns |= saving.columns_of_states(values["state"])
     columns |= {column: saving.numbers(column, values[column]) for column in metrics}
     if any(saving.exact):
-        columns[EXACT] = saving.unsaid()
+        columns[EXACT] = saving.exact_column()
     run = {
         "version": _VERSION,
         "rows": rows,
-        "lengths": {name: len(given) for name, given in values.items() if len(given) != rows},
+        "lengths": {name: len(column) for name, column in values.items() if len(column) != rows},
         "metrics": metrics,
         "metadata": dict(outputs.metadata) if isinstance(outputs.metadata, BaseModel) else {},
         "fields": {name: value for name, value in outputs if name not in (*KEPT, "id", "metrics", "metadata")},
     }
-    said = exact.write(run, "run", saving.losses)
-    return pa.table(columns).replace_schema_metadata({METADATA_KEY: said}), str(saving.losses)
+    metadata = exact.write(run, "run", saving.losses)
+    return pa.table(columns).replace_schema_metadata({METADATA_KEY: metadata}), str(saving.losses)
 
 
 def _columns_of(metrics: Mapping[str, Any]) -> dict[str, str]:
-    """The columns of metrics: their names, unless those are other columns' or no column can have them."""
-    found: dict[str, str] = {}
+    """Return the columns of metrics: their names, with a prefix if another column has that name or no column can."""
+    columns: dict[str, str] = {}
     for name in metrics:
         column = mended(str(name)).replace("\0", "\ufffd")  # Arrow's interface between libraries ends names there
         while (
             column in _FIXED
-            or column in found
+            or column in columns
             or column.startswith("__assay/")
             or (column != name and column in metrics)
         ):
             column = _PREFIX + column
-        found[column] = name
-    return found
+        columns[column] = name
+    return columns
 
 
 class _Saving:
-    """Columns of a table in the making, and what they leave unsaid."""
+    """Builds the columns of a table, and collects what they cannot represent."""
 
     def __init__(self, rows: int) -> None:
         self.losses = exact.Losses()
@@ -106,7 +106,7 @@ class _Saving:
         return pa.array([*cells, *[None] * (len(self.exact) - len(cells))], type=kind)
 
     def _cells(self, name: str, values: Sequence[Any], cell: Callable[[Any], Any]) -> Iterator[Any]:
-        """Values as the column has them; those of which it would say something else are kept exactly, too."""
+        """Yield values for a column; values that the column cannot represent are collected in ``exact``."""
         for at, value in enumerate(values):
             shown = None if value is None else cell(value)
             if value is not None and not _same(shown, value):
@@ -125,7 +125,7 @@ class _Saving:
     def json(self, name: str, values: Sequence[Any]) -> Any:
         return self._array([self._json(f"row {at}.{name}", value) for at, value in enumerate(values)], TEXT)
 
-    def unsaid(self) -> Any:
+    def exact_column(self) -> Any:
         return self._array([self._json(f"row {at}", row or None) for at, row in enumerate(self.exact)], TEXT)
 
     def _json(self, place: str, value: Any) -> str | None:
@@ -137,28 +137,30 @@ class _Saving:
         chats = [self._chat(name, at, value) for at, value in enumerate(values)]
         return self._array(chats, chat_type(chats))
 
-    def _chat(self, name: str, at: int, value: Any) -> Cells | None:
+    def _chat(self, name: str, at: int, value: Any) -> Structs | None:
         if isinstance(value, list):
-            cells = chat_cells(value, f"row {at}.{name}", self.losses)
+            structs = chat_structs(value, f"row {at}.{name}", self.losses)
         else:
-            cells = [{"content": mended(value)}] if isinstance(value, str) else chat_cells(value, "", exact.Losses())
-        if value is not None and not (isinstance(value, list) and cells is not None):
+            structs = (
+                [{"content": mended(value)}] if isinstance(value, str) else chat_structs(value, "", exact.Losses())
+            )
+        if value is not None and not (isinstance(value, list) and structs is not None):
             self.exact[at][name] = value
-        return cells
+        return structs
 
-    def out_of_states(self, states: Sequence[Any]) -> dict[str, Any]:
-        """What a reader of the table wants of the states without parsing them: times and errors."""
-        known = [state if isinstance(state, Mapping) else {} for state in states]
-        timings = [state.get("timing") for state in known]
-        found = {}
+    def columns_of_states(self, states: Sequence[Any]) -> dict[str, Any]:
+        """Return the times and errors of the states as columns, for readers of the table."""
+        mappings = [state if isinstance(state, Mapping) else {} for state in states]
+        timings = [state.get("timing") for state in mappings]
+        columns = {}
         for name in TIMES:
             times = [timing.get(name) if isinstance(timing, Mapping) else None for timing in timings]
-            found[name] = self._array([_number(time) for time in times], pa.float64())
+            columns[name] = self._array([_number(time) for time in times], pa.float64())
         for name in ("error", GENERATION_ERROR):
-            errors = [_error(state.get(name)) for state in known]
+            errors = [_error(state.get(name)) for state in mappings]
             if name == "error" or any(error is not None for error in errors):
-                found[name] = self._array(errors, TEXT)
-        return found
+                columns[name] = self._array(errors, TEXT)
+        return columns
 
 
 def _same(shown: Any, value: Any) -> bool:
@@ -196,84 +198,84 @@ def _error(value: Any) -> str | None:
 
 
 def save(outputs: Any, path: str | Path, *, overwrite: bool) -> str:
-    """Write a run to a parquet file, whole or not at all.
+    """Write a run to a parquet file, completely or not at all.
 
     Args:
         outputs: ``GenerateOutputs``.
-        path: Where to.
-        overwrite: Replace an existing file.
+        path: The output path.
+        overwrite: Whether to replace an existing file.
 
     Returns:
-        In words what will not come back as it was: ``""`` for nothing.
+        A sentence about values that cannot be restored exactly; ``""`` if there are none.
 
     Raises:
         UsageError: The path cannot be used.
-        OutputError: The file cannot be written; what was there before is untouched.
+        OutputError: The file cannot be written; an existing file is unchanged.
     """
     target = Path(path)
     if target.suffix.lower() != ".parquet":
         raise UsageError(f"{shown_path(path)}: outputs are saved as parquet.", "Name a file that ends in .parquet.")
     check_target(target, overwrite=overwrite, how="overwrite=True")
-    table, changed = table_of(outputs)
-    with new_file(target) as (file, told), told():
+    table, losses = table_of(outputs)
+    with new_file(target) as (file, reported), reported():
         pq.write_table(table, file, compression="zstd", row_group_size=_GROUP)
-    return changed
+    return losses
 
 
 def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A run from a parquet file that ``save`` wrote.
+    """Read a run from a parquet file that ``save`` wrote.
 
     Returns:
         As ``read_table``.
 
     Raises:
-        InputError: The file cannot be read, or holds no saved run.
+        InputError: The file cannot be read, or does not contain a saved run.
     """
     try:
         with pq.ParquetFile(path) as file:
             if METADATA_KEY.encode() not in (file.metadata.metadata or {}):
                 raise InputError(
                     f"{shown_path(path)}: not saved by GenerateOutputs.to_parquet; its footer has no `{METADATA_KEY}`.",
-                    "If another program wrote the table anew, read it with that, and GenerateOutputs.from_arrow reads the rows.",
+                    "If another program has rewritten the table, load it there and pass it to GenerateOutputs.from_arrow.",
                 )
             table = file.read()
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
-    except (OSError, pa.ArrowException) as wrong:
-        raise InputError(f"{shown_path(path)}: not a readable parquet file: {wrong}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     try:
         return read_table(table)
-    except InputError as wrong:
-        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
+    except InputError as error:
+        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
 
-def read_table(given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A run from a table of ``table_of``.
+def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a run from a table that ``table_of`` returned.
 
     Args:
-        given: The table, or what has an Arrow stream to give, such as a Polars frame.
+        source: The table, or an object with an Arrow stream, such as a Polars frame.
 
     Returns:
-        Fields of ``GenerateOutputs`` without the metadata, and fields of the metadata: none where the schema has lost it.
+        Fields of ``GenerateOutputs`` without the metadata, and fields of the metadata; empty if the schema has lost it.
 
     Raises:
         InputError: Columns are missing, or a value cannot be read.
     """
     try:
-        table = given if isinstance(given, pa.Table) else pa.table(given)
+        table = source if isinstance(source, pa.Table) else pa.table(source)
         table.validate(full=True)
-    except (TypeError, ValueError, pa.ArrowException) as wrong:
-        raise InputError(f"Not a table of outputs: {wrong}.") from None
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"Not a table of outputs: {error}.") from None
     names = table.column_names
     if missing := [name for name in KEPT if names.count(name) != 1]:
-        said = ", ".join(f"`{name}`" for name in missing)
-        near = next(filter(None, (did_you_mean(name, {*names} - _FIXED) for name in missing)), "")
-        raise InputError(f"A table of outputs has each of {', '.join(KEPT)} once; not so here: {said}.", near)
-    written = (table.schema.metadata or {}).get(METADATA_KEY.encode())
-    run = {} if written is None else value_of(written.decode("utf-8", "replace"), f"`{METADATA_KEY}` of the schema")
+        listed = ", ".join(f"`{name}`" for name in missing)
+        hint = next(filter(None, (did_you_mean(name, {*names} - _FIXED) for name in missing)), "")
+        raise InputError(f"A table of outputs has each of {', '.join(KEPT)} once; missing or repeated: {listed}.", hint)
+    metadata = (table.schema.metadata or {}).get(METADATA_KEY.encode())
+    run = {} if metadata is None else value_of(metadata.decode("utf-8", "replace"), f"`{METADATA_KEY}` of the schema")
     if not isinstance(run, dict) or run.get("version", _VERSION) != _VERSION:
-        raise InputError(f"`{METADATA_KEY}` of the schema is not as this version of Assay writes it.")
-    metrics = _metrics_of(table) if written is None else run.get("metrics") or {}
+        raise InputError(f"`{METADATA_KEY}` of the schema was not written by this version of Assay.")
+    metrics = _metrics_of(table) if metadata is None else run.get("metrics") or {}
     metrics = {column: name for column, name in metrics.items() if column in names}
     read = {name: [*_values(name, table[name].to_pylist())] for name in [*KEPT, *metrics]}
     if EXACT in names:
@@ -284,27 +286,27 @@ def read_table(given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if run.get("rows") == table.num_rows:
         lengths = run.get("lengths") or {}
         read = {name: cells[: lengths.get(name)] for name, cells in read.items()}
-    found: dict[str, Any] = {"id" if name == "example_id" else name: read[name] for name in KEPT}
-    found["metrics"] = {name: read[column] for column, name in metrics.items()}
-    return (run.get("fields") or {}) | found, run.get("metadata") or {}
+    fields: dict[str, Any] = {"id" if name == "example_id" else name: read[name] for name in KEPT}
+    fields["metrics"] = {name: read[column] for column, name in metrics.items()}
+    return (run.get("fields") or {}) | fields, run.get("metadata") or {}
 
 
 def _metrics_of(table: Any) -> dict[str, str]:
-    """The metrics of a table whose schema has lost the list of them: every other column of floats."""
-    found = {}
+    """Return the metrics of a table whose schema has lost their list: all other columns of floats."""
+    metrics = {}
     for field in table.schema:
         name = field.name.removeprefix(_PREFIX)
         if field.name not in _FIXED and pa.types.is_floating(field.type):
-            found[field.name] = name if name in _FIXED else field.name
-    return found
+            metrics[field.name] = name if name in _FIXED else field.name
+    return metrics
 
 
 def _values(name: str, cells: Sequence[Any]) -> Iterator[Any]:
-    back = {"prompt": chat_of, "completion": chat_of, "info": value_of, "state": value_of}.get(name)
-    return (cell if back is None else back(cell, f"row {at}.{name}") for at, cell in enumerate(cells))
+    decode = {"prompt": chat_of, "completion": chat_of, "info": value_of, "state": value_of}.get(name)
+    return (cell if decode is None else decode(cell, f"row {at}.{name}") for at, cell in enumerate(cells))
 
 
-def warn(changed: str) -> None:
-    """Tell the caller's caller what will not come back as it was."""
-    if changed:
-        warnings.warn(changed, AssayWarning, stacklevel=3)
+def warn(losses: str) -> None:
+    """Warn the caller's caller about values that cannot be restored exactly."""
+    if losses:
+        warnings.warn(losses, AssayWarning, stacklevel=3)

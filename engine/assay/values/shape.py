@@ -1,4 +1,4 @@
-"""The shape of values: which fields they have, how deep they are nested."""
+"""The shape of values: their fields, and how deeply they are nested."""
 
 import json
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ NESTS = (dict, list, tuple, Mapping)
 
 
 class Shape:
-    """The fields that the values of a column have, at any depth."""
+    """The fields of the values of a column, at any depth."""
 
     def __init__(self) -> None:
         self.fields = 0
         self._tree: dict[Any, Any] = {}
 
     def add(self, value: Any) -> int:
-        """Take in the fields of a value.
+        """Add the fields of a value.
 
         Returns:
-            How deep it is nested.
+            The depth of the value.
 
         Raises:
-            ValueError: Deeper than any reader goes, or a key that no JSON object can have; the words follow a name.
+            ValueError: The value is nested too deeply, or has a key that no JSON object can have; the message follows a name.
         """
         todo = [(value, 1, self._tree)] if isinstance(value, NESTS) else []
         deepest = 0
@@ -48,7 +48,7 @@ class Shape:
         return deepest
 
     def _below(self, node: dict[Any, Any], key: Any) -> dict[Any, Any]:
-        """The place of a field, or of the elements of a list (None); past the limit, nothing is kept."""
+        """Return the node of a field, or of the elements of a list (None); past the limit, new nodes are not stored."""
         if key not in node:
             if self.fields > THRESHOLDS.struct_fields:
                 return {}
@@ -64,6 +64,6 @@ def _check_keys(mapping: Mapping[Any, Any]) -> None:
     for key in mapping:
         if not isinstance(key, str | int | float | None):
             raise ValueError(f"has a key of type {type(key).__name__}, {key!r}; a key is a string")
-    read = [key if isinstance(key, str) else json.dumps(key) for key in mapping]
-    if twice := next((one for at, one in enumerate(read) if one in read[:at]), None):
-        raise ValueError(f"has two keys that read `{twice}`")
+    names = [key if isinstance(key, str) else json.dumps(key) for key in mapping]
+    if duplicate := next((name for at, name in enumerate(names) if name in names[:at]), None):
+        raise ValueError(f"has two keys that read `{duplicate}`")

@@ -1,4 +1,4 @@
-"""Tables of other libraries, rows and columns of Python as a frame."""
+"""Convert tables of other libraries, and Python rows and columns, to a frame."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,26 +15,26 @@ __all__ = ["library_of", "table_of"]
 
 
 def _columns_of(model: Any) -> Any:
-    """``GenerateOutputs`` as their table, ``GenerateInputs`` as columns."""
+    """Return ``GenerateOutputs`` as a table, and ``GenerateInputs`` as columns."""
     if hasattr(model, "to_arrow"):
         return model.to_arrow()
     return {name: values for name, values in model if values is not None}
 
 
 def library_of(source: Any) -> str:
-    """What an object is, as the provenance names it: ``polars.DataFrame``."""
+    """Return an object's type for the provenance: ``polars.DataFrame``."""
     return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
 
 
 def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
-    """A frame from what is in memory.
+    """Convert data in memory to a frame.
 
     Args:
-        source: A Polars or pandas frame, anything of Arrow, a Hugging Face Dataset, columns, rows, or a model of ``types``.
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
+        source: A Polars or pandas frame, Arrow data, a Hugging Face Dataset, columns, rows, or a model of ``types``.
+        mapping: Columns to read under another name, ``{"completion": "response"}``.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The data cannot be read.
     """
     if isinstance(source, BaseModel):
         source = _columns_of(source)
@@ -49,7 +49,7 @@ def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
     if isinstance(source, Mapping):
         return from_columns(source, mapping)
     if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return from_rows(source, mapping)  # a sequence of rows that is no list
+        return from_rows(source, mapping)  # a sequence of rows other than a list
     raise InputError(
         f"Rollouts of type {type(source).__name__} cannot be read.",
         "Give a path, a Polars or Arrow table, a Hugging Face Dataset, or a list of mappings.",
@@ -57,7 +57,7 @@ def table_of(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _of_datasets(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
-    """A Hugging Face Dataset, or the batch of one that its ``map`` gives a function."""
+    """Convert a Hugging Face Dataset, or the batch that its ``map`` passes to a function."""
     if isinstance(source, dict):
         raise InputError("A DatasetDict holds several splits.", f"Pick one: {', '.join(map(repr, source))}.")
     if isinstance(source, Mapping):
@@ -68,7 +68,7 @@ def _of_datasets(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _of_pandas(frame: Any) -> pl.DataFrame:
-    """A pandas frame by way of Arrow, or, where a column of it has values of several types, value by value."""
+    """Convert a pandas frame by way of Arrow, or value by value if a column has values of several types."""
     try:
         return from_arrow(pa.Table.from_pandas(frame, preserve_index=False))
     except (pa.ArrowInvalid, pa.ArrowTypeError):

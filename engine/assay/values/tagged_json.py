@@ -1,16 +1,16 @@
-r"""Python values as JSON text and back, exactly.
+r"""Convert Python values to JSON text and back, exactly.
 
-A value that JSON says exactly is written as it is. What else is in it becomes an object with two fields, ``$assay`` and
-``value``, which ``read`` turns back:
+Values that JSON represents exactly are written as they are. Others become an object with two fields, ``$assay`` and ``value``, which
+``read`` converts back:
 
     {"$assay": "tuple", "value": [1, 2]}                  also set, frozenset
-    {"$assay": "dict", "value": [[key, value], …]}        with keys that are no strings, or one that is ``$assay``
+    {"$assay": "dict", "value": [[key, value], …]}        with keys that are not strings, or a key ``$assay``
     {"$assay": "int", "value": "0x…"}                     with more digits than an interpreter reads
-    {"$assay": "text", "value": ["\ud83d", "\ude00"]}       two lone surrogates, which JSON would take for one character
+    {"$assay": "text", "value": ["\ud83d", "\ude00"]}       two lone surrogates, which JSON would read as one character
     {"$assay": "datetime", "value": "2026-01-31T12:00:00"}    also bytes, complex, date, time, timedelta, decimal, uuid, path
 
-Pydantic models are written as their ``model_dump(mode="json")`` and come back as dicts. Of what is none of this, an array
-becomes a list, a dataclass a dict, the rest its text, and ``Losses`` knows where.
+Pydantic models are written as ``model_dump(mode="json")`` and come back as dicts. Of other types, arrays become lists, dataclasses
+dicts, and the rest text; ``Losses`` records where.
 """
 
 import base64
@@ -28,7 +28,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from assay.errors import RAISED, printable, said_by
+from assay.errors import RAISED, counted, printable, said_by
 
 __all__ = ["Losses", "read", "write"]
 
@@ -39,22 +39,22 @@ _PAIR = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _DIGITS = 4300
-"""Longer integers are tagged: without being told to, an interpreter reads no longer ones."""
+"""Longer integers are tagged, because an interpreter with default settings does not parse them."""
 
 _BITS = 14_000
-"""All integers up to this have fewer digits."""
+"""Integers with up to this many bits have fewer digits."""
 
 _LONG = re.compile(rf"[0-9]{{{_DIGITS}}}")
 
 LONGEST = 200
-"""Characters of a place that are shown."""
+"""Maximum length of a path in messages, in characters."""
 
 _DEPTH = 100
-"""Values with tags in them are kept to this depth; each level can cost four of JSON's, and a stack is 1,000 calls."""
+"""Maximum nesting of values with tags: each level can cost four levels of JSON, and a stack has 1,000 calls."""
 
 
 class Losses:
-    """The places of values that will not come back as they were."""
+    """The paths of values that cannot be restored exactly."""
 
     SHOWN = 5
 
@@ -62,27 +62,28 @@ class Losses:
         self.places: list[str] = []
 
     def add(self, place: str, value: Any) -> None:
-        """Note a value."""
+        """Record a value."""
         self.places.append(printable(f"{place[:LONGEST]} ({type(value).__name__})"))
 
     def __str__(self) -> str:
-        """The places in words, ``""`` when there is none."""
+        """Return the paths as a sentence, ``""`` if there are none."""
         if not self.places:
             return ""
         shown = "; ".join(self.places[: self.SHOWN])
         more = f"; and {len(self.places) - self.SHOWN:,} more" if len(self.places) > self.SHOWN else ""
-        one = len(self.places) == 1
-        many = "1 value is" if one else f"{len(self.places):,} values are"
-        return f"{many} saved as text, a list or a dict, and {'comes' if one else 'come'} back so: {shown}{more}."
+        single = len(self.places) == 1
+        verbs = ("is", "comes") if single else ("are", "come")
+        subject = f"{counted(len(self.places), 'value')} {verbs[0]} saved as text, a list or a dict"
+        return f"{subject}, and {verbs[1]} back as such: {shown}{more}."
 
 
 def write(value: Any, place: str, losses: Losses) -> str:
-    """A value as JSON text. Never raises.
+    """Convert a value to JSON text; never raise.
 
     Args:
-        value: Anything.
-        place: Where it stands, to tell where a loss is.
-        losses: Takes note of what ``read`` will not give back.
+        value: Any value.
+        place: Path of the value, for ``losses``.
+        losses: Collects values that ``read`` cannot restore exactly.
     """
     plain = _plain(value)
     if plain is not None:
@@ -90,25 +91,25 @@ def write(value: Any, place: str, losses: Losses) -> str:
     packing = _Packing(losses)
     try:
         return _dumps(packing.pack(value, place))
-    except RAISED:  # a stack that was nearly full, an object that raises at every touch
+    except RAISED:  # a stack that was nearly full, or an object whose methods raise
         losses.add(place, value)
         return _dumps(_text(value))
 
 
 def read(text: str) -> Any:
-    """The value of a text that ``write`` gave, or of any other JSON.
+    """Decode a text from ``write``, or any other JSON.
 
     Raises:
-        ValueError: It is not JSON, or a tagged value is none of its kind.
-        RecursionError: It is nested too deep for the stack.
+        ValueError: The text is not JSON, or a tagged value does not match its tag.
+        RecursionError: It is nested too deeply for the stack.
     """
     return json.loads(text, object_hook=_untagged if _QUOTED_TAG in text else None)
 
 
 def _plain(value: Any) -> str | None:
-    """JSON text that gives the value back without tags, None when there is none.
+    """Return JSON text that represents the value without tags, or None.
 
-    It is quicker to ask the encoder and compare than to look at every value.
+    It is faster to encode, decode and compare than to inspect every value.
     """
     try:
         text = _dumps(value)
@@ -132,14 +133,14 @@ def _tagged(kind: str, value: Any) -> dict[str, Any]:
     return {TAG: kind, "value": value}
 
 
-def _untagged(found: dict[str, Any]) -> Any:
-    back = _BACK.get(found[TAG]) if found.keys() == {TAG, "value"} and isinstance(found[TAG], str) else None
-    if back is None:
-        return found
+def _untagged(fields: dict[str, Any]) -> Any:
+    decode = _DECODERS.get(fields[TAG]) if fields.keys() == {TAG, "value"} and isinstance(fields[TAG], str) else None
+    if decode is None:
+        return fields
     try:
-        return back(found["value"])
-    except (TypeError, AttributeError, ArithmeticError) as wrong:
-        raise ValueError(f"{found['value']!r} is no {found[TAG]}") from wrong
+        return decode(fields["value"])
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{fields['value']!r} is not a {fields[TAG]}") from error
 
 
 _SCALARS: tuple[tuple[Any, str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
@@ -158,43 +159,43 @@ _SCALARS: tuple[tuple[Any, str, Callable[[Any], Any], Callable[[Any], Any]], ...
     (UUID, "uuid", str, UUID),
     (Path, "path", str, Path),
 )
-"""Types with their tag, to JSON and back; a datetime is a date, too, so it stands before it."""
+"""Types with their tag, encoder and decoder; datetime before date, because a datetime is a date, too."""
 
-_BACK: dict[str, Callable[[Any], Any]] = {
+_DECODERS: dict[str, Callable[[Any], Any]] = {
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,
     "dict": dict,
     "int": lambda digits: int(digits, 16),
     "text": "".join,
-    **{tag: back for _, tag, _, back in _SCALARS},
+    **{tag: decode for _, tag, _, decode in _SCALARS},
 }
 
 
 class _Packing:
-    """One value on its way to JSON."""
+    """Converts one value to JSON."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses
-        self._around: set[int] = set()  # the values that the one at hand is in
+        self._containers: set[int] = set()  # the containers of the current value
 
     def pack(self, value: Any, place: str) -> Any:
-        """The value with its tags."""
+        """Return the value with tags."""
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, str):
             return _tagged("text", _PAIR.split(value)) if _PAIR.search(value) else value
         if isinstance(value, int):
             return _tagged("int", hex(value)) if value.bit_length() > _BITS else value
-        if id(value) in self._around or len(self._around) > _DEPTH:
+        if id(value) in self._containers or len(self._containers) > _DEPTH:
             return self._lost(value, place)
-        self._around.add(id(value))
+        self._containers.add(id(value))
         try:
             return self._within(value, place)
-        except RAISED:  # whatever the methods of an object raise
+        except RAISED:  # the methods of an object may raise anything
             return self._lost(value, place)
         finally:
-            self._around.discard(id(value))
+            self._containers.discard(id(value))
 
     def _within(self, value: Any, place: str) -> Any:
         if isinstance(value, Mapping):
@@ -204,15 +205,15 @@ class _Packing:
         if isinstance(value, tuple):
             return _tagged("tuple", self._list(value, place))
         if isinstance(value, set | frozenset):
-            # in an order of their own, for that of a set changes from process to process
-            members = sorted((self._hashable(one, f"{place}{{…}}") for one in value), key=_dumps)
+            # sorted, because the order of a set changes from process to process
+            members = sorted((self._hashable(item, f"{place}{{…}}") for item in value), key=_dumps)
             return _tagged("set" if isinstance(value, set) else "frozenset", members)
         if isinstance(value, BaseModel):
             return self.pack(value.model_dump(mode="json", warnings=False), place)
         return self._object(value, place)
 
     def _list(self, values: Iterable[Any], place: str) -> list[Any]:
-        return [self.pack(one, f"{place}[{at}]") for at, one in enumerate(values)]
+        return [self.pack(item, f"{place}[{at}]") for at, item in enumerate(values)]
 
     def _mapping(self, value: Mapping[Any, Any], place: str) -> dict[str, Any]:
         fields = {key: self.pack(inner, f"{place}.{key}") for key, inner in value.items()}
@@ -221,7 +222,7 @@ class _Packing:
         return _tagged("dict", [[self._hashable(key, f"{place}.{key}"), inner] for key, inner in fields.items()])
 
     def _hashable(self, value: Any, place: str) -> Any:
-        """A key or a member, which must be one when it comes back."""
+        """Return a key or a member of a set, which must be hashable after decoding."""
         packed = self.pack(value, place)
         if isinstance(packed, dict | list):
             try:
@@ -231,13 +232,13 @@ class _Packing:
         return packed
 
     def _object(self, value: Any, place: str) -> Any:
-        for kind, tag, there, back in _SCALARS:
+        for kind, tag, encode, decode in _SCALARS:
             if isinstance(value, kind):
-                said = there(value)
-                again = back(said)
-                if repr(again) == repr(value) or again == value:  # a subclass may know more
-                    return _tagged(tag, said)
-        if hasattr(value, "tolist"):  # of numpy and its kin; a number on its own is equal to the number
+                encoded = encode(value)
+                decoded = decode(encoded)
+                if repr(decoded) == repr(value) or decoded == value:  # not a subclass with more state
+                    return _tagged(tag, encoded)
+        if hasattr(value, "tolist"):  # numpy and similar; for a scalar, tolist loses nothing
             plain = value.tolist()
             if isinstance(plain, list):
                 self._losses.add(place, value)
@@ -257,7 +258,7 @@ class _Packing:
 
 
 def _text(value: Any) -> str:
-    """An object in words, the same ones in every process."""
+    """Return an object as text that is the same in every process."""
     if isinstance(value, BaseException):
         return said_by(value)
     try:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
-from assay.system.atomic_file import Told, new_file, refused_by_disk
+from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output
 
 __all__ = [
@@ -224,7 +224,7 @@ def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool, alone: bool) -> Ite
 class _Told:
     """A writer whose errors name the file."""
 
-    def __init__(self, writer: Writer, told: Told) -> None:
+    def __init__(self, writer: Writer, told: DiskGuard) -> None:
         self._writer, self._told = writer, told
 
     def write(self, batch: pl.DataFrame) -> None:

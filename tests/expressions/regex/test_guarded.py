@@ -67,7 +67,7 @@ def test_memory_has_a_limit(monkeypatch):
 
 def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
     monkeypatch.setattr(guarded, "COMPILE_SECONDS", 0.1)
-    monkeypatch.setattr(guarded, "_TOO_DEAR", {})
+    monkeypatch.setattr(guarded, "_TOO_EXPENSIVE", {})
     pattern = "(?i)" + "[!-\uffff]" * 2_000
     started = time.monotonic()
     for _ in range(20):
@@ -216,7 +216,7 @@ def test_both_faces_take_the_limit_of_a_run():
         check.row({"completion": TEXT})
     assert check.outcome({"completion": TEXT}).error.startswith("TimeoutError: no answer within 0.01 s")
     assert pickle.loads(pickle.dumps(check)).limits.regex_timeout == 0.01  # noqa: S301  (our own)
-    assert "at most 0.01 s a match" in check.explain()
+    assert "up to 0.01 s per match" in check.explain()
 
 
 @pytest.mark.parametrize("ignore_case", [False, True])

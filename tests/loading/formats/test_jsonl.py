@@ -28,7 +28,7 @@ from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.names import BAD
 from assay.scoring.reference import score_rows
-from assay.system.spool import set_down
+from assay.system.spool import spool
 from assay.thresholds import THRESHOLDS
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "b"}]}
@@ -290,7 +290,7 @@ def test_bad_rows_are_refused_unless_they_are_allowed(tmp_path):
             assay.score(path, SPEC, max_bad_rows=allowed)
     for allowed in (6, "60%"):
         assert assay.score(path, SPEC, max_bad_rows=allowed).height == 10
-    with pytest.raises(assay.UsageError, match="--max-bad-rows few: expected a number of rows or a share"):
+    with pytest.raises(assay.UsageError, match="--max-bad-rows few: expected a number of rows or a percentage"):
         assay.score(path, SPEC, max_bad_rows="few")
     assert assay.scan(path, max_bad_rows="60%").collect().rows()[4:] == [(None, None, None)] * 6
 
@@ -315,10 +315,10 @@ def test_bad_rows_are_unscored_and_listed(tmp_path):
         (str(path), 4, 5, sum(map(len, GOOD)) + 4, "malformed", errors[4], BROKEN.decode()),
         (str(other), 0, 1, 0, "invalid_utf8", errors[5], b'{"completion": "\xff"}'.hex()),
     ]
-    with pytest.raises(assay.UsageError, match="already there"):
+    with pytest.raises(assay.UsageError, match="already exists"):
         assay.score_file([path, other], SPEC, tmp_path / "out.parquet", max_bad_rows=2, utf8="strict")
     out.unlink()
-    with pytest.raises(assay.UsageError, match=r"bad_rows\.parquet: already there"):
+    with pytest.raises(assay.UsageError, match=r"bad_rows\.parquet: already exists"):
         assay.score_file([path, other], SPEC, out, max_bad_rows=2, utf8="strict")
     assert assay.score_file(other, SPEC, out).bad_rows == 0
     assert not listed.exists()
@@ -531,7 +531,7 @@ def small_files():
 def test_a_pipe_that_the_temporary_folder_cannot_take_is_refused_and_leaves_nothing(tmp_path, monkeypatch, small_files):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(assay.InputError) as caught:
-        set_down(io.BytesIO(b"x" * 10_000), "standard input")
+        spool(io.BytesIO(b"x" * 10_000), "standard input")
     assert caught.value.fact == f"standard input: cannot be set down in {tmp_path}: File too large."
     assert not list(tmp_path.iterdir())
 
@@ -546,13 +546,13 @@ def test_that_there_is_no_temporary_folder_is_said_of_what_needs_it(tmp_path, mo
     with pytest.raises(
         assay.InputError, match=r"^standard input: cannot be set down in a temporary file: No such file"
     ):
-        set_down(io.BytesIO(), "standard input")
+        spool(io.BytesIO(), "standard input")
 
 
 def test_a_stream_that_cannot_be_read_is_not_blamed_on_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(assay.InputError, match=r"^standard input: Input/output error\.$"):
-        set_down(Broken(), "standard input")
+        spool(Broken(), "standard input")
     assert not list(tmp_path.iterdir())
 
 

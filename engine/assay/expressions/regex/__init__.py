@@ -1,1 +1,1 @@
-"""Python's `re` for columns: a linear engine where it provably agrees, sets of positions or `re` itself for the rest."""
+"""Python's `re` for columns: Polars' linear engine if it provably agrees, else sets of positions or `re` itself."""

@@ -1,8 +1,7 @@
-r"""What stands beside ``\b``: whether it is certainly a word character, or certainly none.
+r"""Decide whether the characters beside ``\b`` are certainly word characters, or certainly not.
 
-Where that is certain on one side, and the pattern begins or ends there, the boundary asks for a neighbour on the other side, and
-a pattern that takes the neighbour along finds something in the same texts. Where it is certain on both, the boundary always holds
-or never does.
+If that is certain on one side, and the pattern begins or ends on the other side, a class for the neighbouring character can replace
+the boundary: the new pattern matches in the same texts. If it is certain on both sides, the boundary always or never holds.
 """
 
 from itertools import islice
@@ -21,21 +20,21 @@ _EITHER = frozenset((True, False))
 
 
 def word_at(items: Items, flags: int, *, end: bool) -> bool | None:
-    """Whether everything that a sequence matches begins, or ends, with a word character of Python's.
+    """Return whether every match of a sequence begins, or ends, with one of Python's word characters.
 
     Returns:
-        True or False where it is certain, None where either may be, or nothing may be matched at all.
+        True or False if that is certain; None if both are possible, or the match may be empty.
     """
     kinds, empty = _kinds(items, flags, end=end)
     return None if empty or len(kinds) != 1 else next(iter(kinds))
 
 
 def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
-    """What the outermost character may be, and whether there may be none."""
+    """Return the possible kinds of the outermost character, and whether there may be none."""
     kinds: frozenset[bool] = frozenset()
     for op, value in reversed(items) if end else items:
-        found, empty = _node_kinds(op, value, flags, end=end)
-        kinds |= found
+        more, empty = _node_kinds(op, value, flags, end=end)
+        kinds |= more
         if not empty:
             return kinds, False
     return kinds, True
@@ -59,7 +58,7 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
 
 @cached_within(4_000_000, lambda _, ranges: range_bytes(ranges))
 def _overlaps(ranges: Ranges) -> frozenset[bool]:
-    """Whether word characters are among some code points, and others."""
+    """Return which kinds of characters (word or not) the ranges contain."""
     words = word_characters(sre.SRE_FLAG_UNICODE)
     at = inside = 0
     for first, last in ranges:

@@ -1,8 +1,8 @@
-r"""What a single-character node of a parsed pattern accepts, as ranges of code points.
+r"""The characters that a single-character node of a parsed pattern accepts, as ranges of code points.
 
-Classes, ``\w \d \s .`` and anything under IGNORECASE mean what this Python's tables say, and other engines have tables of their
-own; as ranges of code points they mean the same to all. A category is asked of Python's own matcher once a process, and so are
-the code points that have another case, once for each class under IGNORECASE; the rest is arithmetic of ranges.
+Classes, ``\w \d \s .`` and anything under IGNORECASE depend on Python's Unicode tables, and other engines have different tables;
+ranges of code points mean the same to all. Python's own matcher decides each category once per process, and the code points with
+another case once per class under IGNORECASE; the rest is arithmetic on ranges.
 """
 
 import re
@@ -20,48 +20,48 @@ from assay.system.cache import cached_within
 __all__ = ["CHARACTERS", "Ranges", "accepted", "boundary_in_nothing", "range_bytes", "word_characters"]
 
 CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
-"""The nodes that stand for one character."""
+"""The types of nodes that match one character."""
 
 Ranges = tuple[tuple[int, int], ...]
-"""Code points, as first and last of each range, in order."""
+"""Code points as the first and last of each range, in order."""
 
 _LAST = 0x10FFFF
 _NEWLINE = ord("\n")
 _SURROGATES = range(0xD800, 0xE000)
 _FOLDED_CLASSES = 8_000_000
-"""Bytes of the classes under IGNORECASE that are kept."""
+"""Size of the cache of classes under IGNORECASE, in bytes."""
 
 
 def accepted(op: Any, value: Any, flags: int) -> Ranges:
-    """The code points that a single-character node accepts; those of lone surrogates do not count, for no text holds them."""
+    """Return the code points that a single-character node accepts; lone surrogates do not matter, as texts cannot contain them."""
     if op is sre.ANY:
         return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else _all_but(((_NEWLINE, _NEWLINE),))
     items = tuple(value) if op is sre.IN else ((sre.LITERAL, value),)
     flags &= sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE
     if op is not sre.IN and not _is_cased(value):
-        flags &= ~sre.SRE_FLAG_IGNORECASE  # asking the matcher takes a hundred times as long, and there are many such
+        flags &= ~sre.SRE_FLAG_IGNORECASE  # the matcher would take a hundred times as long
     if op is sre.NOT_LITERAL:
         items = ((sre.NEGATE, None), *items)
     return _folded(items, flags) if flags & sre.SRE_FLAG_IGNORECASE else _plain(items, flags)
 
 
 def word_characters(flags: int) -> Ranges:
-    r"""What ``\w`` accepts, and ``\b`` looks at."""
+    r"""Return the code points that ``\w`` accepts and ``\b`` tests."""
     return _category(sre.CATEGORY_WORD, flags & (sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
 
 
 def boundary_in_nothing() -> bool:
-    r"""Whether ``\B`` matches the empty text, as it does from Python 3.14 on."""
+    r"""Return whether ``\B`` matches the empty text, as it does since Python 3.14."""
     return re.search(r"\B", "") is not None
 
 
 def range_bytes(ranges: Ranges) -> int:
-    """About how many bytes ranges take that nothing else refers to."""
+    """Estimate the memory of ranges in bytes."""
     return 56 + 128 * len(ranges)
 
 
 def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
-    """What a class accepts where case counts."""
+    """Return the code points that a case-sensitive class accepts."""
     negated = bool(items) and items[0][0] is sre.NEGATE
     listed = items[1:] if negated else items
     if len(listed) == 1:
@@ -73,7 +73,7 @@ def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
 
 
 def _item(op: Any, value: Any, flags: int) -> Ranges:
-    """One member of a class."""
+    """Return the code points of one item of a class."""
     if op is sre.CATEGORY:
         return _category(value, flags)
     first, last = value if op is sre.RANGE else (value, value)
@@ -81,7 +81,7 @@ def _item(op: Any, value: Any, flags: int) -> Ranges:
 
 
 def _joined(pairs: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in order, those that touch as one."""
+    """Sort ranges and merge adjacent ones."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(pairs):
         if joined and first <= joined[-1][1] + 1:
@@ -106,7 +106,7 @@ def _between(ranges: Ranges) -> Iterator[tuple[int, int]]:
 
 
 def _matcher(items: Any, flags: int) -> re.Pattern[str]:
-    """Python's own matcher of runs of one class."""
+    """Return Python's matcher for runs of a class."""
     state = sre_parser.State()
     state.flags = flags
     state.str = ""
@@ -118,15 +118,15 @@ def _matcher(items: Any, flags: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=32)
 def _category(category: Any, flags: int) -> Ranges:
-    r"""What ``\d``, ``\W`` and their like accept: every code point is asked about."""
+    r"""Return the code points that ``\d``, ``\W`` and the like accept; tests every code point."""
     scalars = SCALARS()
     spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars))
-    found = _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
-    return _joined(_over_surrogates(found))
+    ranges = _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
+    return _joined(_over_surrogates(ranges))
 
 
 def _over_surrogates(ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """Ranges that end beside the surrogates on both sides, as one."""
+    """Close the gap of the surrogates if ranges touch it on both sides."""
     yield from ranges
     ends, starts = {last for _, last in ranges}, {first for first, _ in ranges}
     if _SURROGATES.start - 1 in ends and _SURROGATES.stop in starts:
@@ -135,7 +135,7 @@ def _over_surrogates(ranges: Ranges) -> Iterator[tuple[int, int]]:
 
 @cached_within(_FOLDED_CLASSES, lambda ranges, items, _: range_bytes(ranges) + 200 * len(items))
 def _folded(items: tuple[Any, ...], flags: int) -> Ranges:
-    """What a class accepts under IGNORECASE: only code points that have another case need asking."""
+    """Return the code points that a class accepts under IGNORECASE; only code points with another case need the matcher."""
     cased, codes = _cased()
     spans = (match.span() for match in _matcher(items, flags).finditer(cased))
     members = ((code, code) for start, end in spans for code in codes[start:end])
@@ -143,7 +143,7 @@ def _folded(items: tuple[Any, ...], flags: int) -> Ranges:
 
 
 def _without(ranges: Ranges, codes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges less some code points, which are in order."""
+    """Yield ranges without some code points, which are in order."""
     for first, last in ranges:
         start = first
         for code in codes[bisect_left(codes, first) : bisect_right(codes, last)]:
@@ -162,7 +162,7 @@ def _is_cased(code: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _cased() -> tuple[str, list[int]]:
-    """Every code point that has another case, or is another's, in order: as text and as numbers."""
+    """Return all code points that have, or are, another case, in order: as text and as numbers."""
     scalars = SCALARS()
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
     changing = [block for block in blocks if block.lower() != block or block.upper() != block]

@@ -1,14 +1,14 @@
-r"""Python's patterns in the syntax of the linear engine, where that has something of the same meaning.
+r"""Translate Python's patterns to the syntax of the linear engine, if it can express them exactly.
 
 * Every set of characters (classes, ``\w \d \s .``, anything under IGNORECASE) becomes the explicit set of code points that
   Python's own matcher accepts (``charsets``).
-* ``^ $ \A \Z`` become anchors that mean the same; ``$`` without MULTILINE also matches before a final newline, which can be
-  written only where nothing follows it.
-* ``^`` under MULTILINE at the head of a pattern becomes two patterns, one that begins the text and one that begins with a line
+* ``^ $ \A \Z`` become equivalent anchors; ``$`` without MULTILINE also matches before a final newline, which can be expressed only at
+  the end of the pattern.
+* ``^`` under MULTILINE at the start of a pattern becomes two patterns, one for the start of the text and one that begins with a line
   break, which the engine finds much faster.
-* ``\b`` is written in one of four ways, for the two engines disagree about ``\w``.
-* Look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of something
-  that may be empty, and patterns that are too large or too deep are refused.
+* ``\b`` is translated in one of four ways, because the engines disagree about ``\w``.
+* Not supported: look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
+  something that may be empty, and patterns that are too large or too deep.
 """
 
 from enum import Enum
@@ -25,34 +25,37 @@ from assay.thresholds import THRESHOLDS
 __all__ = ["Boundary", "NotLinearError", "linear"]
 
 _RANGE = 60
-"""Bytes that a range of a class takes in the engine: ``\\w``, 760 ranges, takes 45 kB each time it stands in a pattern."""
+"""Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
 _TOO_LARGE = "a pattern too large for the linear engine"
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 
 
 class NotLinearError(Exception):
-    """A construct that the linear engine cannot express exactly; the message names it."""
+    """The linear engine cannot express a construct exactly; the message names it."""
 
 
 class Boundary(Enum):
-    r"""What is written for ``\b``."""
+    r"""The translation of ``\b``."""
 
     ASCII = r"(?-u:\b)"
     """Exact on ASCII texts."""
     ENGINE = r"\b"
-    """Exact on texts without a character of disputed word-ness."""
+    """Exact on texts without characters that are word characters in only one engine."""
     NONE = ""
-    """Nothing: what the pattern then finds is in every text that it is found in."""
-    EDGES = "the neighbour it asks for"
-    """Exact on every text, where it is certain what stands beside it."""
+    """Nothing: the pattern then matches in at least the same texts."""
+    EDGES = "the neighbouring character"
+    """Exact on every text, if it is certain which kind of character is beside it."""
 
 
 def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
-    r"""A parsed pattern as patterns of which one is found where Python finds it, and whether there is a ``\b`` in it.
+    r"""Translate a parsed pattern to alternative patterns that together match in the same texts.
+
+    Returns:
+        The patterns, and whether there is a ``\b`` in them.
 
     Raises:
-        NotLinearError: There are none.
-        RecursionError: The stack does not suffice.
+        NotLinearError: The engine cannot express the pattern.
+        RecursionError: The stack overflows.
     """
     writer = _Writer(boundary)
     items, flags = list(tree), tree.state.flags
@@ -65,8 +68,8 @@ def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
         if writer.size > THRESHOLDS.linear_bytes:
             raise NotLinearError(_TOO_LARGE)
         patterns = tuple(start + body for start in starts)
-        for one in patterns:
-            pl.Series([""], dtype=pl.String).str.contains(one)
+        for pattern in patterns:
+            pl.Series([""], dtype=pl.String).str.contains(pattern)
     except PolarsError:
         raise NotLinearError(_TOO_LARGE) from None
     return patterns, writer.boundary
@@ -78,10 +81,10 @@ class _Writer:
     def __init__(self, boundary: Boundary) -> None:
         self._boundary = boundary
         self.boundary = False
-        self.size = 0  # bytes, as estimated, of what has been written
+        self.size = 0  # estimated bytes of the written pattern
 
     def sequence(self, items: Items, flags: int, *, head: bool, tail: bool) -> str:
-        """A concatenation; ``head`` and ``tail`` say that nothing stands before or after it in the whole pattern."""
+        """Write a concatenation; ``head`` and ``tail`` tell whether it is at the start or the end of the whole pattern."""
         last = len(items) - 1
         written = []
         for at, (op, value) in enumerate(items):
@@ -94,7 +97,7 @@ class _Writer:
         return "".join(written)
 
     def between(self, before: Items, after: Items, flags: int, *, head: bool, tail: bool) -> str:
-        """A boundary of words."""
+        """Write a word boundary."""
         if self._boundary is not Boundary.EDGES:
             return str(self._boundary.value)
         left, right = word_at(before, flags, end=True), word_at(after, flags, end=False)
@@ -102,13 +105,13 @@ class _Writer:
             return ""
         inner = right if head else left if tail else None
         if inner is None:
-            raise NotLinearError("a boundary beside what may be any character")
+            raise NotLinearError("a boundary whose neighbours may be any characters")
         words = self.characters(word_characters(flags))
         edge = r"\A" if head else r"\z"
         return f"(?:{edge}|[^{words[1:]})" if inner else words
 
     def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
-        """One node of the tree."""
+        """Write a node of the tree."""
         if op in CHARACTERS:
             return self.characters(accepted(op, value, flags))
         if op is sre.AT:
@@ -117,7 +120,7 @@ class _Writer:
             return "(?:" + "|".join(self.sequence(list(way), flags, head=head, tail=tail) for way in value[1]) + ")"
         if op is sre.SUBPATTERN:
             _, add, remove, inner = value
-            if add & _TYPE_FLAGS:  # CPython searches ahead with the flags outside: its verdict is not the tree's
+            if add & _TYPE_FLAGS:  # CPython's search uses the outer flags for its prefix, so it differs from the tree
                 raise NotLinearError("scoped a/u flags")
             return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail) + ")"
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
@@ -125,7 +128,7 @@ class _Writer:
         raise NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
 
     def repeat(self, value: Any, flags: int, *, head: bool, tail: bool) -> str:
-        """A greedy or lazy repeat: the same language."""
+        """Write a greedy or lazy repeat, which accept the same texts."""
         low, high, inner = value
         if high != 1 and inner.getwidth()[0] == 0:
             raise NotLinearError("a repeat of something that may be empty")
@@ -136,14 +139,14 @@ class _Writer:
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
 
     def characters(self, ranges: Ranges) -> str:
-        """A set of code points."""
+        """Write a set of code points."""
         self.size += _RANGE * len(ranges)
         if self.size > THRESHOLDS.linear_bytes:
             raise NotLinearError(_TOO_LARGE)
         return _class(ranges)
 
     def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
-        """A position."""
+        """Write an anchor."""
         multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
         if where is sre.AT_END and not (multiline or tail):
             raise NotLinearError("$ with something after it")
@@ -171,10 +174,10 @@ _NAMES = {
 
 
 def _class(ranges: Ranges) -> str:
-    """A set of code points."""
+    """Return a character class for ranges of code points."""
     if not ranges:
-        raise NotLinearError("a class that no character is in")
-    # the engine has no code points for surrogates, and refuses a range that ends among them
+        raise NotLinearError("an empty character class")
+    # the engine rejects ranges that begin or end at a surrogate
     ends = ((_AFTER.get(first, first), _BEFORE.get(last, last)) for first, last in ranges)
     return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ends) + "]"
 

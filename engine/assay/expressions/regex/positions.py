@@ -1,13 +1,13 @@
-r"""``re.search`` by sets of positions: whether a pattern is found, without backtracking and in a known number of steps.
+r"""``re.search`` by sets of positions: whether a pattern matches, without backtracking and in a bounded number of steps.
 
-Whether a match exists is a question about the pattern's language. So each node of the parsed pattern maps the set of positions
-at which it may begin to the set of those at which it may end, or the other way round; a set is an integer with a bit for each
-position of the text, and a character of a class is a shift and an ``and``. Look-around is a set, too: the positions at which
-what is looked for begins, or ends. Nothing is tried twice, so no text takes exponential time, and steps can be counted: whether
-they suffice depends on the pattern and the text, never on the clock.
+Whether a match exists depends only on the pattern's language. So each node of the parsed pattern maps the set of positions at which
+it may begin to the set of positions at which it may end, or vice versa. A set is an integer with one bit per position of the text,
+and a character of a class is a shift and an ``and``. Look-around is a set, too: the positions at which its pattern begins, or ends.
+Nothing is tried twice, so no text takes exponential time, and steps can be counted: whether they suffice depends on the pattern and
+the text, never on the clock.
 
-Four things are not questions about the language, and are refused: references to what a group has matched, atomic groups,
-possessive repeats, and groups with flags ``a`` or ``u`` of their own, with which CPython's search differs from its parse tree.
+Four constructs do not depend on the language only, and are rejected: back-references, atomic groups, possessive repeats, and groups
+with flags ``a`` or ``u``, for which CPython's search differs from its parse tree.
 """
 
 from bisect import bisect_right
@@ -23,59 +23,58 @@ from assay.thresholds import THRESHOLDS
 __all__ = ["NotPositionsError", "Positions", "TooManyStepsError"]
 
 _OVERHEAD = 32
-"""Steps of an operation on the smallest set."""
+"""Steps for an operation on the smallest set."""
 _CODE = 5
-"""Steps of looking up a character, or a code point, in a table of more than Latin-1."""
-_KEPT = 64_000_000
-"""Bytes of sets that a search keeps; others are computed again."""
+"""Steps to look up a character or a code point in a table beyond Latin-1."""
+_CACHE_BYTES = 64_000_000
+"""Size of a search's cache of sets in bytes; other sets are computed again."""
 _CLASSES = 8_000_000
-"""Bytes of the classes that are kept for other patterns."""
+"""Size of the cache of classes in bytes, shared by all patterns."""
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 _BYTE = 256
 
 
 class NotPositionsError(Exception):
-    """A construct that is no question about the pattern's language; the message names it."""
+    """Sets of positions cannot express a construct; the message names it."""
 
 
 class TooManyStepsError(Exception):
-    """A search that takes more steps than it may."""
+    """A search exceeds its limit of steps."""
 
 
 class Positions:
     """A parsed pattern, ready to search texts.
 
     Args:
-        tree: What Python's parser made of it.
+        tree: The parse tree.
 
     Raises:
-        NotPositionsError: Its verdict is not that of sets of positions.
-        RecursionError: The stack does not suffice.
+        NotPositionsError: Sets of positions cannot express the pattern.
+        RecursionError: The stack overflows.
     """
 
     def __init__(self, tree: Any) -> None:
         self._node = _sequence(tree, tree.state.flags)
 
     def search(self, text: str, steps: int | None = None) -> bool:
-        """Whether ``re.search`` finds the pattern.
+        """Return whether ``re.search`` finds the pattern.
 
         Args:
             text: The text.
-            steps: How many it may take, by default as many as the thresholds say, a second or so; a step is about what 64
-                positions cost.
+            steps: The limit of steps; by default the threshold, about a second. A step is about the cost of 64 positions.
 
         Raises:
-            TooManyStepsError: It takes more steps.
-            RecursionError: The stack does not suffice.
+            TooManyStepsError: The search exceeds the limit.
+            RecursionError: The stack overflows.
         """
-        searched = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
-        return bool(self._node.after(searched, searched.every))
+        prepared = _Text(text, THRESHOLDS.position_steps if steps is None else steps)
+        return bool(self._node.after(prepared, prepared.every))
 
 
 class _Text:
-    """A text, its sets of positions, and the steps that are left.
+    """A text, its sets of positions, and the remaining steps.
 
-    Position ``p`` stands before character ``p``; a set of characters has the bits of the positions before them.
+    Position ``p`` is before character ``p``; a set of characters has the bits of the positions before them.
     """
 
     def __init__(self, text: str, steps: int) -> None:
@@ -83,15 +82,15 @@ class _Text:
         self.every = (1 << self.size + 1) - 1
         self.last_is_newline = text.endswith("\n")
         self._text = text
-        self._left = steps
+        self._remaining = steps
         self._sets: dict[Any, int] = {}
-        self._kept = 0
+        self._cached_bytes = 0
         self._words = _OVERHEAD + (self.size >> 6)
         self._codes: list[int] = []
         if not text.isascii():
             self._look_up(self.size)
             self._codes = sorted(map(ord, set(text)))
-        self._coded: bytes | None = None  # one byte a character, where there are so few
+        self._coded: bytes | None = None  # one byte per character, if there are at most 256 different ones
         if not self._codes:
             self._coded = text.encode()
         elif len(self._codes) <= _BYTE:
@@ -101,37 +100,37 @@ class _Text:
         """Count operations on sets.
 
         Raises:
-            TooManyStepsError: There are no steps left.
+            TooManyStepsError: The limit is exceeded.
         """
-        self._left -= operations * self._words
-        if self._left < 0:
+        self._remaining -= operations * self._words
+        if self._remaining < 0:
             raise TooManyStepsError
 
     def _look_up(self, count: int) -> None:
-        """Count characters that are looked up.
+        """Count look-ups of characters.
 
         Raises:
-            TooManyStepsError: There are no steps left.
+            TooManyStepsError: The limit is exceeded.
         """
-        self._left -= _CODE * count
+        self._remaining -= _CODE * count
         self.spend()
 
-    def kept(self, key: Any, compute: Callable[[], int]) -> int:
-        """A set that depends on the text alone."""
+    def cached(self, key: Any, compute: Callable[[], int]) -> int:
+        """Return a set that depends on the text alone, from the cache if possible."""
         if key in self._sets:
             return self._sets[key]
         value = compute()
-        self._kept += self.size >> 2  # a set, and one in its key
-        if self._kept <= _KEPT:
+        self._cached_bytes += self.size >> 2  # the set, and another one in its key
+        if self._cached_bytes <= _CACHE_BYTES:
             self._sets[key] = value
         return value
 
     def among(self, members: "_Class") -> int:
-        """The characters of a class."""
-        return self.kept(members, lambda: self._among(members))
+        """Return the set of the characters of a class."""
+        return self.cached(members, lambda: self._among(members))
 
     def _among(self, members: "_Class") -> int:
-        self._left -= self.size >> 1
+        self._remaining -= self.size >> 1
         self.spend()
         if not self.size:
             return 0
@@ -144,19 +143,19 @@ class _Text:
 
 
 class _Class:
-    """A class of characters; each class of a pattern is one object, if it is written in one way."""
+    """A class of characters; equal nodes share one object."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ends = [point for first, last in ranges for point in (first, last + 1)]
         self.bytes = range_bytes(ranges)
 
     def digits(self, codes: Iterable[int]) -> bytes:
-        """A digit for each code point: whether it is a member."""
+        """Return a digit for each code point: whether it is in the class."""
         return bytes(b"01"[bisect_right(self._ends, code) & 1] for code in codes)
 
     @cached_property
     def ascii(self) -> bytes:
-        """The table that translates ASCII to such digits."""
+        """The table that translates ASCII characters to such digits."""
         return self.digits(range(_BYTE))
 
 
@@ -165,13 +164,15 @@ _NEWLINE = _Class(((10, 10),))
 
 
 def _class(op: Any, value: Any, flags: int) -> _Class:
-    """The class of a node that stands for one character."""
-    return _made(op, tuple(value) if op is sre.IN else value, flags & _CLASS_FLAGS)
+    """Return the class of a node that matches one character."""
+    return _class_of(op, tuple(value) if op is sre.IN else value, flags & _CLASS_FLAGS)
 
 
-@cached_within(_CLASSES, lambda made, _, value, __: made.bytes + (100 * len(value) if isinstance(value, tuple) else 0))
-def _made(op: Any, value: Any, flags: int) -> _Class:
-    r"""By the node, not by its ranges: ``\w`` alone has 760."""
+@cached_within(
+    _CLASSES, lambda result, _, value, __: result.bytes + (100 * len(value) if isinstance(value, tuple) else 0)
+)
+def _class_of(op: Any, value: Any, flags: int) -> _Class:
+    r"""Return a class, cached by the node and not by its ranges, of which ``\w`` alone has 760."""
     return _Class(accepted(op, value, flags))
 
 
@@ -180,11 +181,11 @@ def _made(op: Any, value: Any, flags: int) -> _Class:
 
 class _Node(Protocol):
     def after(self, text: _Text, starts: int) -> int:
-        """The positions at which it may end, given those at which it begins."""
+        """Return the positions at which a match may end, given those at which it begins."""
         ...
 
     def before(self, text: _Text, ends: int) -> int:
-        """The positions at which it may begin, given those at which it ends."""
+        """Return the positions at which a match may begin, given those at which it ends."""
         ...
 
 
@@ -212,23 +213,23 @@ class _Run:
     def after(self, text: _Text, starts: int) -> int:
         text.spend(2)
         members = text.among(self.members)
-        # a sum carries a bit to the end of its run: what has changed is what was passed
+        # the addition carries a bit to the end of its run; the changed bits are the positions passed
         return starts | ((starts & members) + members ^ members)
 
     def before(self, text: _Text, ends: int) -> int:
         members = text.among(self.members)
-        found = ends >> 1 & members
+        starts = ends >> 1 & members
         distance = 1
         while distance <= text.size:
             text.spend(2)
-            found |= members & found >> distance
+            starts |= members & starts >> distance
             members &= members >> distance
             distance <<= 1
-        return ends | found
+        return ends | starts
 
 
 class _Sequence:
-    """One node after the other."""
+    """Several nodes, one after another."""
 
     def __init__(self, nodes: Sequence[_Node]) -> None:
         self.nodes = nodes
@@ -249,7 +250,7 @@ class _Sequence:
 
 
 class _Choice:
-    """Any one of several nodes."""
+    """One of several nodes."""
 
     def __init__(self, nodes: Sequence[_Node]) -> None:
         self.nodes = nodes
@@ -276,44 +277,46 @@ class _Repeat:
         self.node, self.low, self.high = node, low, high
 
     def after(self, text: _Text, starts: int) -> int:
-        # kept, for where repeats nest each would be asked twice as often as the one around it
-        return text.kept((self, starts), lambda: self._times(text, starts, self.node.after))
+        # cached, because each level of nested repeats would double the number of calls
+        return text.cached((self, starts), lambda: self._times(text, starts, self.node.after))
 
     def before(self, text: _Text, ends: int) -> int:
-        return text.kept((self, ends, "before"), lambda: self._times(text, ends, self.node.before))
+        return text.cached((self, ends, "before"), lambda: self._times(text, ends, self.node.before))
 
     def _times(self, text: _Text, positions: int, step: Callable[[_Text, int], int]) -> int:
         for _ in range(self.low):
             text.spend()
             reached = step(text, positions)
-            if reached == positions:  # nothing, or something that stays as it is however often it is repeated
+            if reached == positions:  # further repeats change nothing
                 break
             positions = reached
-        reached, done = positions, self.low
-        while positions and done != self.high:
+        reached, count = positions, self.low
+        while positions and count != self.high:
             text.spend()
-            positions = step(text, positions) & ~reached  # what was reached with fewer repeats may have as many more
+            positions = (
+                step(text, positions) & ~reached
+            )  # positions reached with fewer repeats have been expanded already
             reached |= positions
-            done += 1
+            count += 1
         return reached
 
 
 class _Look:
-    """Look-around: where what is looked for begins or ends."""
+    """Look-around: the positions at which its pattern begins or ends."""
 
     def __init__(self, node: _Node, *, behind: bool, negative: bool) -> None:
         self.node, self.behind, self.negative = node, behind, negative
 
     def after(self, text: _Text, starts: int) -> int:
         text.spend()
-        found = text.kept(self, lambda: (self.node.after if self.behind else self.node.before)(text, text.every))
-        return starts & (text.every ^ found if self.negative else found)
+        positions = text.cached(self, lambda: (self.node.after if self.behind else self.node.before)(text, text.every))
+        return starts & (text.every ^ positions if self.negative else positions)
 
     before = after
 
 
 class _Place:
-    """A position of its own kind: an anchor or a boundary."""
+    """An anchor or a boundary."""
 
     def __init__(self, where: Any, flags: int) -> None:
         self.multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
@@ -322,7 +325,7 @@ class _Place:
 
     def after(self, text: _Text, starts: int) -> int:
         text.spend()
-        return starts & text.kept((self.where, self.multiline, self.words), lambda: self._places(text))
+        return starts & text.cached((self.where, self.multiline, self.words), lambda: self._places(text))
 
     before = after
 
@@ -355,7 +358,7 @@ _PLACES = (
 
 
 class _Nothing:
-    """What can never match."""
+    """A node that never matches."""
 
     def after(self, text: _Text, starts: int) -> int:
         del text, starts

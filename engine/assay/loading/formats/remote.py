@@ -26,7 +26,7 @@ from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.files import FORMATS, open_lines
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
-from assay.system.spool import a_place, not_taken
+from assay.system.spool import refused_by_temporary_folder, spool_file
 
 __all__ = ["SCHEMES", "Remote", "RemoteFile", "hidden_of", "is_url"]
 
@@ -190,7 +190,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = a_place(self.shown)
+        path = spool_file(self.shown)
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
@@ -215,7 +215,7 @@ class Remote:
                 number = next((number for number in _DISK if f"(os error {number})" in str(error)), None)
                 if number is None:
                     raise
-                raise not_taken(self.shown, path, OSError(number, os.strerror(number))) from None
+                raise refused_by_temporary_folder(self.shown, path, OSError(number, os.strerror(number))) from None
 
         self._look(copy, lambda: path.stat().st_size if path.exists() else 0)
 
