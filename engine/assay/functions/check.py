@@ -82,7 +82,7 @@ class OnRow(Check):
             is_usable = isinstance(schema[VERIFIER], pl.Struct | pl.String | pl.Null)
             fact = f"`{VERIFIER}` has type {schema[VERIFIER]}; it must be a struct or JSON text."
             return [] if is_usable else [(fact, "")]
-        available = f" There are: {', '.join(columns) or 'none'}."
+        available = f" Columns: {', '.join(columns) or 'none'}."
         if FN_NAME not in schema and not self.default:
             fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{available}"
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]

@@ -213,7 +213,7 @@ def test_bad_files_are_left_out_on_demand_and_named(tmp_path):
     out.parent.mkdir()
     summary = assay.score_file(tmp_path, SPEC, out, skip_bad_files=True)
     assert summary.rows == 1
-    assert any("left out:" in note and "b.parquet" in note for note in summary.notes)
+    assert any("skipped:" in note and "b.parquet" in note for note in summary.notes)
     first, second = assay.read_provenance(out)["inputs"]
     assert "skipped" not in first
     assert "it is cut short" in second["skipped"]

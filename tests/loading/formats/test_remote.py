@@ -187,7 +187,7 @@ def test_tasks_may_be_in_a_store(store, tmp_path):
         ),
         ("s3://bucket/x/cut.parquet", "s3://bucket/x/cut.parquet: cannot be read: parquet: File out of specification"),
         ("s3://bucket/x", "s3://bucket/x: unknown kind of file."),
-        (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is named twice."),
+        (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is listed twice."),
         (
             ["s3://bucket/runs/a.parquet", "s3://bucket/x/other.parquet"],
             "`completion` is String in s3://bucket/runs/a.parquet and List(Int64) in s3://bucket/x/other.parquet.",
