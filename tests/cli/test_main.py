@@ -241,7 +241,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
     ]
     assert seen[0].count(ESCAPED) == 2
     assert r"rewards: \x1b[31m\u202e.csv" in seen[0]
-    assert r"`\x9b`" in seen[1]
+    assert r"--keep \x9b: " in seen[1]
     assert ESCAPED in seen[1]
     assert r"\x1b]0;gone\x07: no such file" in seen[2]
     assert [code for text in seen for code in text if not (code.isprintable() or code == "\n")] == []

@@ -54,6 +54,6 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
         assay.score(tmp_path / "in.csv", SPEC)
     monkeypatch.setattr(pl, "scan_csv", fails)
     with pytest.raises(assay.InputError, match=r"in\.csv: not a readable csv file: it is damaged"):
-        files.opened([tmp_path / "in.csv"], Reading())
+        files.open_each([tmp_path / "in.csv"], Reading())
     with pytest.raises(PanicException):  # with no file to blame it is ours
         assay.score([{"completion": "a"}], SPEC)

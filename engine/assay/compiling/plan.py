@@ -104,14 +104,14 @@ class Plan:
             if self.keep is None
             else list(self.keep)
         )
-        taken = {*self.results, *kept}
+        used_names = {*self.results, *kept}
         originals: dict[str, str] = {}
         for name in kept:
             output_name = name
-            while output_name in self.results or (output_name != name and output_name in taken):
+            while output_name in self.results or (output_name != name and output_name in used_names):
                 output_name = f"prior_{output_name}"
             originals[output_name] = name
-            taken.add(output_name)
+            used_names.add(output_name)
         return originals
 
     @cached_property
@@ -198,7 +198,7 @@ class Plan:
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = grouped.sort("row").collect(engine="in-memory" if self._few(rows) else "streaming")
+            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
             by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -223,12 +223,12 @@ class Plan:
             ColumnsError: A column of the schema is missing, or its type would change the meaning of its values.
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
-        if self._few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
+        if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
             return self.lazy(frame).collect(engine="in-memory")
         with in_pieces(self.piece):
             return self.lazy(frame).collect()
 
-    def _few(self, rows: int | None) -> bool:
+    def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.

@@ -75,12 +75,12 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
         reasons = [problem_text or why_unscored(name, absent=no_expected) for name, problem_text, no_expected in rows]
         return pl.Series(fn.name, reasons, dtype=pl.String)
     names = fn.unique().to_list()
-    why = {name: why_unscored(name, absent=False) for name in names}
-    builtin = [name for name in names if why[name] is None and why_unscored(name, absent=True)]
+    reason_by_name = {name: why_unscored(name, absent=False) for name in names}
+    builtin = [name for name in names if reason_by_name[name] is None and why_unscored(name, absent=True)]
     if len(builtin) == len(names) and problem.null_count() == len(fn) and not absent.any():
         return pl.repeat(None, len(fn), dtype=pl.String, eager=True).alias(fn.name)
     frame = pl.DataFrame({"fn": fn, "problem": problem, "missing": absent & fn.is_in(builtin)})
-    unusable = pl.col("fn").replace_strict(why, return_dtype=pl.String)
+    unusable = pl.col("fn").replace_strict(reason_by_name, return_dtype=pl.String)
     missing = pl.when("missing").then(pl.lit(MISSING))
     return frame.select(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 

@@ -46,13 +46,13 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     """Compare outputs with stripped golds. Stripping copies a text, so strip only outputs that could then be equal."""
     output, gold = pl.col("output"), pl.col("gold")
     size, gold_size, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
-    near = (size <= grows * gold_size) & (gold_size <= grows * size)
+    is_similar_size = (size <= grows * gold_size) & (gold_size <= grows * size)
     padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
-    likely = near | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
+    likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
     frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
-    frame = frame.with_columns(strip_expr(output)).filter(near)
+    frame = frame.with_columns(strip_expr(output)).filter(is_similar_size)
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 

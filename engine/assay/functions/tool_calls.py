@@ -68,19 +68,19 @@ def tool_calls_differ(output: str, expected: Any, params: Mapping[str, Any]) -> 
     Raises:
         ValueError, TypeError: The tolerance is not a number.
     """
-    wanted = tool_call(expected)
-    if wanted is None:
+    reference = tool_call(expected)
+    if reference is None:
         return _NO_GOLD, f"ValueError: {_NO_GOLD}"
     call = tool_call(output)
     if call is None:
         return _NO_CALL, None
-    for name in (*_ALWAYS, *(name for name in _WHERE_WANTED if name in wanted)):
-        if call.get(name) != wanted.get(name):
-            return _differs(name, wanted.get(name)), None
-    if _AT not in wanted:
+    for name in (*_ALWAYS, *(name for name in _WHERE_WANTED if name in reference)):
+        if call.get(name) != reference.get(name):
+            return _differs(name, reference.get(name)), None
+    if _AT not in reference:
         return "", None
     tolerance = int(params.get(TOLERANCE, _DEFAULT_TOLERANCE))
-    target, point = wanted[_AT], call.get(_AT)
+    target, point = reference[_AT], call.get(_AT)
     if not _is_pair(target):
         return _BAD_COORDINATE, f"ValueError: {_BAD_COORDINATE}"
     return "" if _is_pair(point) and _near(point, target, tolerance) else _differs(_AT, target), None
@@ -97,10 +97,10 @@ def _near(point: list[Any], target: list[Any], tolerance: int) -> bool:
         return False
 
 
-def _differs(name: str, wanted: Any) -> str:
-    if wanted is None:
+def _differs(name: str, expected: Any) -> str:
+    if expected is None:
         return f"{name} differs: expected none"
-    return f"{name} differs: expected {quoted(wanted) if isinstance(wanted, str) else quoted(str(wanted))[1:-1]}"
+    return f"{name} differs: expected {quoted(expected) if isinstance(expected, str) else quoted(str(expected))[1:-1]}"
 
 
 def tool_calls_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
@@ -194,21 +194,23 @@ def _golds(texts: pl.Series) -> pl.DataFrame:
 def _gold(text: str) -> tuple[Any, ...]:
     """Prepare one expected call: a row of ``_GOLD``."""
     unknown = (False, *[None] * (len(_GOLD) - 2))
-    wanted = tool_call(text)
-    if wanted is None:
+    reference = tool_call(text)
+    if reference is None:
         return unknown
-    values = [wanted.get(name) for name in _FIELDS]
+    values = [reference.get(name) for name in _FIELDS]
     if not all(value is None or _is_plain(value) for value in values):
         return unknown
-    target = wanted.get(_AT, (None, None))
-    if _AT in wanted and not (_is_pair(target) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in target)):
+    target = reference.get(_AT, (None, None))
+    if _AT in reference and not (
+        _is_pair(target) and all(type(axis) is int and abs(axis) < _FARTHEST for axis in target)
+    ):
         return unknown
-    is_compared = [name in _ALWAYS or name in wanted for name in _FIELDS]
+    is_compared = [name in _ALWAYS or name in reference for name in _FIELDS]
     fields = [
         (_NULL if value is None else f'"{value}"') if compared else None
         for value, compared in zip(values, is_compared, strict=True)
     ]
-    return (True, None, *target, *fields, f"[{target[0]}, {target[1]}]" if _AT in wanted else None)
+    return (True, None, *target, *fields, f"[{target[0]}, {target[1]}]" if _AT in reference else None)
 
 
 def _is_plain(value: Any) -> bool:

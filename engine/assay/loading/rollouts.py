@@ -254,8 +254,8 @@ def _open_files(
     files = combined(_open_all(local, reading, original, names or {}), skipped, original.memory_limit)
     check_bad_rows(files.files, original)
     notes = [note for file in files.files for note in file.notes]
-    notes += [f"skipped: {why}" for _, why in files.skipped]
-    left_out = [InputFile(name, rows=0, skipped=why) for name, why in files.skipped]
+    notes += [f"skipped: {reason}" for _, reason in files.skipped]
+    left_out = [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
     inputs = [_input(file, (names or {}).get(file.path, "")) for file in files.files]
     rollouts = Rollouts(files.scan(), (*inputs, *left_out), files, notes=tuple(notes))
     outlines = None if reading.reshape is None else [outline for source in previews for outline in source.outlines]
@@ -295,7 +295,7 @@ def _open_all(
         return list(open_lines(list(names), reading, list(names.values())))
     local_files = iter(open_each([source for source in local if isinstance(source, Path)], reading))
     remote_files = (
-        source if reading == original else source.again(reading) for source in local if isinstance(source, RemoteFile)
+        source if reading == original else source.reopen(reading) for source in local if isinstance(source, RemoteFile)
     )
     return [next(local_files) if isinstance(source, Path) else next(remote_files) for source in local]
 

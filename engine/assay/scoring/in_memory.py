@@ -197,7 +197,7 @@ def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None 
     )
     remote = [file for file in files if isinstance(file, RemoteFile)]
     if len(remote) == len(files) == 1:
-        return remote[0].remote.told(wrong)
+        return remote[0].remote.input_error(wrong)
     fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
     if isinstance(wrong, OSError):  # it may not happen again when we look for it
         fact = f"{', '.join(map(name_of, files[:3]))}: {wrong.strerror or first_line(wrong)}."

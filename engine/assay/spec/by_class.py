@@ -42,25 +42,25 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[
         return []
     try:
         cls: Any = get_verifier(kind)
-    except ValueError as wrong:
-        reader.problem(("kind",), str(wrong))
+    except ValueError as exception:
+        reader.problem(("kind",), str(exception))
         return []
     config = _config(reader, cls, params_given)
     if config is None:
         return []
     try:
         check = ByClass(kind, cls(**dict(config)))
-    except BaseException as wrong:  # a user's class may raise anything
-        if not own_failure(wrong):
+    except BaseException as exception:  # a user's class may raise anything
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.__qualname__} cannot be created: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.__qualname__} cannot be created: {said_by(exception)}")
         return []
     try:
         params = config.model_dump(mode="json")
-    except BaseException as wrong:  # a default or a validator's value may be any object
-        if not own_failure(wrong):
+    except BaseException as exception:  # a default or a validator's value may be any object
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
     return [{"id": kind, "type": kind, "params": params, "check": check, **plain}]
@@ -70,14 +70,14 @@ def _config(reader: Reader, cls: Any, params: Any) -> BaseModel | None:
     """Validate the params as the class's config; None if there are problems."""
     try:
         config: BaseModel = cls.Config.model_validate(params)
-    except ValidationError as wrong:
-        for error in wrong.errors():
+    except ValidationError as exception:
+        for error in exception.errors():
             _config_problem(reader, cls.Config, error)
         return None
-    except BaseException as wrong:  # a validator may raise more than pydantic catches
-        if not own_failure(wrong):
+    except BaseException as exception:  # a validator may raise more than pydantic catches
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read the params: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read the params: {said_by(exception)}")
         return None
     return config
 

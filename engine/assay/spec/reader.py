@@ -51,13 +51,13 @@ class SpecReader:
 
     Args:
         document: The data and its lines.
-        known: Check types by every name that specs may use.
+        types: Check types by every name that specs may use.
         strict: Whether unknown types and broken checks are problems.
     """
 
-    def __init__(self, document: Document, known: Mapping[str, type[Check]], *, strict: bool) -> None:
+    def __init__(self, document: Document, types: Mapping[str, type[Check]], *, strict: bool) -> None:
         self.document = document
-        self.known = known
+        self.types = types
         self.strict = strict
         self.problems: list[str] = []
         self.spelled: dict[Place, Place] = {}
@@ -183,22 +183,22 @@ class SpecReader:
 
     def name_checks(self, checks: list[dict[str, Any]]) -> None:
         """Reject duplicate ids; name checks without an id by their type, then ``type-2`` and so on."""
-        taken: dict[str, Place] = {}
+        places: dict[str, Place] = {}
         for check in checks:
             if check["id"] is None:
                 continue
-            if check["id"] in taken:
-                first = place(taken[check["id"]])
+            if check["id"] in places:
+                first = place(places[check["id"]])
                 self.problem((*check["path"], "id"), f'the id "{check["id"]}" is already used by {first}')
-            taken.setdefault(check["id"], check["path"])
+            places.setdefault(check["id"], check["path"])
         numbers: dict[str, Iterator[int]] = {}
         for check in checks:
             if check["id"] is None:
                 name = check["type"]
                 names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
-                ident = next(candidate for candidate in names if candidate not in taken)
+                ident = next(candidate for candidate in names if candidate not in places)
                 check["id"] = ident
-                taken[ident] = check["path"]
+                places[ident] = check["path"]
 
     def check(self, data: Any, path: Place) -> dict[str, Any] | None:
         """Return the fields of one ``CheckSpec``, or None if the data has no usable type."""
@@ -214,7 +214,7 @@ class SpecReader:
             guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
             self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
             return None
-        check_type = self.known.get(name)
+        check_type = self.types.get(name)
         is_flat = data.get("params") is None
         allowed = CHECK_FIELDS + (tuple(spellings(check_type)) if check_type and is_flat else ())
         if check_type is None:  # the params of an unknown type are unknown, too
@@ -247,20 +247,20 @@ class SpecReader:
     def skip(self, name: str, path: Place) -> str:
         """Return the note on a check of unknown type, which is skipped."""
         note = f"skipped, unknown check type {quoted(name)}"
-        guess = did_you_mean(name, self.known)
+        guess = did_you_mean(name, self.types)
         if self.strict:
             self.problem(
-                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.known) + "."}'
+                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.types) + "."}'
             )
         return f"{note}. {guess}" if guess else note
 
-    def params(self, check_type: type[Check], given: Any, path: Place) -> dict[str, Any]:
+    def params(self, check_type: type[Check], values: Any, path: Place) -> dict[str, Any]:
         """Build the check with its params, or a broken check; unknown params are problems."""
-        if not isinstance(given, dict):
-            return self.broken(f"TypeError: params is {named(given)}, not an object", given, path)
+        if not isinstance(values, dict):
+            return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
         names = spellings(check_type)
         canonical: dict[str, Any] = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if key not in names:
                 self.unknown((*path, key), tuple(names))
             elif names[key] in canonical:
@@ -272,16 +272,16 @@ class SpecReader:
             return {"params": params.model_dump(mode="json", by_alias=True), "check": check_type(params)}
         except ValidationError as exception:
             return self.broken(
-                "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), given, path
+                "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), values, path
             )
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
-            return self.broken(said_by(exception), given, path)
+            return self.broken(said_by(exception), values, path)
 
-    def broken(self, problem: str, given: Any, path: Place) -> dict[str, Any]:
+    def broken(self, problem: str, params: Any, path: Place) -> dict[str, Any]:
         """Build a check that reports its problem on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
-        return {"params": given, "check": Broken(problem)}
+        return {"params": params, "check": Broken(problem)}
 
 
 def _params_error(error: Any, check: type[Check]) -> str:

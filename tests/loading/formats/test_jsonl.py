@@ -350,7 +350,7 @@ ODD = {
     "blank and skipped": b" \t",
     "bytes that are not UTF-8, read as U+FFFD": b'{"completion": "b\xff"}',
     "lone surrogates, read as U+FFFD": rb'{"completion": "b\ud800"}',
-    "a key that an object has twice; the last one holds": b'{"completion": "b", "info": {"k": 1, "k": 2}}',
+    "a duplicate key in an object; the last one is used": b'{"completion": "b", "info": {"k": 1, "k": 2}}',
     "NaN or Infinity, read as null": b'{"completion": "b", "n": NaN}',
 }
 
@@ -452,12 +452,12 @@ def test_decompression_is_bounded(tmp_path, pack):
     bomb = written(tmp_path, pack(line * 300), "bomb.jsonl.gz")
     small = written(tmp_path, pack(line * 90), "small.jsonl.gz")
     with pytest.raises(
-        assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes become .*--max-ratio allows 200"
+        assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes expand to .*--max-ratio allows 200"
     ):
         assay.score(bomb, SPEC)
     assert assay.score(bomb, SPEC, max_ratio=1e6).height == 300
     assert assay.score(small, SPEC).height == 90
-    with pytest.raises(assay.InputError, match=r"small.*become .*--max-uncompressed allows 100,000\."):
+    with pytest.raises(assay.InputError, match=r"small.*expand to .*--max-uncompressed allows 100,000\."):
         assay.score(small, SPEC, max_uncompressed=100_000)
     for wrong in ({"max_ratio": 0.5}, {"max_uncompressed": 0}, {"utf8": "ascii"}):
         with pytest.raises(assay.UsageError, match=f"--{next(iter(wrong)).replace('_', '-')}"):

@@ -82,7 +82,7 @@ class Failure:
     says: str
     by: str = ""
 
-    def why(self, value: Any) -> str | None:
+    def reason(self, value: Any) -> str | None:
         """Return the reason for a value, or None."""
         if value is not ABSENT and value is not None and self.by:
             value = EXTRACTORS[self.by].function(value)
@@ -155,10 +155,10 @@ class Layout:
     def _removed(self) -> frozenset[str]:
         """Columns that do not pass through: they are renamed, dropped, or replaced by one with the same name."""
         moved = {path.column for path in self._paths if path.is_column}
-        taken = {column.name for column in self.fields} | {name for name, _ in self.constants}
-        taken |= {SAMPLE_IDX} if self.each else set()
+        replaced = {column.name for column in self.fields} | {name for name, _ in self.constants}
+        replaced |= {SAMPLE_IDX} if self.each else set()
         lists = {self.each.column} if self.each and self.each.is_column else set()
-        return frozenset((moved | taken | lists | set(self.drop)) - self._kept)
+        return frozenset((moved | replaced | lists | set(self.drop)) - self._kept)
 
     @cached_property
     def _kept(self) -> frozenset[str]:
@@ -176,7 +176,7 @@ class Layout:
             return [passed | self._read(record, ABSENT)]
         items = find(record, self.each)
         if not isinstance(items, list | tuple) or not items:
-            unscored = {SAMPLE_IDX: None, BAD: self._why(record, ABSENT) or self._empty_reason}
+            unscored = {SAMPLE_IDX: None, BAD: self._reason(record, ABSENT) or self._empty_reason}
             return [passed | self._read(record, ABSENT) | unscored]
         return [passed | {SAMPLE_IDX: at} | self._read(record, item) for at, item in enumerate(items)]
 
@@ -187,7 +187,7 @@ class Layout:
     def _read(self, record: Mapping[str, Any], item: Any) -> dict[str, Any]:
         values = {column.name: self._value(column, record, item) for column in self.fields if not column.stays}
         if self.each is not None or self.failures:
-            values[BAD] = self._why(record, item)
+            values[BAD] = self._reason(record, item)
         return {name: value for name, value in values.items() if value is not ABSENT}
 
     @staticmethod
@@ -202,9 +202,9 @@ class Layout:
             best = best if value is ABSENT else None
         return best
 
-    def _why(self, record: Mapping[str, Any], item: Any) -> str | None:
-        reasons = (failure.why(_at(failure.path, record, item)) for failure in self.failures)
-        return next((why for why in reasons if why is not None), None)
+    def _reason(self, record: Mapping[str, Any], item: Any) -> str | None:
+        reasons = (failure.reason(_at(failure.path, record, item)) for failure in self.failures)
+        return next((reason for reason in reasons if reason is not None), None)
 
     # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -282,7 +282,7 @@ class Layout:
         value = _typed(Source(failure.path), schema, item)
         if value is None or value[1] == pl.Null:
             return None
-        return rowwise(value[0], failure.why, pl.String)
+        return rowwise(value[0], failure.reason, pl.String)
 
     def _refuse_own_completion(self, record: Mapping[str, Any]) -> None:
         if self.sole and _COMPLETION in record:
