@@ -89,7 +89,7 @@ class Loose(BaseModel):
         ("in_process", Echo, ValueError, "cannot be the name"),
         ("a/b", Echo, ValueError, "cannot be the name"),
         ("", Echo, ValueError, "cannot be the name"),
-        ("other", Echo, ValueError, "Echo calls itself 'echo' and is registered as 'other'"),
+        ("other", Echo, ValueError, "Echo.name is 'echo', but the class is registered as 'other'"),
         ("x", lambda: 1, TypeError, "a verifier is a class with a method `verify`"),
         ("x", type("NoVerify", (), {"Config": Config}), TypeError, "a verifier is a class with a method `verify`"),
         ("x", type("NoConfig", (), {"verify": print}), TypeError, "NoConfig.Config must be a pydantic model"),
@@ -147,7 +147,7 @@ def test_a_decorator_without_a_name_says_how():
         (
             "kind: in_process\n",
             [
-                "$.kind (line 1): a verifier of kind in_process rides on the rows: score them without a spec, or with --verifier-name"
+                "$.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with --verifier-name"
             ],
         ),
     ],
@@ -166,7 +166,7 @@ def test_a_class_that_cannot_be_made_is_told():
         raise RuntimeError("no")
 
     assay.register_verifier("never")(type("Never", (), {"Config": Config, "verify": print, "__init__": refuse}))
-    with pytest.raises(assay.SpecError, match=r"\$\.params: Never cannot be made: RuntimeError: no"):
+    with pytest.raises(assay.SpecError, match=r"\$\.params: Never cannot be created: RuntimeError: no"):
         assay.load_verifier({"kind": "never"})
 
 
@@ -250,10 +250,10 @@ def test_a_config_that_raises_is_a_problem_of_the_spec():
         type("Held", (Echo,), {"name": "odd", "Config": Odd, "__init__": lambda self, **_: None})
     )
     said = {
-        "key": "cannot read them: KeyError: 'how'",
-        "type": "cannot read them: TypeError: no",
-        "exit": "cannot read them: SystemExit: 3",
-        "curt": r"\$\.params: an object: is refused",
+        "key": "cannot read the params: KeyError: 'how'",
+        "type": "cannot read the params: TypeError: no",
+        "exit": "cannot read the params: SystemExit: 3",
+        "curt": r"\$\.params: an object: is not valid",
         "object": "cannot be written as JSON: PydanticSerializationError: Unable to serialize unknown type",
         "bytes": "cannot be written as JSON: (PydanticSerialization|UnicodeDecode)Error: ",
     }

@@ -80,7 +80,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --map completion", "expected NAME=COLUMN"),
         ("score in.jsonl --spec v.json --map completion=", "expected NAME=COLUMN"),
         ("score in.jsonl --spec v.json --map completion=output", "no column `output`"),
-        ("score in.jsonl --spec v.json --map ident=id --keep id", "--keep names `id`"),
+        ("score in.jsonl --spec v.json --map ident=id --keep id", "--keep id: the rollouts have no such column"),
         ("score in.jsonl --spec v.json --max-errors x", "--max-errors x"),
         ("score in.jsonl --spec v.json --limit -1", "--limit"),
         ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
@@ -167,7 +167,7 @@ def test_a_spec_names_a_verifier_class():
 def test_bad_rows_end_a_run_with_3_unless_they_are_allowed():
     Path("bad.jsonl").write_bytes(Path("in.jsonl").read_bytes() + b'{"completion": "\xff"}\n{"compl')
     said = run("score bad.jsonl --spec v.json --out out.parquet", code=3).stderr
-    assert "1 line is no rollout; --max-bad-rows allows 0." in said
+    assert "1 malformed line (limit 0; see --max-bad-rows)." in said
     assert not Path("out.parquet").exists()
     run("score bad.jsonl --spec v.json --max-bad-rows 1 --utf8 strict", code=3)
     said = run("score bad.jsonl --spec v.json --out out.parquet --max-bad-rows 2 --utf8 strict").stderr
@@ -241,7 +241,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
     ]
     assert seen[0].count(ESCAPED) == 2
     assert r"rewards: \x1b[31m\u202e.csv" in seen[0]
-    assert r"`\x9b`" in seen[1]
+    assert r"--keep \x9b: " in seen[1]
     assert ESCAPED in seen[1]
     assert r"\x1b]0;gone\x07: no such file" in seen[2]
     assert [code for text in seen for code in text if not (code.isprintable() or code == "\n")] == []
@@ -297,7 +297,7 @@ def test_a_match_that_takes_too_long_is_an_error_of_its_row():
 @pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
 def test_a_time_limit_that_is_none_is_one_line(seconds):
     done = run(f"score in.jsonl --spec v.json --regex-timeout {seconds}", code=2)
-    assert f"--regex-timeout {float(seconds)}: expected seconds; 0 for no limit." in done.stderr
+    assert f"--regex-timeout {float(seconds)}: expected a number of seconds; 0 for no limit." in done.stderr
     assert "Traceback" not in done.stderr
 
 

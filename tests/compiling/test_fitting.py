@@ -92,23 +92,23 @@ DIFFERS = {
     "42 is not 42.0 where it is a gold": ("answer", pl.Int64, [42], pl.Float64, ""),
     "an integer that no float equals": (
         *("x", pl.Int64, [2**53 + 1], pl.Float64),
-        ", with values that the other type does not have",
+        ", with values that the plan's type cannot hold",
     ),
-    "the largest integer": ("x", pl.Int64, [2**63 - 1], pl.Float64, ", with values that the other type does not have"),
+    "the largest integer": ("x", pl.Int64, [2**63 - 1], pl.Float64, ", with values that the plan's type cannot hold"),
     "a large integer among smaller ones": ("x", pl.Int64, [1], pl.Int32, ""),
     "an integer without a sign": ("x", pl.UInt64, [1], pl.Int64, ""),
     "an object is no text": (
         *("answer", TYPED, golds({"a": 1}), pl.String),
-        ", with values that the other type does not have",
+        ", with values that the plan's type cannot hold",
     ),
-    "an unknown word": ("x", pl.String, ["c"], WORD, ", with values that the other type does not have"),
+    "an unknown word": ("x", pl.String, ["c"], WORD, ", with values that the plan's type cannot hold"),
     "another length": (
         *("x", pl.List(pl.String), [["a", "b"]], pl.Array(pl.String, 1)),
-        ", with values that the other type does not have",
+        ", with values that the plan's type cannot hold",
     ),
     "a field that would be lost": (
         *("x", struct(a=pl.Int64, c=pl.Int64), [{"a": 1, "c": 2}], struct(a=pl.Int64)),
-        " (`x` has `c`, which the other has not)",
+        " (`x` has an extra field `c`)",
     ),
     "a field of another type, deep down": (
         *("x", pl.List(struct(a=struct(b=pl.Int64))), [[]], pl.List(struct(a=struct(b=pl.String)))),

@@ -54,11 +54,11 @@ def test_all_missing_columns_are_one_error():
         "  completion: read by every check\n"
         "  metadata: read by task_expectations (v/task_expectations)\n"
         "  expected_output_schema: read by expected_output_schema (v/expected_output_schema)\n"
-        "There are: id, response, meta_data.\n"
+        "Columns: id, response, meta_data.\n"
         "\n"
         "Did you mean `response` for `completion`? Rename it with --map completion=response.\n"
         "Did you mean `meta_data` for `metadata`? Rename it with --map metadata=meta_data.\n"
-        "Join a task table with --tasks for what the rollouts do not carry."
+        "Join a task table with --tasks for columns that the rollouts lack."
     )
 
 
@@ -182,7 +182,12 @@ def test_all_kinds_of_column_problems_are_one_error():
     with pytest.raises(assay.ColumnsError) as caught:
         assay.compile(SPEC, {"completion": pl.Int64, "metadata": pl.Int64}, keep=["idd"])
     said = str(caught.value)
-    for part in ("lack 1 column", "a completion is a string", "`metadata` has type Int64", "--keep names `idd`"):
+    for part in (
+        "lack 1 column",
+        "a completion is a string",
+        "`metadata` has type Int64",
+        "--keep idd: the rollouts have no such column",
+    ):
         assert part in said
 
 

@@ -163,8 +163,8 @@ def test_blank_names_mean_the_default():
 
 KNOWN = (
     "\n\nRegistered functions: contains, exact_match, regex_match, tool_calls_match.\n"
-    "Register yours first: --import MODULE, or assay.fns.register_fn.\n"
-    "Name the function of rows that name none: --verifier-name FN, or verifier_name=."
+    "Register your own function first: --import MODULE, or assay.fns.register_fn.\n"
+    "For rows that name no function, set a default: --verifier-name FN, or verifier_name=."
 )
 
 
@@ -212,7 +212,7 @@ def test_a_plan_alone_leaves_such_rows_unscored_and_says_why():
         (
             [{"completion": "a"}],
             {},
-            "The rollouts carry no verifier: no column `verifier` and no `fn_name`. There are: completion.",
+            "The rollouts carry no verifier: no column `verifier` and no `fn_name`. Columns: completion.",
         ),
         ([{"completion": "a", "answer": "a"}], {"verifier_name": "contains"}, "Rename one with --map expected=answer"),
         ([{"completion": "a", "verifier": 5}], {}, None),
@@ -234,7 +234,7 @@ def test_missing_columns_are_told_before_a_row_is_read(rows, options, said):
 
 def test_options_of_rows_do_not_go_with_specs():
     spec = {"checks": [{"type": "json_valid"}]}
-    with pytest.raises(assay.UsageError, match="--verifier-name is for rows that carry their own verifier"):
+    with pytest.raises(assay.UsageError, match="--verifier-name applies to rows that carry their own verifier"):
         assay.score([{"completion": "a"}], spec, verifier_name="contains")
     with pytest.raises(assay.UsageError, match="--pass-threshold"):
         assay.score([{"completion": "a"}], spec, pass_threshold=0.5)

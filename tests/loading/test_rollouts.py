@@ -145,8 +145,8 @@ def test_standard_input_is_read_as_jsonl():
         (None, "Rollouts of type NoneType cannot be read."),
         (b"[]", "Rollouts of type bytes cannot be read."),
         (iter(ROWS), "Rollouts of type list_iterator cannot be read."),
-        (["-", "a.jsonl"], "Standard input (-) cannot be mixed with files."),
-        (["-", "s3://bucket/a.parquet"], "Standard input (-) cannot be mixed with files."),
+        (["-", "a.jsonl"], "Standard input (-) cannot be combined with files."),
+        (["-", "s3://bucket/a.parquet"], "Standard input (-) cannot be combined with files."),
         ({"completion": ["a", "b"], "id": [1]}, "`id`"),
         ({"completion": "not a column"}, "`completion`"),
         ({"completion": "a", "id": 1}, "`completion`"),
@@ -186,7 +186,7 @@ def test_a_renamed_column_takes_the_place_of_one_that_had_its_name(mapping, expe
 
 @pytest.mark.parametrize(
     ("column", "hint"),
-    [("respnse", "Did you mean `response`?"), ("zzz", "There are: completion, response.")],
+    [("respnse", "Did you mean `response`?"), ("zzz", "Columns: completion, response.")],
 )
 def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
     with pytest.raises(assay.ColumnsError) as refused:
@@ -213,7 +213,7 @@ def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
 @pytest.mark.parametrize("mapping", [None, {"__assay/mine": "x"}], ids=["there", "renamed"])
 def test_a_column_named_like_our_own_is_refused(mapping):
     name = "x" if mapping else "__assay/text"
-    with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+`; names that begin with `__assay/` are reserved"):
+    with pytest.raises(assay.InputError, match=r"`__assay/[a-z]+` is reserved, as all that begin with `__assay/`"):
         assay.score([{"completion": "a", name: "b"}], SPEC, mapping=mapping)
 
 
@@ -259,8 +259,8 @@ def test_all_missing_columns_are_named_at_once_with_who_reads_them(columns, hint
         "  completion: read by every check\n"
         "  metadata: read by task_expectations (policy/task_expectations)\n"
         "  expected_output_schema: read by expected_output_schema (policy/shape)\n"
-        f"There are: {', '.join(columns)}.\n\n{hint}\n"
-        "Join a task table with --tasks for what the rollouts do not carry."
+        f"Columns: {', '.join(columns)}.\n\n{hint}\n"
+        "Join a task table with --tasks for columns that the rollouts lack."
     )
 
 

@@ -164,30 +164,30 @@ def test_a_rollout_that_cannot_be_scored_says_why(completion, tasks, error):
             ROLLOUTS,
             [*TASKS, {"task_id": "b"}],
             'The task table has task_id "b" more than once.',
-            "A rollout must know which one is its own.",
+            "Each task needs its own id.",
         ),
         (
             ROLLOUTS,
             [{"task_id": 7}, {"task_id": "7"}],
             'The task table has task_id "7" more than once.',
-            "A rollout must know which one is its own.",
+            "Each task needs its own id.",
         ),
         (
             ROLLOUTS,
             [{"taskId": "a", "metadata": {}}],
-            "The task table has no `task_id`. There are: taskId, metadata.",
+            "The task table has no `task_id`. Columns: taskId, metadata.",
             "Did you mean `taskId`?",
         ),
         (
             [{"Task_ID": "a", "completion": "x"}],
             TASKS,
-            "The rollouts have no `task_id` to find their tasks by. There are: Task_ID, completion.",
+            "The rollouts have no `task_id` to join their tasks on. Columns: Task_ID, completion.",
             "Did you mean `Task_ID`?",
         ),
         (
             [{"completion": "x"}],
             TASKS,
-            "The rollouts have no `task_id` to find their tasks by. There are: completion.",
+            "The rollouts have no `task_id` to join their tasks on. Columns: completion.",
             "Rename a column with --map task_id=COLUMN.",
         ),
     ],
@@ -241,7 +241,7 @@ def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
     (tmp_path / "dataset.toml").touch()
     with pytest.raises(assay.InputError) as refused:
         load_tasks(tmp_path)
-    assert str(refused.value) == f"{tmp_path}: a dataset.toml, but no */task.json."
+    assert str(refused.value) == f"{tmp_path}: has dataset.toml, but no */task.json."
 
 
 def test_yaml_ids_stay_what_they_look_like(tmp_path):
@@ -264,10 +264,10 @@ def test_where_the_task_says_nothing_the_rollout_s_own_words_hold():
     ("own", "said"),
     [
         (None, []),
-        ("{}", ["the task table's `metadata` is used; the rollouts' own holds only where the task says null"]),
+        ("{}", ["the task table's `metadata` is used; the rollouts' column is used only where the task has null"]),
         (
             pl.Series([{"a": 1}]),
-            ["the task table's `metadata` is used; the rollouts' own is not read, for it has another type"],
+            ["the task table's `metadata` is used; the rollouts' column is ignored, because its type differs"],
         ),
     ],
 )
@@ -305,7 +305,7 @@ def test_a_line_of_a_task_table_that_is_no_task_is_named(tmp_path):
     path.write_text(json.dumps(TASKS[0]) + "\nbroken\n")
     with pytest.raises(assay.InputError, match=r"tasks\.jsonl:2: not valid JSON") as refused:
         load_tasks(path)
-    assert refused.value.hint == "Mend the task table: every line of it is a task."
+    assert refused.value.hint == "Fix the task table: every line must be a task."
 
 
 def test_what_is_odd_about_a_task_table_is_told_as_of_any_file(tmp_path):

@@ -25,7 +25,7 @@ def short(monkeypatch):
 def test_rows_that_do_not_come_are_an_error_and_no_interrupt(short, tmp_path):
     pl.DataFrame({"completion": ["a", "b"]}).write_parquet(tmp_path / "in.parquet")
     for out in ("out.parquet", "out/"):
-        with pytest.raises(assay.AssayError, match="a thread of the engine failed"):
+        with pytest.raises(assay.AssayError, match="a thread of Polars failed"):
             assay.score_file(tmp_path / "in.parquet", SPEC, f"{tmp_path}/{out}", isolate=False)
     assert not [*tmp_path.rglob("out*.parquet"), *tmp_path.rglob("part*")]
 
@@ -50,10 +50,10 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
 
     pl.DataFrame({"completion": ["a", "b"]}).write_csv(tmp_path / "in.csv")
     monkeypatch.setattr(pl.LazyFrame, "collect", fails)
-    with pytest.raises(assay.InputError, match=r"in\.csv: it is damaged, the engine fails on it"):
+    with pytest.raises(assay.InputError, match=r"in\.csv: it is damaged, Polars fails on it"):
         assay.score(tmp_path / "in.csv", SPEC)
     monkeypatch.setattr(pl, "scan_csv", fails)
     with pytest.raises(assay.InputError, match=r"in\.csv: not a readable csv file: it is damaged"):
-        files.opened([tmp_path / "in.csv"], Reading())
+        files.open_each([tmp_path / "in.csv"], Reading())
     with pytest.raises(PanicException):  # with no file to blame it is ours
         assay.score([{"completion": "a"}], SPEC)

@@ -50,7 +50,7 @@ REFUSED = [  # (text, ending, full message)
     (CHECKS + "  required: yes\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].required (line 3): expected true or false, got a string ('yes')."),
     ("checks:\n- value: refund\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): every check needs a `type`"),
     ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid')"),
-    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, kind, passThreshold, params.\n  $.kind (line 1): a verifier of kind in_process rides on the rows: score them without a spec, or with --verifier-name"),
+    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with --verifier-name"),
     ("[1]", ".json", "spec.json: 1 problem\n  $ (line 1): expected an object, got a list"),
     ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): a verifier needs `checks`, a list of at least one"),
 ]  # fmt: skip

@@ -117,7 +117,7 @@ def test_descriptors_are_read(work, command, rows, name):
     [
         ("assay score - -s v.json <&-", "Standard input is closed."),
         ("assay score /dev/fd/3 -s v.json 3<&-", "/dev/fd/3: Bad file descriptor."),  # a run has opened it for itself
-        ("cat r.jsonl | assay score /dev/stdin r.jsonl -s v.json", "Pipes cannot be mixed with files."),
+        ("cat r.jsonl | assay score /dev/stdin r.jsonl -s v.json", "Pipes cannot be combined with files."),
         ("cat r.jsonl | assay score /dev/stdin -s v.json -o parts/", "parts/: a run in parts reads files."),
         ("assay score /dev/stdin -s v.json </dev/zero", "/dev/stdin: is a device without an end."),
     ],

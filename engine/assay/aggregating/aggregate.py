@@ -1,4 +1,4 @@
-"""From check scores to reward, passed, feedback and error: each rule once, its row twin beside its expression."""
+"""From check scores to reward, passed, feedback and error: each rule as a row function beside its expression."""
 
 import math
 import re
@@ -49,82 +49,82 @@ __all__ = [
 ]
 
 UNSCORED = HIDDEN + "unscored"
-"""Why a row cannot be scored at all; null for a row that can."""
+"""Why a row cannot be scored; null if it can."""
 
 _BREAKS = re.compile(r"[\r\n]+")
 
 
 def hidden(name: str) -> str:
-    """The name a result has inside a plan, where the input may have a column of its public name."""
+    """Return a result's name inside a plan; the input may have a column with the public name."""
     return HIDDEN + name
 
 
 def check_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Output column of a check's score."""
+    """Return the output column of a check's score."""
     return f"check/{verifier.id}/{check.id}"
 
 
 def score_column(verifier: VerifierSpec) -> str:
-    """Output column of a verifier's score."""
+    """Return the output column of a verifier's score."""
     return f"score/{verifier.id}"
 
 
 def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Output column that a check adds beside its score; ``""`` when it adds none."""
+    """Return the output column that a check adds beside its score, or ``""``."""
     return check.check.extra.format(verifier=verifier.id) if check.check is not None else ""
 
 
 def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """The columns that checks add beside their scores."""
-    named = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable)
-    return [name for name in named if name]
+    """Return the columns that checks add beside their scores."""
+    names = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable)
+    return [name for name in names if name]
 
 
 def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """The columns of verifiers, then those of checks; a verifier that is one function or class has no checks to show."""
+    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns."""
     scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
     native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
     return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.runnable]
 
 
 def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Hidden column of a check's reason: null where the score is 1."""
+    """Return the hidden column of a check's reason: null where the score is 1."""
     return hidden(f"reason/{verifier.id}/{check.id}")
 
 
 def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Hidden column of a check's error: null where scoring went well."""
+    """Return the hidden column of a check's error: null where there is none."""
     return hidden(f"error/{verifier.id}/{check.id}")
 
 
 def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Hidden column of what the summary tells of a row; there only for checks that remark."""
+    """Return the hidden column of a check's remarks for the summary; only checks with remarks have it."""
     return hidden(f"remark/{verifier.id}/{check.id}")
 
 
 # ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def one_line(said: str) -> str:
-    """Line breaks become a space: feedback has one line a check."""
-    return _BREAKS.sub(" ", said)
+def one_line(text: str) -> str:
+    """Replace line breaks by spaces, because feedback has one line per check."""
+    return _BREAKS.sub(" ", text)
 
 
 def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
-    """A check's outcome after the rules that hold for every check.
+    """Apply the rules that hold for every check to an outcome.
 
-    An error is an error whichever way the check is turned; a negated check scores ``1 - score``.
+    A negated check scores ``1 - score``; an error stays an error.
     """
-    said = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error), outcome.extra)
+    settled = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error), outcome.extra)
     if not spec.negate:
-        return said
-    if said.error is not None:
-        return Outcome(0.0, said.error, said.error)
-    score = 1.0 - said.score
-    return Outcome(score, one_line(_turned(spec)) if score < 1 else "")
+        return settled
+    if settled.error is not None:
+        return Outcome(0.0, settled.error, settled.error)
+    score = 1.0 - settled.score
+    return Outcome(score, one_line(_negated_reason(spec)) if score < 1 else "")
 
 
-def _turned(spec: CheckSpec) -> str:
+def _negated_reason(spec: CheckSpec) -> str:
     return encodable(f"must not hold: {spec.check.claim()}") if spec.check else ""
 
 
@@ -132,92 +132,92 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     """``settle`` as expressions.
 
     Returns:
-        Two layers of named columns: score, error and remark, then reason, which reads them. Error and reason are there for
-        checks that need them: see ``may_err`` and ``one_reason``.
+        Two layers of named columns: score, error and remark, then reason, which reads them. Only checks that need them have an
+        error and a reason: see ``may_err`` and ``one_reason``.
     """
     scored = pl.col(UNSCORED).is_null()
     raw = check.expr().cast(pl.Float64)
     error = one_line_expr(check.error_expr()) if may_err(check) else None
-    if error is not None and not _certain(check):
-        fits = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
-        error = pl.when(fits.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
-        raw = pl.when(fits).then(raw).otherwise(0.0)
+    if error is not None and not _is_boolean(check):
+        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
+        error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
+        raw = pl.when(is_valid).then(raw).otherwise(0.0)
     score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
     if spec.negate:
         raw = 1.0 - raw if error is None else pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
-    first = [pl.when(scored).then(raw).alias(score_name)]
+    columns = [pl.when(scored).then(raw).alias(score_name)]
     if error is not None:
-        first.append(pl.when(scored).then(error).alias(error_name))
+        columns.append(pl.when(scored).then(error).alias(error_name))
     if check.extra:
-        first.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
+        columns.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
     if (remark := check.remark_expr()) is not None:
-        first.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
+        columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
     if one_reason(spec) is not None:
-        return first, []
+        return columns, []
     if spec.negate:
-        reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_turned(spec))))
+        reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_negated_reason(spec))))
     else:
         reason = one_line_expr(check.reason_expr())
-    if not _certain(check):
+    if not _is_boolean(check):
         reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    return first, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
+    return columns, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
 
 
-def _certain(check: Check) -> bool:
-    """Whether a check cannot give anything but 0 and 1: a built-in Boolean one."""
+def _is_boolean(check: Check) -> bool:
+    """Whether a check can only score 0 or 1: a built-in Boolean check."""
     return type(check) in CHECKS and not check.graded
 
 
 def may_err(check: Check) -> bool:
-    """Whether a check has a column of errors: all but those of which it is certain that nothing goes wrong."""
-    return not _certain(check) or check.error_expr() is not None
+    """Whether a check has an error column: all except built-in Boolean checks that cannot fail."""
+    return not _is_boolean(check) or check.error_expr() is not None
 
 
 def one_reason(spec: CheckSpec) -> str | None:
-    """What every row that falls short of a check is told, where that is one thing: it needs no column. None where it is not."""
+    """Return the reason of all rows that score below 1 if it is the same for all, which needs no column; else None."""
     check = spec.check
-    if check is None or not _certain(check) or may_err(check) or not (spec.negate or check.one_complaint):
+    if check is None or not _is_boolean(check) or may_err(check) or not (spec.negate or check.one_complaint):
         return None
-    return one_line(_turned(spec) if spec.negate else encodable(check.complaint()))
+    return one_line(_negated_reason(spec) if spec.negate else encodable(check.complaint()))
 
 
 def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
-    """Whether a row falls short of a check and is told why."""
+    """Whether a row scores below 1 and gets a reason."""
     error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None, dtype=pl.String)
     return check.short_expr(pl.col(hidden(check_column(verifier, spec))), error)
 
 
-def one_line_expr(said: pl.Expr | None) -> pl.Expr:
-    """``one_line`` as an expression; null for what nobody says."""
-    if said is None:
+def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
+    """``one_line`` as an expression; null if there is no text."""
+    if texts is None:
         return pl.lit(None, dtype=pl.String)
-    return said.map_batches(_in_one_line, return_dtype=pl.String, is_elementwise=True)
+    return texts.map_batches(_in_one_line, return_dtype=pl.String, is_elementwise=True)
 
 
-def _in_one_line(said: pl.Series) -> pl.Series:
-    # looking for a break takes a third of the time of writing every text anew
-    return said.str.replace_all(_BREAKS.pattern, " ") if said.str.contains(_BREAKS.pattern).any() else said
+def _in_one_line(texts: pl.Series) -> pl.Series:
+    # searching for a break takes a third of the time of rewriting every text
+    return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
 
 
 # ── a verifier: the weighted mean ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Weighted mean, added up from left to right; exactly 1.0 when every value is 1.0."""
+    """Return the weighted mean, summed from left to right; exactly 1.0 if every value is 1.0."""
     return reduce(add, (w * v for w, v in zip(weights, values, strict=True))) / reduce(add, weights)
 
 
 def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
-    """``mean`` over Float64 columns as a sequence of named columns, each of which reads the one before; the last is the mean."""
+    """``mean`` over Float64 columns as a sequence of named columns, each reading the previous one; the last is the mean."""
     terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
     steps = []
-    together = max(2, THRESHOLDS.terms)
-    while len(terms) > together:
-        so_far = f"{name}/{len(terms)}"
-        steps.append(reduce(add, terms[:together]).alias(so_far))
-        terms = [pl.col(so_far), *terms[together:]]
+    terms_at_once = max(2, THRESHOLDS.terms)
+    while len(terms) > terms_at_once:
+        partial_name = f"{name}/{len(terms)}"
+        steps.append(reduce(add, terms[:terms_at_once]).alias(partial_name))
+        terms = [pl.col(partial_name), *terms[terms_at_once:]]
     total = reduce(add, terms)
-    # NOTE: dividing by a literal multiplies by its reciprocal, with another last bit; a column is truly divided by.
+    # NOTE: Polars divides by a literal by multiplying with its reciprocal, which changes the last bit; by a column it divides.
     return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
 
@@ -237,11 +237,11 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
 
 
 OVERFLOW = "the weighted sum is not a finite number"
-"""Error of a row whose rewards and weights are, and their sum is not."""
+"""Error of a row whose scores and weights are finite but whose weighted sum is not."""
 
 
 def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float]) -> float | None:
-    """The reward of a row, given the score of each verifier; None for a sum that no float holds."""
+    """Return the reward of a row, given the score of each verifier; None if the sum is not finite."""
     if (shares := _shares(verifiers)) is None:
         return mean(scores, [1.0] * len(scores))
     total = _summed([(share.path, share.weight * score) for share, score in zip(shares, scores, strict=True)], 0.0)
@@ -249,34 +249,34 @@ def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float]) -> float 
 
 
 def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
-    """``reward`` as a sequence of named columns, each of which reads the ones before; the last is the reward."""
+    """``reward`` as a sequence of named columns, each reading earlier ones; the last is the reward."""
     scores, name = [hidden(score_column(verifier)) for verifier in verifiers], hidden("reward")
     if (shares := _shares(verifiers)) is None:
         return mean_steps(scores, [1.0] * len(scores), name)
     terms = [(share.path, pl.lit(share.weight) * pl.col(score)) for share, score in zip(shares, scores, strict=True)]
-    total, so_far = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
-    # NOTE: the engine drops `0.0 +`, so that a sum of nothing but -0.0 stays one; any other sum is what it is without it
-    known = pl.when(so_far == 0.0).then(pl.lit(0.0)).when(so_far.is_finite()).then(so_far)
-    return [total.alias(f"{name}/sum"), known.alias(name)]
+    total, sum_column = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
+    # NOTE: Polars drops `0.0 +`, so a sum of -0.0 terms would stay -0.0; other sums do not change without it
+    finite_sum = pl.when(sum_column == 0.0).then(pl.lit(0.0)).when(sum_column.is_finite()).then(sum_column)
+    return [total.alias(f"{name}/sum"), finite_sum.alias(name)]
 
 
 def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:
-    """What each member of a rubric adds; None where the verifiers are none."""
+    """Return the share of each member of a rubric; None if the verifiers are not members of one."""
     shares = [verifier.share for verifier in verifiers if verifier.share is not None]
     return shares if len(shares) == len(verifiers) else None
 
 
 def _summed(terms: Sequence[tuple[tuple[int, ...], Any]], zero: Any) -> Any:
-    """The sum of terms from left to right, those of one rubric first; 0.0 for none, and never -0.0."""
+    """Sum terms from left to right, each nested rubric first; 0.0 for no terms, and never -0.0."""
     parts = []
-    for at, inner in groupby(terms, key=lambda term: term[0][:1]):
-        deeper = [(path[1:], term) for path, term in inner]
-        parts += [_summed(deeper, zero)] if at else [term for _, term in deeper]
+    for index, group in groupby(terms, key=lambda term: term[0][:1]):
+        nested = [(path[1:], term) for path, term in group]
+        parts += [_summed(nested, zero)] if index else [term for _, term in nested]
     return reduce(add, parts, zero)
 
 
 def run_passes(verifiers: Sequence[VerifierSpec], total: float | None, each: Iterable[bool]) -> bool | None:
-    """Whether a row passes: by its reward where the verifiers are members of a rubric, else when every verifier passes."""
+    """Whether a row passes: by its reward if the verifiers are members of a rubric, else if every verifier passes."""
     shares = _shares(verifiers)
     if shares is None:
         return all(each)
@@ -299,39 +299,39 @@ def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str
 
 
 def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome]], *, errors: bool) -> str:
-    """One line for each check that has something to say, in spec order.
+    """Return one line for each check with a reason or an error, in spec order.
 
     Args:
         verifiers: All verifiers of the run.
-        outcomes: For each verifier, for each of its checks, what it says; a check without an id is named by its extra column.
-        errors: Whether errors are told, or reasons.
+        outcomes: For each verifier, the outcomes of its checks; a check without an id is named by its extra column.
+        errors: Whether to list errors instead of reasons.
     """
-    said = [
+    labelled = [
         (_label(verifiers, verifier, spec.id or str(outcome.extra)), outcome.error if errors else outcome.reason)
         for verifier, row in zip(verifiers, outcomes, strict=True)
         for spec, outcome in zip(verifier.checks, row, strict=True)
     ]
-    return "\n".join(label + words for label, words in said if words)
+    return "\n".join(label + text for label, text in labelled if text)
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
-    """``lines`` as an expression over the hidden reason or error columns; ``""`` when nobody has anything to say."""
-    said = []
+    """``lines`` as an expression over the hidden reason or error columns; ``""`` if there are none."""
+    texts = []
     for verifier in verifiers:
         for spec in verifier.checks:
             label = _label(verifiers, verifier, spec.id)
             if spec.check is None:
-                said += [] if errors else [pl.lit(label + spec.note)]
+                texts += [] if errors else [pl.lit(label + spec.note)]
             elif errors:
                 if may_err(spec.check):
-                    said.append(_line(label, verifier, spec, error_column(verifier, spec)))
+                    texts.append(_line(label, verifier, spec, error_column(verifier, spec)))
             elif (reason := one_reason(spec)) is None:
-                said.append(_line(label, verifier, spec, reason_column(verifier, spec)))
+                texts.append(_line(label, verifier, spec, reason_column(verifier, spec)))
             elif reason:
-                said.append(pl.when(short_expr(verifier, spec, spec.check)).then(pl.lit(label + reason)))
-    return pl.concat_str(said, separator="\n", ignore_nulls=True) if said else pl.lit("")
+                texts.append(pl.when(short_expr(verifier, spec, spec.check)).then(pl.lit(label + reason)))
+    return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
 
 
 def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:
-    named = pl.lit(label) if spec.id else pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
-    return named + pl.when(pl.col(column) != "").then(pl.col(column))
+    prefix = pl.lit(label) if spec.id else pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
+    return prefix + pl.when(pl.col(column) != "").then(pl.col(column))

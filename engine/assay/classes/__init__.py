@@ -1,1 +1,1 @@
-"""Verifier classes: their registry, and the check that asks them."""
+"""Verifier classes: their registry, and the check that runs them."""

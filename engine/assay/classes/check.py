@@ -1,4 +1,4 @@
-"""The check that a verifier class makes: its reward, its diagnostics, its errors."""
+"""The check of a verifier class: its reward, diagnostics and errors."""
 
 import json
 import math
@@ -26,9 +26,9 @@ _ANSWER = pl.Struct({"reward": pl.Float64, "info": pl.String, "error": pl.String
 
 
 def prompt_text(prompt: Any) -> str:
-    """The text the model saw: a string, or the contents of chat messages, one after another with a blank line between.
+    """Return the text the model saw: a string, or the contents of chat messages, separated by blank lines.
 
-    Messages may come as JSON text, as they do where the messages of a file are of several shapes.
+    Messages may be JSON text, as in files whose messages have several shapes.
     """
     if isinstance(prompt, str):
         prompt = messages(prompt)
@@ -47,27 +47,27 @@ def _content(message: Any) -> str:
 
 
 def target_of(row: Row) -> dict[str, Any]:
-    """The reference data of a row: its ``target``, else its gold columns by name; JSON text of objects is read."""
-    given = {name: untyped(row.get(name)) for name in (_TARGET, *_GOLDS)}
-    if given[_TARGET] is not None:
-        target = _read(given[_TARGET])
+    """Return the reference data of a row: its ``target``, else its gold columns by name; JSON text of objects is parsed."""
+    values = {name: untyped(row.get(name)) for name in (_TARGET, *_GOLDS)}
+    if values[_TARGET] is not None:
+        target = _read(values[_TARGET])
         return dict(target) if isinstance(target, Mapping) else {_TARGET: target}
-    return {name: _read(given[name]) for name in _GOLDS if given[name] is not None}
+    return {name: _read(values[name]) for name in _GOLDS if values[name] is not None}
 
 
 def _read(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    found = loads(value) if value.lstrip().startswith("{") else NOT_JSON
-    return found if isinstance(found, dict) else value
+    parsed = loads(value) if value.lstrip().startswith("{") else NOT_JSON
+    return parsed if isinstance(parsed, dict) else value
 
 
 class ByClass(Check):
     """The reward of a verifier class.
 
     Args:
-        kind: Its name in the registry.
-        verifier: The instance.
+        kind: The class's name in the registry.
+        verifier: An instance of the class.
     """
 
     graded = True
@@ -76,7 +76,7 @@ class ByClass(Check):
 
     def __init__(self, kind: str, verifier: Verifier) -> None:
         super().__init__()
-        # NOTE: one class stands for every kind, so what other checks say of their class this one says of itself
+        # NOTE: one check class serves every kind, so `type` and `may_read`, class attributes elsewhere, are set on the instance
         self.type = kind  # type: ignore[misc]
         self.verifier = verifier
         self.may_read = () if self.has_expr else (_PROMPT, _TARGET, *_GOLDS)  # type: ignore[misc]
@@ -89,10 +89,10 @@ class ByClass(Check):
             reward, misfit = settled(result.reward)
             if misfit is not None:
                 return Outcome(0.0, NO_REWARD, NO_REWARD, info)
-        except BaseException as wrong:  # one broken verifier never ends a run
-            if not own_failure(wrong):
+        except BaseException as exception:  # one broken verifier never ends a run
+            if not own_failure(exception):
                 raise
-            return Outcome(0.0, said_by(wrong), said_by(wrong))
+            return Outcome(0.0, said_by(exception), said_by(exception))
         return Outcome(reward, (BELOW_1 if info == "{}" else info) if reward < 1 else "", None, info)
 
     @property
@@ -135,13 +135,13 @@ class ByClass(Check):
         return Lane(f"class:{self._identity()}", self._twin)
 
     def _twin(self, schema: pl.Schema) -> pl.Expr:
-        asked, prompt = [text().fill_null("").alias("completion")], pl.lit("")
+        inputs, prompt = [text().fill_null("").alias("completion")], pl.lit("")
         if _PROMPT in schema:
-            asked, prompt = [*asked, _prompt_expr(schema).fill_null("").alias(_PROMPT)], pl.col(_PROMPT)
+            inputs, prompt = [*inputs, _prompt_expr(schema).fill_null("").alias(_PROMPT)], pl.col(_PROMPT)
         twin = self.verifier.verify_expr(prompt=prompt, completion=pl.col("completion"))  # type: ignore[attr-defined]
         _check_twin(twin)
         run = partial(_answers, twin, self.made_by.__qualname__)
-        return pl.struct(asked).map_batches(run, return_dtype=_ANSWER, is_elementwise=True)
+        return pl.struct(inputs).map_batches(run, return_dtype=_ANSWER, is_elementwise=True)
 
 
 def _prompt_expr(schema: pl.Schema) -> pl.Expr:
@@ -149,19 +149,19 @@ def _prompt_expr(schema: pl.Schema) -> pl.Expr:
     values = pl.col(_PROMPT)
     if schema[_PROMPT] != pl.String:
         return rowwise(values, prompt_text, pl.String)
-    messages = pl.when(values.str.starts_with("[{")).then(values)
-    return pl.coalesce(rowwise(messages, prompt_text, pl.String), values)
+    chats = pl.when(values.str.starts_with("[{")).then(values)
+    return pl.coalesce(rowwise(chats, prompt_text, pl.String), values)
 
 
 def _check_twin(twin: pl.Expr) -> None:
-    """Find a twin of the wrong type before a row is read.
+    """Reject a twin of the wrong type before a row is read.
 
     Raises:
-        TypeError: It is.
+        TypeError: The twin has another type, or depends on other rows.
     """
     texts = pl.LazyFrame(schema={"completion": pl.String, _PROMPT: pl.String})
     dtype = texts.select(answer=twin).collect_schema()["answer"]
-    fields = {one.name: one.dtype for one in dtype.fields} if isinstance(dtype, pl.Struct) else {}
+    fields = {field.name: field.dtype for field in dtype.fields} if isinstance(dtype, pl.Struct) else {}
     reward = fields.get("reward", pl.Null())
     if not ((reward.is_numeric() or reward == pl.Boolean) and isinstance(fields.get("info"), pl.Struct)):
         raise TypeError(f"it gives {dtype}, not a struct of `reward`, a number, and `info`, a struct")
@@ -169,44 +169,44 @@ def _check_twin(twin: pl.Expr) -> None:
         raise TypeError(OTHER_ROWS)
 
 
-def _answers(twin: pl.Expr, name: str, asked: pl.Series) -> pl.Series:
-    """What a twin says of a batch; where it raises, every row of the batch scores 0.0 and says so."""
-    frame, answer = asked.struct.unnest(), pl.col("answer").struct
+def _answers(twin: pl.Expr, name: str, texts: pl.Series) -> pl.Series:
+    """Run a twin on a batch; if it raises, every row of the batch scores 0.0 with that error."""
+    frame, answer = texts.struct.unnest(), pl.col("answer").struct
     reward, info, none = answer.field("reward").cast(pl.Float64), answer.field("info"), pl.lit(None, dtype=pl.String)
     info = pl.when(info.is_not_null()).then(info.struct.json_encode()).otherwise(pl.lit("{}"))
     try:
-        # a column beside the texts: a twin of another length is refused, and a literal is repeated; lazy, for only then what
-        # a twin says twice is computed once
-        found = frame.lazy().with_columns(answer=twin).select(reward=reward, info=info, error=none).collect()
-    except BaseException as wrong:  # one broken twin never ends a run
-        if not own_failure(wrong):
+        # with_columns next to the texts rejects a twin of another length and repeats a literal; lazy, because only then Polars
+        # computes a repeated subexpression once
+        answers = frame.lazy().with_columns(answer=twin).select(reward=reward, info=info, error=none).collect()
+    except BaseException as exception:  # one broken twin never ends a run
+        if not own_failure(exception):
             raise
-        said = said_by(wrong).partition("\n\n")[0]  # the engine adds the expression
-        error = pl.lit(f"the twin of {name} cannot run: {said}")
-        found = frame.with_columns(reward=pl.lit(0.0), info=none, error=error).select("reward", "info", "error")
-    return found.to_struct(asked.name)
+        message = said_by(exception).partition("\n\n")[0]  # Polars appends the expression
+        error = pl.lit(f"the twin of {name} cannot run: {message}")
+        answers = frame.with_columns(reward=pl.lit(0.0), info=none, error=error).select("reward", "info", "error")
+    return answers.to_struct(texts.name)
 
 
 def _json(info: Any) -> str:
-    """Diagnostics as compact JSON text, whatever they hold: no info costs a good reward."""
+    """Write diagnostics as compact JSON text, whatever they contain: info never invalidates a reward."""
     if info is None:
         return "{}"
     if not isinstance(info, Mapping):
         raise TypeError(f"info is {type(info).__name__}, not a dict")
     try:
         plain = json.dumps(_plain(info), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    except RAISED as wrong:  # it holds itself, or what has no str()
-        plain = json.dumps({"info": said_by(wrong)}, separators=(",", ":"), ensure_ascii=False)
+    except RAISED as exception:  # it contains itself, or an object whose str() raises
+        plain = json.dumps({"info": said_by(exception)}, separators=(",", ":"), ensure_ascii=False)
     return mended(plain)
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: keys and what JSON does not know by their str(), what is no finite number as null."""
+    """Convert a value to JSON data: keys and unknown types by their str(), numbers that are not finite to null."""
     value = scalar(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)

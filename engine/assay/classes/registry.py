@@ -1,4 +1,4 @@
-"""Verifier classes: rewards with a configuration of their own, named by the ``kind`` of a spec.
+"""Verifier classes: rewards with their own configuration, named by the ``kind`` of a spec.
 
     @assay.register_verifier("length_band")
     class LengthBand:
@@ -7,8 +7,7 @@
         def __init__(self, *, target_len=100, tolerance=20): ...
         def verify(self, *, prompt, completion, target) -> assay.VerificationResult: ...
 
-A package offers a class through the entry-point group ``assay.verifiers``; it is loaded when a spec asks for it by name, and
-only then.
+A package can provide a class through the entry-point group ``assay.verifiers``; it is loaded only when a spec names it.
 """
 
 from collections.abc import Callable
@@ -41,11 +40,11 @@ _RESERVED = ("native", "in_process", "function")
 
 @dataclass
 class VerificationResult:
-    """What a verifier class says of one completion.
+    """A verifier class's result for one completion.
 
     Attributes:
         reward: Any finite number.
-        info: Diagnostics, kept in the output as JSON text and shown as feedback where the reward is below 1.
+        info: Diagnostics, written to the output as JSON text and shown as feedback if the reward is below 1.
     """
 
     reward: float
@@ -54,14 +53,14 @@ class VerificationResult:
 
 @runtime_checkable
 class Verifier(Protocol):
-    """What a verifier class offers.
+    """The interface of a verifier class.
 
-    It may also have a columnar twin, ``verify_expr(self, *, prompt, completion)``: the same from two String expressions to one
-    struct expression with the fields ``reward`` (a number) and ``info`` (a struct). ``assay.testing.assert_verifier_conforms``
-    proves that the two agree.
+    It may also have a Polars twin, ``verify_expr(self, *, prompt, completion)``: the same computation, from two String expressions
+    to a struct expression with the fields ``reward`` (a number) and ``info`` (a struct).
+    ``assay.testing.assert_verifier_conforms`` checks that the two agree.
 
     Attributes:
-        name: Its key in the registry, the ``kind`` of a spec.
+        name: Its name in the registry, used as the ``kind`` of a spec.
         Config: Pydantic model of its params, with ``extra="forbid"``; its fields are the keyword arguments of the class.
     """
 
@@ -72,10 +71,10 @@ class Verifier(Protocol):
         """Verify one completion.
 
         Args:
-            prompt: The text the model saw; ``""`` where the rollouts have no ``prompt``.
+            prompt: The text the model saw; ``""`` if the rollouts have no ``prompt``.
             completion: The text the model wrote.
-            target: Reference data of the row: its ``target``, else those of ``answer``, ``expected``, ``metadata`` and
-                ``expected_output_schema`` that it has.
+            target: Reference data of the row: its ``target``, else whichever it has of ``answer``, ``expected``, ``metadata`` and
+                ``expected_output_schema``.
         """
         ...
 
@@ -85,10 +84,10 @@ _REGISTRY: dict[str, type] = {}
 
 
 def register_verifier(name: str) -> Callable[[_Class], _Class]:
-    """Register a verifier class under the ``kind`` that specs will name.
+    """Register a verifier class under the ``kind`` that specs use.
 
     Raises:
-        ValueError: The name is taken, reserved or unusable.
+        ValueError: The name is taken, reserved or not allowed.
         TypeError: The class is not a verifier.
     """
     if not isinstance(name, str):
@@ -96,10 +95,10 @@ def register_verifier(name: str) -> Callable[[_Class], _Class]:
 
     def register(cls: _Class) -> _Class:
         _check(name, cls)
-        taken = _REGISTRY.setdefault(name, cls)
-        if taken is not cls:
+        registered = _REGISTRY.setdefault(name, cls)
+        if registered is not cls:
             raise ValueError(
-                f"The verifier {name!r} is already registered, by {taken.__module__}.{taken.__qualname__}."
+                f"The verifier {name!r} is already registered, by {registered.__module__}.{registered.__qualname__}."
             )
         return cls
 
@@ -107,7 +106,7 @@ def register_verifier(name: str) -> Callable[[_Class], _Class]:
 
 
 def _check(name: str, cls: Any) -> None:
-    """Find misuse at registration, not at the first row."""
+    """Raise on misuse at registration, not at the first row."""
     if not name.strip() or "/" in name or not name.isprintable() or name in _RESERVED:
         raise ValueError(f"{name!r} cannot be the name of a verifier class.")
     if not isinstance(cls, type) or not callable(getattr(cls, "verify", None)):
@@ -119,23 +118,23 @@ def _check(name: str, cls: Any) -> None:
         raise TypeError(
             f'{cls.__qualname__}.Config must be a pydantic model with model_config = ConfigDict(extra="forbid").'
         )
-    own = getattr(cls, "name", name)
-    if own != name:
-        raise ValueError(f"{cls.__qualname__} calls itself {own!r} and is registered as {name!r}.")
+    class_name = getattr(cls, "name", name)
+    if class_name != name:
+        raise ValueError(f"{cls.__qualname__}.name is {class_name!r}, but the class is registered as {name!r}.")
 
 
 def list_verifiers() -> list[str]:
-    """Names of the registered classes and of the plug-ins that are installed, which are not loaded for this."""
+    """Return the names of registered classes and installed plug-ins, without loading the plug-ins."""
     return sorted({*_REGISTRY, *(point.name for point in entry_points(group=GROUP))})
 
 
 def registered_configs() -> dict[str, Any]:
-    """The pydantic models of the classes that are registered in this process, by name."""
+    """Return the pydantic models of the classes registered in this process, by name."""
     return {name: cls.Config for name, cls in sorted(_REGISTRY.items())}  # type: ignore[attr-defined]
 
 
 def get_verifier(name: str) -> type:
-    """The class of a name; a plug-in is loaded now.
+    """Return the class registered under a name, loading its plug-in if necessary.
 
     Raises:
         ValueError: No class has the name, two have it, or its plug-in cannot be loaded; the message says which.
@@ -144,11 +143,11 @@ def get_verifier(name: str) -> type:
     if not points:
         if name in _REGISTRY:
             return _REGISTRY[name]
-        near = did_you_mean(name, list_verifiers())
-        known = ", ".join(("native", *list_verifiers()))
-        raise ValueError(f'unknown kind "{name}". {near + " " if near else ""}Known: {known}.')
+        guess = did_you_mean(name, list_verifiers())
+        names = ", ".join(("native", *list_verifiers()))
+        raise ValueError(f'unknown kind "{name}". {guess + " " if guess else ""}Known: {names}.')
     if len(points) > 1:
-        raise ValueError(f'several plug-ins offer the verifier "{name}": {"; ".join(map(_shown, points))}')
+        raise ValueError(f'several plug-ins provide the verifier "{name}": {"; ".join(map(_shown, points))}')
     before = _REGISTRY.get(name)
     cls = _load(points[0])
     if before is not None and before is not cls:
@@ -161,10 +160,10 @@ def _load(point: EntryPoint) -> type:
     try:
         loaded: type = point.load()
         return register_verifier(point.name)(loaded)
-    except BaseException as wrong:
-        if not own_failure(wrong):
+    except BaseException as exception:
+        if not own_failure(exception):
             raise
-        raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {said_by(wrong)}") from wrong
+        raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {said_by(exception)}") from exception
 
 
 def _shown(point: EntryPoint) -> str:
@@ -181,7 +180,7 @@ class _FormatConfig(BaseModel):
 
 @register_verifier("format_only")
 class FormatOnly:
-    """Rewards structure only: both think tags, and both answer tags, wherever they stand."""
+    """Rewards structure only: both think tags and both answer tags, anywhere in the completion."""
 
     name: ClassVar[str] = "format_only"
     Config: ClassVar[type] = _FormatConfig
@@ -191,21 +190,21 @@ class FormatOnly:
         self.has_answer_reward = has_answer_reward
 
     def verify(self, *, prompt: str, completion: str, target: dict[str, Any]) -> VerificationResult:
-        """The sum of the rewards of the tags that are there."""
+        """Return the sum of the rewards of the tags that occur."""
         del prompt, target
-        think = "<think>" in completion and "</think>" in completion
-        answer = "<answer>" in completion and "</answer>" in completion
-        reward = (self.has_think_reward if think else 0.0) + (self.has_answer_reward if answer else 0.0)
-        return VerificationResult(reward, {"has_think": think, "has_answer": answer})
+        has_think = "<think>" in completion and "</think>" in completion
+        has_answer = "<answer>" in completion and "</answer>" in completion
+        reward = (self.has_think_reward if has_think else 0.0) + (self.has_answer_reward if has_answer else 0.0)
+        return VerificationResult(reward, {"has_think": has_think, "has_answer": has_answer})
 
     def verify_expr(self, *, prompt: pl.Expr, completion: pl.Expr) -> pl.Expr:
         """``verify`` as an elementwise expression."""
         del prompt
-        think, answer = (
+        has_think, has_answer = (
             completion.str.contains(f"<{tag}>", literal=True) & completion.str.contains(f"</{tag}>", literal=True)
             for tag in ("think", "answer")
         )
-        reward = pl.when(think).then(self.has_think_reward).otherwise(0.0) + pl.when(answer).then(
+        reward = pl.when(has_think).then(self.has_think_reward).otherwise(0.0) + pl.when(has_answer).then(
             self.has_answer_reward
         ).otherwise(0.0)
-        return pl.struct(reward=reward, info=pl.struct(has_think=think, has_answer=answer))
+        return pl.struct(reward=reward, info=pl.struct(has_think=has_think, has_answer=has_answer))

@@ -1,1 +1,1 @@
-"""Verifiers and a schema to a plan."""
+"""Compile verifiers and a schema into a plan."""

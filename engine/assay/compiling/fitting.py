@@ -1,7 +1,7 @@
-"""Rows brought to the columns that a plan was compiled for, where that loses nothing.
+"""Convert rows to the column types that a plan was compiled for, if that loses nothing.
 
-Of a batch alone nobody can tell what its columns are: golds that happen to be all null or all integers, and lists that are all
-empty, have another type than they have beside others. Here they get the type that they have there, and mean what they mean there.
+The types of a single batch may differ from those of the whole data: expected values that happen to be all null or all integers,
+lists that are all empty. They get the types of the whole data here, without a change of meaning.
 """
 
 import json
@@ -19,140 +19,142 @@ from assay.names import EXPECTED, VERIFIER
 __all__ = ["fitted"]
 
 _GOLDS = (EXPECTED, "answer", f"{VERIFIER}.{EXPECTED}")
-"""Places where a value is compared by its ``str()``, so that a number is also its text, and 42 is not 42.0."""
+"""Columns whose values are compared by their ``str()``, so that a number equals its text, and 42 differs from 42.0."""
 
 _HINT = "Compile a plan for this schema."
 
 
 class _NoSuchValueError(ValueError):
-    """The wanted type does not have a value."""
+    """A value does not exist in the target type."""
 
 
 def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any]) -> pl.LazyFrame:
-    """Rows whose columns have the types of a schema.
+    """Convert the columns of rows to the types of a schema.
 
-    Nulls become nulls of any type, empty lists those of any list; a struct gets the fields that it lacks, null, and loses those
-    whose type is null; numbers become larger ones of which some equals each; text and its dictionary-encoded kinds, and lists and
-    those of a fixed length, become each other; and a gold that is a number becomes its text, as its ``str()`` is what is compared.
+    Nulls take any type, and empty lists any list type. A struct gets missing fields as nulls and loses fields of type Null. Numbers
+    widen if their values stay equal. Text and its dictionary-encoded types, and lists and arrays, convert to each other. An
+    expected value that is a number becomes its text, because its ``str()`` is compared.
 
     Args:
         rollouts: The rows.
         schema: Names and types.
 
     Returns:
-        The same rows; the same frame where nothing is to be done.
+        The same rows; the same frame if no conversion is needed.
 
     Raises:
-        ColumnsError: Columns are missing, or have a type or values that would mean something else; all of them are named.
+        ColumnsError: Columns are missing, or their types or values would change meaning; all of them are listed.
     """
-    there, schema = rollouts.collect_schema(), pl.Schema(schema)
-    if all(there.get(name) == dtype for name, dtype in schema.items()):
+    current, schema = rollouts.collect_schema(), pl.Schema(schema)
+    if all(current.get(name) == dtype for name, dtype in schema.items()):
         return rollouts
     columns, problems = [], []
-    for name, wanted in schema.items():
-        found = there.get(name)
-        if found is None:
-            problems.append(f"The plan was compiled for `{name}` of type {wanted}; here it is missing.")
-        elif found != wanted:
-            change = _Change(name)
-            expr = change.of(exactly(name), found, wanted, name).alias(name)
-            unfit = _unfit_values(rollouts, expr) if change.unsure and change.unfit is None else change.unfit
-            if unfit is not None:
-                problems.append(f"The plan was compiled for `{name}` of type {wanted}; here it is {found}{unfit}.")
+    for name, target in schema.items():
+        source = current.get(name)
+        if source is None:
+            problems.append(f"The plan was compiled for `{name}` of type {target}; here it is missing.")
+        elif source != target:
+            conversion = _Conversion(name)
+            expr = conversion.of(exactly(name), source, target, name).alias(name)
+            misfit = conversion.misfit
+            if misfit is None and conversion.depends_on_values:
+                misfit = _value_misfit(rollouts, expr)
+            if misfit is not None:
+                problems.append(f"The plan was compiled for `{name}` of type {target}; here it is {source}{misfit}.")
             columns.append(expr)
     if problems:
         raise ColumnsError("\n".join(problems), _HINT)
     return rollouts.with_columns(columns)
 
 
-def _unfit_values(rollouts: pl.LazyFrame, expr: pl.Expr) -> str | None:
-    """What to say of values that the wanted type does not have; None where it has them all."""
+def _value_misfit(rollouts: pl.LazyFrame, expr: pl.Expr) -> str | None:
+    """Return the message if the target type lacks some of the values; None if it has them all."""
     try:
         rollouts.select(expr).collect()
     except (_NoSuchValueError, PolarsError, PanicException):
-        return ", with values that the other type does not have"
+        return ", with values that the plan's type cannot hold"
     return None
 
 
-class _Change:
-    """How a column gets another type.
+class _Conversion:
+    """The conversion of a column to another type.
 
     Attributes:
-        unfit: What to say where it cannot: the part that is to blame, after the types of the whole; None where it can.
-        unsure: Whether that depends on the values.
+        misfit: Why it is impossible, naming the part of the column; None if it is possible.
+        depends_on_values: Whether that depends on the values.
     """
 
     def __init__(self, column: str) -> None:
-        self.unfit: str | None = None
-        self.unsure = False
+        self.misfit: str | None = None
+        self.depends_on_values = False
         self._column = column
 
-    def of(self, values: pl.Expr, found: Any, wanted: Any, place: str) -> pl.Expr:
-        """Values of one type as those of another."""
-        if found == wanted:
+    def of(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
+        """Return values of one type as an expression of another type."""
+        if source == target:
             return values
-        if found == pl.Null or (_is_text(found) and _is_text(wanted)):
-            self.unsure = self.unsure or (found != pl.Null and isinstance(wanted, pl.Enum))
-            return values.cast(wanted)
-        if (way := self._way(found, wanted, place)) is not None:
-            return way(values, found, wanted, place)
-        if self.unfit is None:
-            self.unfit = "" if place == self._column else f" (`{place}` is {found}, not {wanted})"
-        return pl.lit(None, dtype=wanted)
+        if source == pl.Null or (_is_text(source) and _is_text(target)):
+            self.depends_on_values = self.depends_on_values or (source != pl.Null and isinstance(target, pl.Enum))
+            return values.cast(target)
+        if (convert := self._converter(source, target, place)) is not None:
+            return convert(values, source, target, place)
+        if self.misfit is None:
+            self.misfit = "" if place == self._column else f" (`{place}` is {source}, not {target})"
+        return pl.lit(None, dtype=target)
 
-    def _way(self, found: Any, wanted: Any, place: str) -> Callable[[pl.Expr, Any, Any, str], pl.Expr] | None:
-        """How values of one type become those of another; None where they mean something else."""
+    def _converter(self, source: Any, target: Any, place: str) -> Callable[[pl.Expr, Any, Any, str], pl.Expr] | None:
+        """Return the conversion from one type to another; None if the values would change meaning."""
         is_gold = place in _GOLDS
-        if is_gold and _is_gold(found) and wanted in (pl.String, TYPED):
+        if is_gold and _is_gold(source) and target in (pl.String, TYPED):
             return self._gold
         if (
-            isinstance(found, pl.Struct)
-            and isinstance(wanted, pl.Struct)
-            and wanted.fields
-            and wanted != TYPED != found
+            isinstance(source, pl.Struct)
+            and isinstance(target, pl.Struct)
+            and target.fields
+            and target != TYPED != source
         ):
             return self._struct
-        if isinstance(found, pl.List | pl.Array) and isinstance(wanted, pl.List | pl.Array):
+        if isinstance(source, pl.List | pl.Array) and isinstance(target, pl.List | pl.Array):
             return self._list
-        if _is_larger(found, wanted) and not (is_gold and wanted.is_float() != found.is_float()):
+        if _is_larger(source, target) and not (is_gold and target.is_float() != source.is_float()):
             return self._number
         return None
 
-    def _number(self, values: pl.Expr, found: Any, wanted: Any, place: str) -> pl.Expr:
+    def _number(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
         del place
-        self.unsure = self.unsure or wanted.is_float() != found.is_float()
-        return values.map_batches(lambda numbers: _same(numbers, wanted), wanted, is_elementwise=True)
+        self.depends_on_values = self.depends_on_values or target.is_float() != source.is_float()
+        return values.map_batches(lambda numbers: _same(numbers, target), target, is_elementwise=True)
 
-    def _gold(self, values: pl.Expr, found: Any, wanted: Any, place: str) -> pl.Expr:
+    def _gold(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
         del place
-        if wanted == TYPED:
-            values = values.cast(pl.String) if _is_text(found) else values
+        if target == TYPED:
+            values = values.cast(pl.String) if _is_text(source) else values
             return pl.struct(rowwise(values, json.dumps, pl.String).alias(JSON))
-        if found == TYPED:
-            self.unsure = True
+        if source == TYPED:
+            self.depends_on_values = True
             return rowwise(values.struct.field(JSON), _text_of_json, pl.String)
         return rowwise(values, str, pl.String)
 
-    def _struct(self, values: pl.Expr, found: pl.Struct, wanted: pl.Struct, place: str) -> pl.Expr:
-        there, asked = found.to_schema(), wanted.to_schema()
-        extra = [name for name, dtype in there.items() if name not in asked and dtype != pl.Null]
-        if extra and self.unfit is None:
-            self.unfit = f" (`{place}` has `{extra[0]}`, which the other has not)"
+    def _struct(self, values: pl.Expr, source: pl.Struct, target: pl.Struct, place: str) -> pl.Expr:
+        source_fields, target_fields = source.to_schema(), target.to_schema()
+        surplus = [name for name, dtype in source_fields.items() if name not in target_fields and dtype != pl.Null]
+        if surplus and self.misfit is None:
+            self.misfit = f" (`{place}` has an extra field `{surplus[0]}`)"
         fields = [
-            self.of(values.struct.field(name), there[name], dtype, f"{place}.{name}")
-            if name in there
+            self.of(values.struct.field(name), source_fields[name], dtype, f"{place}.{name}")
+            if name in source_fields
             else pl.lit(None, dtype=dtype)
-            for name, dtype in asked.items()
+            for name, dtype in target_fields.items()
         ]
-        whole = pl.struct(field.alias(name) for name, field in zip(asked, fields, strict=True))
+        whole = pl.struct(field.alias(name) for name, field in zip(target_fields, fields, strict=True))
         return pl.when(values.is_not_null()).then(whole)
 
-    def _list(self, values: pl.Expr, found: Any, wanted: Any, place: str) -> pl.Expr:
-        self.unsure = self.unsure or isinstance(wanted, pl.Array)
-        if isinstance(found, pl.Array):
-            values = values.cast(pl.List(found.inner), strict=False)
-        inner = self.of(pl.element(), found.inner, wanted.inner, f"{place}[]")
-        return (values if found.inner == wanted.inner else values.list.eval(inner)).cast(wanted)
+    def _list(self, values: pl.Expr, source: Any, target: Any, place: str) -> pl.Expr:
+        self.depends_on_values = self.depends_on_values or isinstance(target, pl.Array)
+        if isinstance(source, pl.Array):
+            values = values.cast(pl.List(source.inner), strict=False)
+        inner = self.of(pl.element(), source.inner, target.inner, f"{place}[]")
+        return (values if source.inner == target.inner else values.list.eval(inner)).cast(target)
 
 
 def _is_text(dtype: Any) -> bool:
@@ -160,33 +162,33 @@ def _is_text(dtype: Any) -> bool:
 
 
 def _is_gold(dtype: Any) -> bool:
-    """Whether values have a JSON text and a ``str()`` that columns of golds are compared by."""
+    """Whether values of a type have a JSON text and a ``str()``, by which expected values are compared."""
     return dtype in (TYPED, pl.Boolean) or dtype.is_integer() or dtype.is_float() or _is_text(dtype)
 
 
 def _text_of_json(text: str) -> str:
     value = json.loads(text)
     if isinstance(value, list | dict):
-        raise _NoSuchValueError("a list or an object is no text")
+        raise _NoSuchValueError("a list or an object is not text")
     return str(value)
 
 
-def _is_larger(found: Any, wanted: Any) -> bool:
-    """Whether numbers of one type may be numbers of another; an integer that no float equals is found by its value."""
-    if found.is_integer() and wanted.is_integer():
-        (least, greatest), (low, high) = _range(found), _range(wanted)
-        return low <= least and greatest <= high
-    return bool(wanted == pl.Float64 and (found.is_integer() or found.is_float()))
+def _is_larger(source: Any, target: Any) -> bool:
+    """Whether numbers of one type may be numbers of another; an integer that no float equals is rejected by its value."""
+    if source.is_integer() and target.is_integer():
+        (source_min, source_max), (target_min, target_max) = _range(source), _range(target)
+        return target_min <= source_min and source_max <= target_max
+    return bool(target == pl.Float64 and (source.is_integer() or source.is_float()))
 
 
 def _range(dtype: Any) -> tuple[int, int]:
-    """The least and the greatest integer of a type."""
+    """Return the smallest and the largest integer of a type."""
     least, greatest = pl.select(dtype.min(), dtype.max().alias("greatest")).row(0)
     return least, greatest
 
 
-def _same(numbers: pl.Series, wanted: Any) -> pl.Series:
-    larger = numbers.cast(wanted)
-    if wanted.is_float() != numbers.dtype.is_float() and not (larger.cast(numbers.dtype) == numbers).all():
+def _same(numbers: pl.Series, target: Any) -> pl.Series:
+    larger = numbers.cast(target)
+    if target.is_float() != numbers.dtype.is_float() and not (larger.cast(numbers.dtype) == numbers).all():
         raise _NoSuchValueError("an integer that no float equals")
     return larger

@@ -1,4 +1,4 @@
-"""How many rows the engine takes at a time."""
+"""The number of rows that Polars processes at a time."""
 
 import contextlib
 import os
@@ -12,15 +12,15 @@ __all__ = ["in_pieces"]
 _SETTING = "POLARS_IDEAL_MORSEL_SIZE"
 _LOCK = threading.Lock()
 _RUNS: set[object] = set()
-"""Those for which the setting is ours."""
+"""Runs for which this module changed the setting."""
 
 
 @contextlib.contextmanager
 def in_pieces(rows: int) -> Iterator[None]:
-    """Have the engine work on so many rows at a time.
+    """Make Polars process about ``rows`` rows at a time.
 
-    It would pass on whole row groups: few pieces to share among the cores, and all of them in memory. The setting is the whole
-    process's, so of runs side by side the first decides, and the last puts things back; a setting of the user's stays.
+    By default it passes on whole row groups: too few pieces for all cores, and all of them in memory. The setting is global to the
+    process, so the first of concurrent runs sets it and the last restores it; a user's setting is kept.
     """
     run = object()
     with _LOCK:

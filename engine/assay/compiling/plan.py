@@ -1,6 +1,6 @@
-"""Verifiers and a schema become a plan: named expressions, evaluated in one pass, that give every output column.
+"""Compile verifiers and a schema into a plan: named expressions for every output column, evaluated in one pass.
 
-All problems with the columns are found here, before a row is read.
+All problems with the columns are reported here, before a row is read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ _NO_TASK = ("task_id ", " is not in the task table")
 
 
 def no_task(task_id: object) -> str:
-    """Why a rollout without its task is unscored."""
+    """Return the error of a rollout whose task is missing."""
     return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
 
 
@@ -68,10 +68,10 @@ class Plan:
     """Verifiers compiled for one schema. It pickles, hashes, and works in any process.
 
     Attributes:
-        verifiers: What is scored, in order.
+        verifiers: The verifiers, in order.
         schema: The columns of the rollouts and their types.
         keep: Input columns to pass through; None for all that no check reads.
-        details: Whether the columns of verifiers and checks are part of the output.
+        details: Whether the output has the columns of verifiers and checks.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -90,14 +90,14 @@ class Plan:
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
-        """The checks that run, in order."""
+        """All checks that run, in order, each with its verifier."""
         return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
 
     @cached_property
     def passed_through(self) -> dict[str, str]:
-        """Input columns of the output: the name they have there, and the name they came with.
+        """Input columns in the output: their output name, mapped to their input name.
 
-        A column that has the name of one of the results keeps its values as ``prior_<name>``.
+        A column with the name of a result is kept as ``prior_<name>``.
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
         consumed, results = consumed_columns(self.verifiers), {*self.results}
@@ -126,7 +126,7 @@ class Plan:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Hidden columns that a summary reads."""
+        """Hidden columns that the summary reads."""
         names = [hidden(name) for name in ("reward", "passed", "error")]
         for verifier, spec, check in self.checks:
             score = hidden(check_column(verifier, spec))
@@ -138,104 +138,109 @@ class Plan:
 
     @property
     def piece(self) -> int:
-        """Rows to go through the plan together: few for the memory, more where what rows have in common is worked out once."""
+        """Rows to process together: few to save memory, more if checks compute once what several rows share."""
         shared = any(check.reads or type(check) not in CHECKS for _, _, check in self.checks)
         return max(1, THRESHOLDS.shared_piece if shared else THRESHOLDS.piece)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
-        """The output as a lazy frame: one row for each rollout, in order.
+        """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the columns that a summary reads.
+            watched: Add the hidden columns that the summary reads.
 
         Raises:
-            UsageError: The engine cannot run in this process.
+            UsageError: Polars cannot run in this process.
         """
         prepare_process()
         frame = rollouts
         for layer in self._layers:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
-        kept = [shown_expr(exactly(name), dtypes[name]).alias(shown) for shown, name in self.passed_through.items()]
+        kept = [
+            shown_expr(exactly(name), dtypes[name]).alias(output_name)
+            for output_name, name in self.passed_through.items()
+        ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         return frame.select(*kept, *results, *(self.watched if watched else ()))
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
-        """Look for rows that a run refuses before it scores anything; only the columns that tell are read.
+        """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
 
         Args:
             rollouts: The frame.
             rows: As in ``score``.
 
         Returns:
-            What the owner of the run should know: fields that nothing reads.
+            Warnings: fields that nothing reads.
 
         Raises:
-            InputError: There are some: a verifier of another kind, or a function that nobody has registered.
+            InputError: Rows have a verifier of another kind, or name an unregistered function.
         """
         schema = pl.Schema(self.schema)
         rollouts = fitted(rollouts, schema)
-        doubts = [said] if (said := content_warning(COMPLETION, schema[COMPLETION])) else []
+        warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
         for _, _, check in self.checks:
-            why, doubt = check.refused_expr(), check.doubt_expr()
-            if why is None and doubt is None:
+            reason, doubt = check.refused_expr(), check.doubt_expr()
+            if reason is None and doubt is None:
                 continue
             frame = rollouts.filter(pl.col(TASK_FOUND).is_not_null()) if TASK_FOUND in schema else rollouts
             frame = frame.with_row_index(_ROW)
             frame = frame.filter(bad.is_null()) if (bad := no_rollout_expr(schema)) is not None else frame
             for layer in layers(check.refusal_lanes(), schema):
                 frame = frame.with_columns(layer)
-            told = frame.select(one_line_expr(why).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW))
-            told = told.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
-            grouped = told.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            found = grouped.sort("row").collect(engine="in-memory" if self._few(rows) else "streaming")
-            by_why = found.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
-            refused = by_why.agg(pl.col("row").min(), pl.col("rows").sum())
+            remarks = frame.select(
+                one_line_expr(reason).alias("why"), one_line_expr(doubt).alias("doubt"), pl.col(_ROW)
+            )
+            remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
+            grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
+            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
+            by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
+            refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
                 raise refused_rows(refused.rows())
-            doubts += doubted_rows(found.select("doubt", "row", "rows").rows())
-        return doubts
+            warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
+        return warnings
 
     def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
-        """Score a frame that has this plan's schema, or one that can be brought to it without loss.
+        """Score a frame that has this plan's schema, or can be converted to it without loss.
 
-        A batch alone may have other types than beside others: golds that are all null or all integers, empty lists, structs
-        without a field that others have. What it means is what it means there.
+        The types of a single batch may differ from those of the whole data: expected values that are all null or all integers,
+        empty lists, structs that lack a field. They are converted without a change of meaning.
 
         Args:
             rollouts: The frame.
-            rows: How many a lazy frame has, if that is known: few are scored with less ado.
+            rows: Number of rows of a lazy frame, if known: a few rows are scored without streaming.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
 
         Raises:
-            ColumnsError: A column of the schema is missing or has a type that means something else.
+            ColumnsError: A column of the schema is missing, or its type would change the meaning of its values.
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
-        if self._few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
+        if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
             return self.lazy(frame).collect(engine="in-memory")
         with in_pieces(self.piece):
             return self.lazy(frame).collect()
 
-    def _few(self, rows: int | None) -> bool:
-        """Whether rows are too few for streaming, which costs more to set up.
+    def _is_few(self, rows: int | None) -> bool:
+        """Whether there are too few rows for streaming, which costs more to set up.
 
-        NOTE: without it, Python that asks the engine may be called again before it has answered; so nobody's but ours.
+        NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
-        ours = all(type(check) in CHECKS or isinstance(check, OnRow) for _, _, check in self.checks)
-        if rows is None or rows > THRESHOLDS.unstreamed_rows or not ours:
+        is_builtin = all(type(check) in CHECKS or isinstance(check, OnRow) for _, _, check in self.checks)
+        if rows is None or rows > THRESHOLDS.unstreamed_rows or not is_builtin:
             return False
-        return all(one.builtin for one in map(function, list_fns()) if one is not None)
+        return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
         bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
-        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # nobody is asked about such a row
+        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
         steps = [
@@ -268,19 +273,19 @@ class Plan:
         ]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
-        why: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
-            said = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
-            why = pl.when(pl.col(TASK_FOUND).is_null()).then(said).otherwise(why)
-        own = (check.unscored_expr() for _, _, check in self.checks)
+            message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
+            reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
+        check_reasons = (check.unscored_expr() for _, _, check in self.checks)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        return pl.coalesce(*bad, why, *(one_line_expr(said) for said in own if said is not None))
+        return pl.coalesce(*bad, reason, *(one_line_expr(message) for message in check_reasons if message is not None))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 
     def _check_expressions(self) -> None:
-        """Find a user's check whose expression cannot run, by its type alone."""
+        """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = pl.Schema(self.schema)
         for verifier, spec, check in self.checks:
             if type(check) in CHECKS:
@@ -295,24 +300,26 @@ class Plan:
                 dtype = frame.select(score=expr).collect_schema()["score"]
                 _check_words(complaint=check.complaint(), claim=check.claim())
                 _check_alone(expr)
-            except BaseException as wrong:  # a user's own class may raise anything
-                if not own_failure(wrong) or isinstance(wrong, UsageError):  # the latter of this process
+            except BaseException as exception:  # a user's class may raise anything
+                if not own_failure(exception) or isinstance(
+                    exception, UsageError
+                ):  # a UsageError concerns this process
                     raise
-                name, tried = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
-                said = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(wrong)}"
-                raise SpecError(said, f"assay.testing.assert_{tried}_conforms compares it with the rows.") from None
+                name, noun = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
+                message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
+                raise SpecError(message, f"assay.testing.assert_{noun}_conforms compares it with the rows.") from None
             if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
-                wanted = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
+                expected = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"
                 raise SpecError(
-                    f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {wanted}."
+                    f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
 
 
 def _check_alone(expr: pl.Expr) -> None:
-    """Find an expression that says of a row what depends on others.
+    """Check that an expression's value for a row does not depend on other rows.
 
     Raises:
-        TypeError: It is one.
+        TypeError: It does.
     """
     prepare_process()  # it is tried on a few texts
     if not is_elementwise(expr, (TEXT,), tried=True):
@@ -320,23 +327,23 @@ def _check_alone(expr: pl.Expr) -> None:
 
 
 def _check_words(**words: object) -> None:
-    """Find a check that says nothing, or no text.
+    """Check that the texts of a check are strings.
 
     Raises:
-        TypeError: It is one.
+        TypeError: One is not.
     """
-    for method, given in words.items():
-        if not isinstance(given, str):
-            raise TypeError(f"{method}() returns {type(given).__name__}, not str")
+    for method, text in words.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{method}() returns {type(text).__name__}, not str")
 
 
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
-    """Independent sequences of columns as layers: all first steps, then all second ones."""
+    """Combine independent sequences of columns into layers: all first steps, then all second ones."""
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
 @documented(CompileOptions)
-def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile does)
+def compile(  # noqa: A001  (assay.compile, as re.compile)
     verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
     **options: Unpack[CompileOptions],
@@ -349,7 +356,7 @@ def compile(  # noqa: A001  (the field's word; assay.compile reads as re.compile
         options: How they are compiled.
 
     Returns:
-        A plan, to be used with ``plan.score(frame)`` or ``plan.lazy(frame)``.
+        A plan; use ``plan.score(frame)`` or ``plan.lazy(frame)``.
 
     Raises:
         SpecError: A verifier cannot be used.

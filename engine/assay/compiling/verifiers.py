@@ -1,4 +1,4 @@
-"""Who judges a run: verifiers, a rubric, or the functions that its rows name; and what it allows them."""
+"""The verifiers of a run: specs, a rubric, or the functions that its rows name; and the limits of users' Python."""
 
 import contextlib
 import math
@@ -21,19 +21,19 @@ __all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_ru
 
 @runtime_checkable
 class Rewarding(Protocol):
-    """What scores as a sum of members: a rubric."""
+    """An object that scores as a sum of members: a rubric."""
 
     def members(self, limits: Limits, pass_threshold: float) -> tuple[VerifierSpec, ...]:
-        """Its members, each with its share."""
+        """Return its members, each with its share."""
         ...
 
 
 def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> VerifierSpec:
-    """The verifier of rows that carry their own: the function that each row names.
+    """Return the verifier for rows that carry their own: it runs the function that each row names.
 
     Args:
-        verifier_name: The function of rows that name none.
-        pass_threshold: The reward from which on an output passes.
+        verifier_name: The function for rows that name none.
+        pass_threshold: Lowest reward with which an output passes.
 
     Raises:
         SpecError: No function is registered under that name.
@@ -42,8 +42,8 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
     if default:
         try:
             get(default)
-        except ValueError as wrong:
-            raise SpecError(str(wrong)) from None
+        except ValueError as error:
+            raise SpecError(str(error)) from None
     params = {"verifier_name": default}
     check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
     return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
@@ -51,8 +51,8 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
 
 @contextlib.contextmanager
 def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
-    """A run: what its checks started outside of this process ends with it."""
-    LOOP.make_way()  # an asynchronous function may score
+    """Close the checks of a run at its end, with everything they started outside of this process."""
+    LOOP.make_way()  # for asynchronous functions
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ def limits_of_run(
     workers = options["workers"]
     if workers and (isinstance(sources, type) or not isinstance(sources, Rewarding)):
         raise UsageError(
-            "--workers is for the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
+            "--workers applies to the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
     regex_timeout = options["regex_timeout"] or None
     return Limits(options["function_timeout"], options["max_concurrent"], workers, tick, stop, regex_timeout)
@@ -94,11 +94,11 @@ def verifiers_of_run(
     *,
     limits: Limits | None = None,
 ) -> tuple[VerifierSpec, ...]:
-    """The verifiers of a run: those given, the members of a rubric, or, where none is given, the functions that the rows name.
+    """Return the verifiers of a run: the specs, the members of a rubric, or, without sources, the functions that the rows name.
 
     Raises:
         SpecError: A spec or a rubric cannot be used, or the default function is not registered.
-        UsageError: Specs are given together with options for rows that carry their own verifier.
+        UsageError: Specs are combined with options for rows that carry their own verifier.
     """
     options = settle(ScoreOptions, {}, "") if options is None else options
     verifier_name, pass_threshold, strict = options["verifier_name"], options["pass_threshold"], options.get("strict")
@@ -109,32 +109,35 @@ def verifiers_of_run(
         return _within([on_row(verifier_name, pass_threshold=threshold)], limits)
     if isinstance(sources, type):
         raise UsageError(f"{sources.__name__} is a class.", "Give an instance: assay.Rubric(funcs=[…])")
-    if isinstance(sources, list | tuple) and any(isinstance(one, Rewarding) for one in sources):
+    if isinstance(sources, list | tuple) and any(isinstance(member, Rewarding) for member in sources):
         raise UsageError(
-            "A rubric judges a run alone, not in a list.",
+            "A rubric cannot be in a list of verifiers.",
             "Pass the rubric itself; verifiers can be its members: funcs=[…]",
         )
     if isinstance(sources, Rewarding):
         if verifier_name is not None:
-            raise UsageError("--verifier-name is for rows that carry their own verifier; here the rubric decides.")
+            raise UsageError("--verifier-name applies to rows that carry their own verifier, not to a rubric.")
         members = sources.members(limits or Limits(), threshold)
-        if strict and (warnings := [said for one in members for said in one.warnings]):
+        if strict and (warnings := [warning for member in members for warning in member.warnings]):
             raise refused("the rubric", warnings)
         return _within(members, limits)
     if verifier_name is not None or pass_threshold is not None:
         option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
         raise UsageError(
-            f"{option} is for rows that carry their own verifier; here the specs decide.",
-            "Leave out the specs, or the option. A spec has its own `passThreshold`.",
+            f"{option} applies to rows that carry their own verifier, not to specs.",
+            "Remove the specs or the option. A spec has its own `passThreshold`.",
         )
     return _within(load_verifiers(sources, checks=options["checks"], strict=bool(strict)), limits)
 
 
 def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[VerifierSpec, ...]:
-    """Verifiers for one run, their Python bounded."""
+    """Apply the limits of a run to verifiers."""
     if limits is None:
         return tuple(verifiers)
     return tuple(
-        replace(one, checks=tuple(replace(spec, check=spec.check and spec.check.within(limits)) for spec in one.checks))
-        for one in verifiers
+        replace(
+            verifier,
+            checks=tuple(replace(spec, check=spec.check and spec.check.within(limits)) for spec in verifier.checks),
+        )
+        for verifier in verifiers
     )

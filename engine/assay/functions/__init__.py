@@ -1,1 +1,1 @@
-"""Verifier functions that rows name: their registry, their Polars twins, and the check that asks them."""
+"""Verifier functions that rows name: their registry, their Polars twins, and the check that calls them."""

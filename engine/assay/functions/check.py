@@ -1,4 +1,4 @@
-"""The check that a row brings along: a function of the registry, its gold and its params."""
+"""The check that a row carries: a registered function, the expected value and params."""
 
 from functools import partial
 from typing import ClassVar
@@ -10,7 +10,7 @@ from assay.errors import listed
 from assay.expressions.lane import Lane, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
 from assay.functions.registry import function
-from assay.functions.request import Asked, verifier_of
+from assay.functions.request import RowVerifier, verifier_of
 from assay.functions.request_columns import row_verifier
 from assay.names import EXPECTED, FN_NAME, HIDDEN, IN_PROCESS, VERIFIER
 from assay.names import VERIFIER_COLUMNS as COLUMNS
@@ -21,7 +21,7 @@ VERIFIER_FN = "verifier_fn"
 """Output column that names the function used."""
 
 GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "target")
-"""What other tools call the expected value."""
+"""Names that other tools give the expected value."""
 
 
 class OnRow(Check):
@@ -39,20 +39,20 @@ class OnRow(Check):
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def asked(self, row: Row) -> Asked:
-        """What the row asks for."""
+    def verifier(self, row: Row) -> RowVerifier:
+        """Return the verifier that the row carries."""
         return verifier_of(row, self.default)
 
     def unscored(self, row: Row) -> str | None:
-        asked = self.asked(row)
-        return asked.problem or why_unscored(asked.fn, absent=asked.expected is None)
+        request = self.verifier(row)
+        return request.problem or why_unscored(request.fn, absent=request.expected is None)
 
     def outcome(self, row: Row) -> Outcome:
-        asked = self.asked(row)
-        one = function(asked.fn)
-        if one is None:  # such a row is unscored
+        request = self.verifier(row)
+        scorer = function(request.fn)
+        if scorer is None:  # such a row is unscored
             return Outcome(0.0, "", None)
-        return outcome_of(one.within(self.limits), row["completion"], asked.expected, dict(asked.params or {}))
+        return outcome_of(scorer.within(self.limits), row["completion"], request.expected, dict(request.params or {}))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -72,26 +72,26 @@ class OnRow(Check):
         return self._asked_lane().col.struct.field("fn")
 
     def refused_expr(self) -> pl.Expr:
-        """What a run refuses before it scores anything: another kind, or a function that nobody has registered."""
-        asked, why = self._asked_lane().col, self._why_lane().col
-        usable = asked.struct.field("problem").is_null() & (why != MISSING)
-        return pl.when(asked.struct.field("refused") | usable).then(why)
+        """Return why a run refuses the row before scoring: another kind, or an unregistered function; else null."""
+        request, reason = self._asked_lane().col, self._why_lane().col
+        usable = request.struct.field("problem").is_null() & (reason != MISSING)
+        return pl.when(request.struct.field("refused") | usable).then(reason)
 
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        there = [name for name in schema if not name.startswith(HIDDEN)]
+        columns = [name for name in schema if not name.startswith(HIDDEN)]
         if VERIFIER in schema:
-            good = isinstance(schema[VERIFIER], pl.Struct | pl.String | pl.Null)
+            is_usable = isinstance(schema[VERIFIER], pl.Struct | pl.String | pl.Null)
             fact = f"`{VERIFIER}` has type {schema[VERIFIER]}; it must be a struct or JSON text."
-            return [] if good else [(fact, "")]
-        among = f" There are: {listed(there)}."
+            return [] if is_usable else [(fact, "")]
+        available = f" Columns: {listed(columns)}."
         if FN_NAME not in schema and not self.default:
-            fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{among}"
+            fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{available}"
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]
-        one = function(self.default)
-        if EXPECTED not in schema and FN_NAME not in schema and one is not None and one.builtin:
-            likely = next((name for name in GOLDS if name in schema), "COLUMN")
-            fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{among}"
-            return [(fact, f"Rename one with --map {EXPECTED}={likely}, or join a task table with --tasks.")]
+        scorer = function(self.default)
+        if EXPECTED not in schema and FN_NAME not in schema and scorer is not None and scorer.builtin:
+            candidate = next((name for name in GOLDS if name in schema), "COLUMN")
+            fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{available}"
+            return [(fact, f"Rename one with --map {EXPECTED}={candidate}, or join a task table with --tasks.")]
         return []
 
     def doubt_expr(self) -> pl.Expr:
@@ -101,33 +101,33 @@ class OnRow(Check):
         return (self._answer_lane(),)
 
     def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Lanes that ``refused_expr`` reads."""
+        """Return the lanes that ``refused_expr`` reads."""
         return (self._why_lane(),)
 
     def explain(self) -> str:
-        return "columns, grouped by function and params; functions without a twin once for each distinct text and gold"
+        return "columns, grouped by function and params; functions without a twin run once per distinct text and expected value"
 
     def _asked_lane(self) -> Lane:
         return row_verifier(self.default)
 
     def _why_lane(self) -> Lane:
-        asked = self._asked_lane()
-        return Lane(f"row-unscored:{asked.name}", self._why_expr, after=(asked,))
+        request = self._asked_lane()
+        return Lane(f"row-unscored:{request.name}", self._why_expr, after=(request,))
 
     def _why_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
-        asked = self._asked_lane().col.struct
-        columns = [asked.field(name) for name in ("fn", "problem", "expected", "typed")]
+        request = self._asked_lane().col.struct
+        columns = [request.field(name) for name in ("fn", "problem", "expected", "typed")]
         return pl.map_batches(columns, why_batch, return_dtype=pl.String, is_elementwise=True)
 
     def _answer_lane(self) -> Lane:
-        asked = self._asked_lane()
-        return Lane(f"row-answer:{asked.name}", self._answers_expr, after=(asked, self._why_lane()))
+        request = self._asked_lane()
+        return Lane(f"row-answer:{request.name}", self._answers_expr, after=(request, self._why_lane()))
 
     def _answers_expr(self, schema: pl.Schema) -> pl.Expr:
         del schema
-        asked = self._asked_lane().col
+        request = self._asked_lane().col
         output = pl.when(self._why_lane().col.is_null()).then(text())
-        columns = [output, *(asked.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
+        columns = [output, *(request.struct.field(name) for name in ("expected", "typed", "params", "fn"))]
         run = partial(answer_batch, limits=self.limits)
         return pl.map_batches(columns, run, return_dtype=pl.Struct(ANSWER), is_elementwise=True)

@@ -1,4 +1,4 @@
-"""Verifier functions: what a row names to have itself scored.
+"""Verifier functions: a row names the function that scores it.
 
     from assay.fns import register_fn
 
@@ -7,7 +7,7 @@
         return 1.0 if model_output.startswith(str(expected)) else 0.0
 
 A function takes the completion's text, the row's ``expected`` (a JSON value, None when absent) and its ``params``, and returns
-the reward. A function may bring a *twin*, the same as a Polars expression; what the twin leaves null the function answers.
+the reward. A function may have a *twin*, the same as a Polars expression; where the twin returns null, the function runs.
 """
 
 import json
@@ -51,8 +51,7 @@ VerifierFn = Callable[[str, Any, dict[str, Any]], float]
 FnExpr = Callable[[pl.Expr, pl.Expr, dict[str, Any]], pl.Expr]
 """A twin: ``(model_output, expected, params) -> reward``, the first two String columns, the reward Boolean or Float64.
 
-It is elementwise. ``expected`` is null where the row has none; rows whose ``expected`` is no string are not asked of it. Null
-means "ask the function".
+It must be elementwise. It runs where ``expected`` is a string or missing (null); where it returns null, the function runs.
 """
 
 
@@ -61,7 +60,7 @@ def _text(value: Any) -> str:
 
 
 def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """1.0 when the output equals ``str(expected)``, both stripped; in lower case when ``params["ignore_case"]`` is truthy."""
+    """1.0 if the output equals ``str(expected)``, both stripped; in lower case if ``params["ignore_case"]`` is truthy."""
     output, gold = _text(model_output).strip(), _text(expected).strip()
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
@@ -69,7 +68,7 @@ def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
 
 
 def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """1.0 when ``str(expected)`` is not empty and occurs in the output; in lower case when ``params["ignore_case"]`` is truthy."""
+    """1.0 if ``str(expected)`` is not empty and occurs in the output; in lower case if ``params["ignore_case"]`` is truthy."""
     output, gold = _text(model_output), _text(expected)
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
@@ -77,12 +76,12 @@ def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
 
 
 def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, limits: Limits | None = None) -> float:
-    """1.0 when ``str(expected)`` is a non-empty pattern that ``re.search`` finds; ``IGNORECASE`` when ``params["ignore_case"]``.
+    """1.0 if ``str(expected)`` is a non-empty pattern that ``re.search`` finds; ``IGNORECASE`` if ``params["ignore_case"]``.
 
     Raises:
         re.error: The pattern is not valid.
-        TimeoutError: Only backtracking can tell, and it takes longer than the limits of the run allow: 0.2 s by default.
-        MemoryError: Or more than 1 GiB.
+        TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
+        MemoryError: Backtracking takes more than 1 GiB.
     """
     pattern = _text(expected)
     flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
@@ -90,10 +89,10 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
 
 
 def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """1.0 when the JSON object in the output is the wanted tool call.
+    """1.0 if the JSON object in the output is the expected tool call.
 
-    ``tool`` and ``action`` must be equal, ``ref`` and ``text`` where expected has them, and each axis of a ``coordinate`` within
-    ``params["coordinate_tolerance"]`` (default 25). Either side may be fenced or have words around it.
+    ``tool`` and ``action`` must be equal, also ``ref`` and ``text`` if ``expected`` has them, and each axis of ``coordinate`` must
+    be within ``params["coordinate_tolerance"]`` (default 25). Either side may be fenced or surrounded by text.
     """
     return 1.0 if tool_calls_differ(_text(model_output), expected, params or {})[0] == "" else 0.0
 
@@ -106,14 +105,14 @@ class Function:
     """A registered function.
 
     Attributes:
-        name: What rows call it.
+        name: The name that rows use.
         fn: The definition.
-        expr: Its twin; None: it runs once for each distinct (text, expected, params).
-        params: The params that it reads; rows that differ in others run together. None: it may read any.
-        builtin: Whether it is one of Assay's: it needs an ``expected``, and its twin takes every ``str(expected)``.
+        expr: Its twin; if None, the function runs once for each distinct (text, expected, params).
+        params: The params that it reads; rows that differ only in others run together. None if it may read any.
+        builtin: Whether it is part of Assay: it needs an ``expected``, and its twin takes every ``str(expected)``.
         takes_json: Whether its twin takes an object as JSON text instead.
-        complaint: What a failing row is told, before the expected value in quotes.
-        tells: For a function with reasons of its own: ``(text, expected, params)`` to a reason and an error.
+        complaint: Start of the reason of a failing row; the expected value follows in quotes.
+        explain: For a function with its own reasons: ``(text, expected, params)`` to a reason and an error.
         limited: Whether the function takes the ``limits`` of a run.
     """
 
@@ -124,19 +123,19 @@ class Function:
     builtin: bool = False
     takes_json: bool = False
     complaint: str = "expected "
-    tells: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
+    explain: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
     limited: bool = False
     tried: dict[str, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Whether its twin is elementwise, by params; asked once."""
+    """Whether its twin is elementwise, by params; tried once for each."""
 
     def within(self, limits: Limits | None) -> "Function":
-        """This function for one run."""
+        """Return the function with the limits of a run."""
         if not self.limited:
             return self
         return replace(self, fn=partial(self.fn, limits=limits))  # type: ignore[call-arg]
 
     def twin_is_elementwise(self, twin: pl.Expr, params: Mapping[str, Any], names: tuple[str, str]) -> bool:
-        """Whether its twin, made for some params, says of each row of two columns of text what it says of that row alone."""
+        """Whether its twin, built for some params, gives each row of two text columns the same answer as that row alone."""
         key = json.dumps(params, sort_keys=True)
         if key not in self.tried:
             if len(self.tried) >= _MOST_TRIED:
@@ -166,41 +165,41 @@ _BUILTIN = (
         (TOLERANCE,),
         builtin=True,
         takes_json=True,
-        tells=tool_calls_differ,
+        explain=tool_calls_differ,
     ),
 )
-_REGISTRY: dict[str, Function] = {one.name: one for one in _BUILTIN}
+_REGISTRY: dict[str, Function] = {builtin.name: builtin for builtin in _BUILTIN}
 
 
 def function(fn_name: str) -> Function | None:
-    """The registered function of a name, with its twin; None when there is none."""
+    """Return the function registered under a name, with its twin; None if there is none."""
     return _REGISTRY.get(fn_name)
 
 
 def registered_as(fn: object) -> str:
-    """The name under which a function is registered; ``""`` for one that is not."""
-    return next((name for name, one in _REGISTRY.items() if one.fn is fn), "")
+    """Return the name under which a function is registered, or ``""``."""
+    return next((name for name, entry in _REGISTRY.items() if entry.fn is fn), "")
 
 
 def get(fn_name: str) -> VerifierFn:
-    """The function of a name.
+    """Return the function registered under a name.
 
     Raises:
-        ValueError: No function has that name; the message lists those there are.
+        ValueError: No function has that name; the message lists the names that exist.
     """
-    found = _REGISTRY.get(fn_name)
-    if found is None:
-        known = ", ".join(list_fns())
-        near = did_you_mean(str(fn_name), _REGISTRY)
+    entry = _REGISTRY.get(fn_name)
+    if entry is None:
+        names = ", ".join(list_fns())
+        guess = did_you_mean(str(fn_name), _REGISTRY)
         raise ValueError(
-            f"No verifier function is called {fn_name!r}. {near + ' ' if near else ''}Registered: {known}."
+            f"No verifier function is called {fn_name!r}. {guess + ' ' if guess else ''}Registered: {names}."
         )
-    return found.fn
+    return entry.fn
 
 
-def users_own() -> tuple[Function, ...]:
-    """The functions that are not Assay's, by name."""
-    return tuple(one for _, one in sorted(_REGISTRY.items()) if not one.builtin)
+def user_functions() -> tuple[Function, ...]:
+    """Return the functions that users registered, sorted by name."""
+    return tuple(entry for _, entry in sorted(_REGISTRY.items()) if not entry.builtin)
 
 
 def adopt(functions: Iterable[Function]) -> None:
@@ -247,32 +246,32 @@ class Reference:
 
 
 def list_fns() -> list[str]:
-    """Names of all registered functions, in order of the alphabet."""
+    """Return the names of all registered functions, sorted."""
     return sorted(_REGISTRY)
 
 
 def register(
     fn_name: str, fn: VerifierFn, *, expr: FnExpr | None = None, params: tuple[str, ...] | list[str] | None = None
 ) -> None:
-    """Register a function; a name of yours that is registered again takes the new function.
+    """Register a function; registering a name again replaces your function.
 
     Args:
-        fn_name: What rows will call it.
+        fn_name: The name that rows use.
         fn: ``(model_output, expected, params) -> reward``, any finite number.
-        expr: Its twin, the same with Polars expressions; ``assay.testing.assert_fn_conforms`` proves that the two agree.
-        params: Names of the params it reads; rows that differ in other params only then run together.
+        expr: Its twin, the same with Polars expressions; ``assay.testing.assert_fn_conforms`` checks that the two agree.
+        params: Names of the params that it reads; rows that differ only in other params then run together.
 
     Raises:
-        ValueError: The name is empty or one of the built-in functions.
-        TypeError: The function or the twin cannot be called.
+        ValueError: The name is empty or belongs to a built-in function.
+        TypeError: The function or the twin is not callable.
     """
     if not isinstance(fn_name, str) or not fn_name.strip() or not fn_name.isprintable():
         raise ValueError(f"{fn_name!r} cannot be the name of a verifier function: use printable characters.")
     if fn_name in _REGISTRY and _REGISTRY[fn_name].builtin:
         raise ValueError(f"{fn_name!r} is built in; register yours under another name.")
-    for given in (fn, expr):
-        if given is not None and not callable(given):
-            raise TypeError(f"{fn_name}: {type(given).__name__} is not callable.")
+    for candidate in (fn, expr):
+        if candidate is not None and not callable(candidate):
+            raise TypeError(f"{fn_name}: {type(candidate).__name__} is not callable.")
     if isinstance(params, str):
         raise TypeError(f"{fn_name}: params is a list of names: params=[{params!r}]")
     if expr is not None:
@@ -283,7 +282,7 @@ def register(
 def register_fn(
     fn_name: str, *, expr: FnExpr | None = None, params: tuple[str, ...] | list[str] | None = None
 ) -> Callable[[VerifierFn], VerifierFn]:
-    """Decorator form of ``register``; the function stays as it was."""
+    """Register the decorated function and return it unchanged; see ``register``."""
     if not isinstance(fn_name, str):
         raise TypeError('register_fn takes a name: @register_fn("startswith")')
     return partial(_registered, fn_name, expr, params)
@@ -297,19 +296,19 @@ def _registered(
 
 
 def _check_twin(fn_name: str, expr: FnExpr) -> None:
-    """Find a twin of the wrong type when it is registered, not when a million rows wait for it."""
+    """Reject a twin of the wrong type at registration rather than in the middle of a run."""
     schema = {"model_output": pl.String, "expected": pl.String}
     try:
-        made = expr(pl.col("model_output"), pl.col("expected"), {})
-    except Exception:  # noqa: BLE001  (it may need params to be built)
+        twin = expr(pl.col("model_output"), pl.col("expected"), {})
+    except Exception:  # noqa: BLE001  (it may need params)
         return
-    if not isinstance(made, pl.Expr):
-        raise TypeError(f"{fn_name}: the twin returns {type(made).__name__}, not a Polars expression.")
+    if not isinstance(twin, pl.Expr):
+        raise TypeError(f"{fn_name}: the twin returns {type(twin).__name__}, not a Polars expression.")
     try:
-        dtype = pl.LazyFrame(schema=schema).select(made.alias("reward")).collect_schema()["reward"]
-    except pl.exceptions.PolarsError as wrong:
-        raise TypeError(f"{fn_name}: the twin cannot run: {said_by(wrong)}") from None
+        dtype = pl.LazyFrame(schema=schema).select(twin.alias("reward")).collect_schema()["reward"]
+    except pl.exceptions.PolarsError as exception:
+        raise TypeError(f"{fn_name}: the twin cannot run: {said_by(exception)}") from None
     if not (dtype == pl.Boolean or dtype.is_numeric()):
         raise TypeError(f"{fn_name}: the twin gives {dtype}, not Boolean or Float64.")
-    if not is_elementwise(made, schema, tried=False):
+    if not is_elementwise(twin, schema, tried=False):
         raise TypeError(f"{fn_name}: the twin cannot be used, {OTHER_ROWS}.")

@@ -1,8 +1,8 @@
-"""The verifier that a row carries: which function scores it, against what, with which params.
+"""The verifier that a row carries: the function that scores it, the expected value and the params.
 
-It stands in a column ``verifier``, a struct or JSON text ``{kind, fn_name, expected, params}``, or, where there is none, in the
-columns ``fn_name``, ``expected`` and ``params``. In a struct a null field counts as absent. This is the definition, one row at
-a time; ``request_columns`` is the same for columns.
+It is in the column ``verifier``, a struct or JSON text ``{kind, fn_name, expected, params}``; without that column, it is in the
+columns ``fn_name``, ``expected`` and ``params``. In a struct, a null field counts as absent. This is the definition, row by row;
+``request_columns`` does the same with columns.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from assay.system.cache import cached_within
 
 __all__ = [
     "FIELDS",
-    "Asked",
+    "RowVerifier",
     "read_verifier",
     "unread",
     "verifier_of",
@@ -30,16 +30,16 @@ _NO_NAME = "verifier.fn_name is not a string"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a row asks for.
+class RowVerifier:
+    """The verifier that a row carries.
 
     Attributes:
-        fn: Name of the function; ``""`` when neither the row nor the run names one.
-        expected: The gold, a JSON value; None when absent.
-        params: Options of the function.
-        problem: Why the row cannot be scored; ``""`` when it can.
-        refused: Whether the problem is one that a run refuses before it scores anything.
-        doubt: What its author may not have meant, though it can be scored: fields that nothing reads.
+        fn: Name of the function; ``""`` if neither the row nor the run names one.
+        expected: The expected value, any JSON value; None if absent.
+        params: Params of the function.
+        problem: Why the row cannot be scored; ``""`` if it can.
+        refused: Whether a run with such a row stops before it scores anything.
+        doubt: A likely mistake in a row that can be scored: fields that nothing reads.
     """
 
     fn: str = ""
@@ -50,49 +50,49 @@ class Asked:
     doubt: str = ""
 
 
-def verifier_of(row: Mapping[str, Any], default: str = "") -> Asked:
-    """The definition.
+def verifier_of(row: Mapping[str, Any], default: str = "") -> RowVerifier:
+    """Return the verifier that a row carries; this is the definition.
 
     Args:
         row: The rollout's columns.
-        default: The function of rows that name none.
+        default: The function for rows that name none.
     """
     if VERIFIER in row:
         return read_verifier(row[VERIFIER], default)
     return read_verifier({name: row[name] for name in VERIFIER_COLUMNS if name in row and name != VERIFIER}, default)
 
 
-def read_verifier(verifier: Any, default: str = "") -> Asked:
-    """What one ``verifier`` asks for: a mapping, its JSON text, or None."""
+def read_verifier(verifier: Any, default: str = "") -> RowVerifier:
+    """Read a ``verifier``: a mapping, its JSON text, or None."""
     verifier = loads(verifier) if isinstance(verifier, str) else _plain(verifier)
     if not isinstance(verifier, dict | None):
-        return Asked(problem=f"ValueError: {NOT_OBJECT}")
+        return RowVerifier(problem=f"ValueError: {NOT_OBJECT}")
     verifier = verifier or {}
     if (kind := verifier.get("kind")) not in (None, "", IN_PROCESS):
-        return Asked(problem=f"verifier kind {quoted(str(kind))} is not {IN_PROCESS}", refused=True)
+        return RowVerifier(problem=f"verifier kind {quoted(str(kind))} is not {IN_PROCESS}", refused=True)
     fn = verifier.get(FN_NAME)
     if not isinstance(fn, str | None):
-        return Asked(problem=f"ValueError: {_NO_NAME}")
+        return RowVerifier(problem=f"ValueError: {_NO_NAME}")
     fn = mended(fn) if fn and fn.strip() else default
     params = verifier.get(PARAMS)
     if isinstance(params, str):
         params = loads(params)
     if not isinstance(params, dict | None):
-        return Asked(fn, problem=f"ValueError: {_BAD_PARAMS}")
+        return RowVerifier(fn, problem=f"ValueError: {_BAD_PARAMS}")
     expected = verifier.get(EXPECTED)
     doubt = "; ".join(unread(name) for name in verifier if name not in FIELDS)
-    return Asked(fn, mended(expected) if isinstance(expected, str) else expected, params or {}, doubt=doubt)
+    return RowVerifier(fn, mended(expected) if isinstance(expected, str) else expected, params or {}, doubt=doubt)
 
 
 @cached_within(500_000, lambda _, name: 8 * len(name))
 def unread(name: str) -> str:
-    """What to say of a field of a verifier that nothing reads."""
+    """Return the remark on a verifier's field that nothing reads."""
     guess = did_you_mean(name, FIELDS)
     return encodable(f"verifier.{name} is read by nothing{f'. {guess}' if guess else ''}")
 
 
 def _plain(value: Any) -> Any:
-    """A value of a column as JSON has it; fields that are null in a struct were absent before rows were made alike."""
+    """Convert a column's value to plain JSON data; a null field of a struct was absent before rows got one type."""
     if isinstance(value, Mapping):
         if [*value] == [JSON]:
             return untyped(value)

@@ -1,4 +1,4 @@
-"""The built-in verifier functions that compare text, as expressions: the completion against a column of golds."""
+"""The built-in text functions as expressions: compare the completion with a column of expected values."""
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +25,9 @@ __all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
 IGNORE_CASE = "ignore_case"
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
-"""No two texts that are equal in lower case differ by more in size: lowering makes at most 3 bytes of 2, at least 1 of 3."""
+"""Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
 _NOT_PLAIN = r"[^ !#-~]"
-"""What is not shown as it is between double quotes."""
+"""A character that ``quoted`` would not show unchanged between double quotes."""
 
 
 def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
@@ -43,16 +43,16 @@ def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any])
 
 
 def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
-    """Whether outputs equal stripped golds. Stripping copies a text, so only those are stripped that may then be equal."""
+    """Compare outputs with stripped golds. Stripping copies a text, so strip only outputs that could then be equal."""
     output, gold = pl.col("output"), pl.col("gold")
-    size, wanted, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
-    near = (size <= grows * wanted) & (wanted <= grows * size)
+    size, gold_size, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
+    is_similar_size = (size <= grows * gold_size) & (gold_size <= grows * size)
     padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
     same = columns[0] == columns[1]
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
-    likely = near | ((size > wanted) & (size <= wanted + THRESHOLDS.padding))
-    frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > wanted)).filter(padded)])
-    frame = frame.with_columns(strip_expr(output)).filter(near)
+    likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
+    frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
+    frame = frame.with_columns(strip_expr(output)).filter(is_similar_size)
     return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
 
 
@@ -61,40 +61,40 @@ def _contains(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
-    # as written is as lowered between ASCII; beyond it a final sigma may change
-    there = _contains(columns) & is_ascii(columns[1])
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~there)
-    return _folded(frame, there, contains_column)
+    # an ASCII match as written is a match in lower case; beyond ASCII, a final sigma may change
+    matches = _contains(columns) & is_ascii(columns[1])
+    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~matches)
+    return _folded(frame, matches, contains_column)
 
 
 _Compare = Callable[[pl.Series, pl.Series], pl.Series]
 
 
-def _folded(frame: pl.DataFrame, known: pl.Series, compare: _Compare) -> pl.Series:
-    """What is known, and for the rows of the frame what both sides in lower case say.
+def _folded(frame: pl.DataFrame, answers: pl.Series, compare: _Compare) -> pl.Series:
+    """Return the answers with those of the frame's rows replaced by comparing both sides in lower case.
 
-    An ASCII gold meets only ASCII letters, so for it lowering bytes will do, where the output has none of the few code points
-    that are ASCII in lower case. NOTE: rows are filtered, not masked, for the engine works on what stands behind a null too.
+    An ASCII gold matches only ASCII letters, so lowering bytes is enough where the output has none of the few code points whose
+    lower case is ASCII. NOTE: filter rows instead of masking them; Polars computes masked values too.
     """
     simple = is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
     for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
         both = rows.select(lowered(pl.col("output")), lowered(pl.col("gold")))
-        found = compare(both["output"], both["gold"])
-        known = known.scatter(rows["at"], found)
-    return known
+        result = compare(both["output"], both["gold"])
+        answers = answers.scatter(rows["at"], result)
+    return answers
 
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
-    """``before`` and ``quoted`` as an elementwise expression over a String column."""
+    """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
     return once(values, partial(_quoted, before=before), pl.String)
 
 
 def _quoted(values: pl.Series, before: str) -> pl.Series:
-    head = values.str.head(SHOWN + 1)  # nothing after it is shown
+    head = values.str.head(SHOWN + 1)  # ``quoted`` cuts the rest
     plain = pl.select(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
     odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    told = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
-    return frame.select(pl.coalesce(told, "plain")).to_series()
+    escaped = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
+    return frame.select(pl.coalesce(escaped, "plain")).to_series()

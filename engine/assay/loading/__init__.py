@@ -1,1 +1,1 @@
-"""Any source to rollouts: recognise it, choose how to read it, open it."""
+"""Open rollouts from any source: recognise the format, choose how to read it, open it."""

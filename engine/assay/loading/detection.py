@@ -1,4 +1,4 @@
-"""Which preset a file is read by: what the caller names, else the one whose signature the file's records have."""
+"""Choose the preset for a file: the one that the caller names, else the one whose signature the records match."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,23 +21,23 @@ from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, l
 from assay.loading.presets.record_layout import Layout
 from assay.system.special_files import engine_path
 
-__all__ = ["Chosen", "Seen", "choose", "see", "see_remote"]
+__all__ = ["Choice", "Preview", "choose", "preview", "preview_remote"]
 
 _LINES = 100
 _BYTES = 1 << 24
 _BLOCK = 1 << 18
-"""What detection reads of a JSONL file: so many objects, and no line past so many bytes, a block at a time."""
+"""Limits of detection in a JSONL file: objects, bytes in total, and bytes read at a time."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What detection sees of some records; it looks when it is asked.
+class Preview:
+    """A preview of some records, read lazily.
 
     Attributes:
         name: The file's name, for messages.
         kind: Its format.
-        first: Gives the first records, where columns have no types.
-        frame: Gives all of them, where columns have types; no row is read.
+        first: Returns the first records, for formats without column types.
+        frame: Returns a lazy frame, for formats with column types; no row is read.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Seen:
 
     @cached_property
     def outlines(self) -> tuple[Any, ...]:
-        """The outline of each of the first records, or one of all. What cannot be read is for whoever opens it to tell."""
+        """The outline of each of the first records, or one for all. A file that cannot be read fails later, on opening."""
         try:
             if self.frame is not None:
                 return (outline_of(pl.Struct(self.frame().collect_schema())),)
@@ -60,7 +60,7 @@ class Seen:
         return self.first()
 
     def first_of(self, column: str) -> list[Any]:
-        """The first value of a column, if there is one."""
+        """Return a list with the first value of a column, empty if there is none."""
         if self.frame is None:
             return [record[column] for record in self._records if record.get(column) is not None][:1]
         frame = self.frame()
@@ -73,13 +73,13 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """How files are read.
+class Choice:
+    """The chosen way to read files.
 
     Attributes:
-        layout: Where the columns come from; None to read the records as they are.
+        layout: The source of each column; None to read the records as they are.
         name: Name of the preset; ``""`` for none.
-        how: ``detected``, or how the caller said it.
+        how: ``detected``, or the option that named it.
     """
 
     layout: Layout | None = None
@@ -87,54 +87,54 @@ class Chosen:
     how: str = ""
 
     def reading(self, reading: Reading, kind: str) -> Reading:
-        """How a file of a kind is read, before the layout is applied to its columns; with ``reshape``, its rows are rollouts."""
+        """Return the options for a file of some format, before the layout is applied; with ``reshape``, its rows are rollouts."""
         if self.layout is None:
             return reading
         if self.layout.is_flat:
             return replace(reading, mapping=self.layout.renamed)
         return replace(reading, mapping={}, reshape=self.layout.rows if kind == "jsonl" else None)
 
-    def told(self, columns: Sequence[str]) -> str:
-        """What was chosen, as the summary and the provenance say it; ``""`` for nothing.
+    def description(self, columns: Sequence[str]) -> str:
+        """Describe the choice for the summary and the provenance; ``""`` if there is nothing to say.
 
         Args:
-            columns: The columns that there are.
+            columns: The columns that exist.
         """
         if not self.name and self.layout is None:
             return ""
         fields = () if self.layout is None else self.layout.fields
-        said = [str(one) for one in fields if one.name in columns and not one.stays]
+        parts = [str(field) for field in fields if field.name in columns and not field.stays]
         if self.layout is not None and self.layout.each is not None:
-            said.append(f"a row for each element of `{self.layout.each}`")
+            parts.append(f"a row for each element of `{self.layout.each}`")
         if self.layout is not None and self.layout.only is not None:
             column, values = self.layout.only
-            said.append(f"only where {column} is {' or '.join(map(str, values))}")
-        by = f"read as {self.name} ({self.how})" if self.name else "read by --map"
-        return f"{by}: {', '.join(said) or 'the columns have the names that Assay reads'}"
+            parts.append(f"only where {column} is {' or '.join(map(str, values))}")
+        prefix = f"read as {self.name} ({self.how})" if self.name else "read by --map"
+        return f"{prefix}: {', '.join(parts) or 'the columns have the names that Assay reads'}"
 
 
-def see(path: Path, reading: Reading) -> Seen:
-    """Look at a file that is to be read in some way."""
+def preview(path: Path, reading: Reading) -> Preview:
+    """Preview a file."""
     kind = format_of(path)
     if kind == "jsonl":
-        return Seen(str(path), kind, partial(_first_lines, path, reading))
+        return Preview(str(path), kind, partial(_first_lines, path, reading))
     if kind == "parquet":
-        return Seen(str(path), kind, frame=partial(pl.scan_parquet, engine_path(path), glob=False))
+        return Preview(str(path), kind, frame=partial(pl.scan_parquet, engine_path(path), glob=False))
     if kind == "ipc":
-        return Seen(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
-    return Seen(str(path), kind)
+        return Preview(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
+    return Preview(str(path), kind)
 
 
-def see_remote(file: RemoteFile, reading: Reading) -> Seen:
-    """Look at a file of a URL that was opened."""
+def preview_remote(file: RemoteFile, reading: Reading) -> Preview:
+    """Preview an opened URL."""
     if file.copy is not None:
-        return Seen(file.name, "jsonl", partial(_first_lines, file.copy.path, reading))
-    return Seen(file.name, file.remote.kind, frame=file.scan)
+        return Preview(file.name, "jsonl", partial(_first_lines, file.copy.path, reading))
+    return Preview(file.name, file.remote.kind, frame=file.scan)
 
 
 def _first_lines(path: Path, reading: Reading) -> list[dict[str, Any]]:
-    """The first lines that are JSON objects."""
-    found: list[dict[str, Any]] = []
+    """Return the first lines that are JSON objects."""
+    records: list[dict[str, Any]] = []
     with Source.of(path, str(path), reading).open() as read:
         for raw in _lines(read):
             try:
@@ -142,79 +142,86 @@ def _first_lines(path: Path, reading: Reading) -> list[dict[str, Any]]:
             except (ValueError, RecursionError):
                 continue
             if isinstance(value, dict):
-                found.append(value)
-            if len(found) == _LINES:
+                records.append(value)
+            if len(records) == _LINES:
                 break
-    return found
+    return records
 
 
 def _lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Lines of the first bytes of a file, the last one perhaps torn."""
-    size, torn = 0, b""
+    """Yield the lines of the first bytes of a file; the last one may be cut off."""
+    size, rest = 0, b""
     while size < _BYTES and (block := read(_BLOCK)):
-        *whole, torn = (torn + block).split(b"\n")
+        *whole, rest = (rest + block).split(b"\n")
         yield from whole
         size += len(block)
-    yield torn
+    yield rest
 
 
-def choose(seen: Sequence[Seen], preset: PresetSource | None, mapping: Mapping[str, str]) -> Chosen:
-    """How files are to be read.
+def choose(previews: Sequence[Preview], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:
+    """Choose how to read files.
 
     Args:
-        seen: What was seen of each.
-        preset: What the caller names; ``none`` for nothing; None to go by the signatures.
-        mapping: What the caller maps: names, and the columns or paths that they come from.
+        previews: A preview of each file.
+        preset: The preset that the caller names; ``none`` for no preset; None to detect it.
+        mapping: The caller's names, with the columns or paths that they come from.
 
     Raises:
-        UsageError: There is no such preset, or a path cannot be read.
-        InputError: A file fits several presets, or the files do not all fit one.
+        UsageError: There is no such preset, or a path is not valid.
+        InputError: A file matches several presets, or the files do not all match the same one.
     """
     named = None if preset is None or preset == NONE else load_preset(preset)
-    found = _detected(seen) if preset is None else named
-    if found is None:
-        return Chosen(laid_out(None, mapping)) if any(map(is_path, mapping.values())) else Chosen()
+    chosen_preset = _detected(previews) if preset is None else named
+    if chosen_preset is None:
+        return Choice(laid_out(None, mapping)) if any(map(is_path, mapping.values())) else Choice()
     how = "detected" if named is None else "--preset"
-    if laid_out(found, {}).is_nothing and not any(map(is_path, mapping.values())):
-        return Chosen(None, found.name, how)
-    sure = all(found.signature.fits(one.outlines) for one in seen)
-    first = () if found.first_only is None else tuple(value for one in seen for value in one.first_of(found.first_only))
-    layout = laid_out(found, mapping, sure=sure, first=tuple(dict.fromkeys(first)), detected=named is None)
-    kinds = {one.kind for one in seen}
+    if laid_out(chosen_preset, {}).is_nothing and not any(map(is_path, mapping.values())):
+        return Choice(None, chosen_preset.name, how)
+    is_sure = all(chosen_preset.signature.fits(preview.outlines) for preview in previews)
+    first_values = (
+        ()
+        if chosen_preset.first_only is None
+        else tuple(value for preview in previews for value in preview.first_of(chosen_preset.first_only))
+    )
+    layout = laid_out(
+        chosen_preset, mapping, sure=is_sure, first=tuple(dict.fromkeys(first_values)), detected=named is None
+    )
+    kinds = {preview.kind for preview in previews}
     if len(kinds) > 1 and not layout.is_flat:
         raise InputError(
-            f"The preset `{found.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
-            "Score them apart.",
+            f"The preset `{chosen_preset.name}` cannot read {' and '.join(sorted(kinds))} files in one run.",
+            "Score them separately.",
         )
-    return Chosen(layout, found.name, how)
+    return Choice(layout, chosen_preset.name, how)
 
 
-def _detected(seen: Sequence[Seen]) -> Preset | None:
-    """The one preset that all files fit; one that changes nothing is no reason to refuse any."""
-    each = [_fitting(one) for one in seen]
-    moving = [None if one is None or laid_out(one, {}).is_nothing else one for one in each]
-    if all(one is None for one in moving):
-        return each[0] if len({one.name for one in each if one}) == 1 and None not in each else None
-    other = next((at for at, one in enumerate(each) if one != each[0]), None)
+def _detected(previews: Sequence[Preview]) -> Preset | None:
+    """Return the preset that all files match; presets that change nothing may differ."""
+    presets = [_fitting(preview) for preview in previews]
+    changing = [None if preset is None or laid_out(preset, {}).is_nothing else preset for preset in presets]
+    if all(preset is None for preset in changing):
+        return presets[0] if len({preset.name for preset in presets if preset}) == 1 and None not in presets else None
+    other = next((index for index, preset in enumerate(presets) if preset != presets[0]), None)
     if other is not None:
-        said = [
-            f"{shown_path(seen[at].name)} is {'of no known format' if (one := each[at]) is None else one.name}"
-            for at in (0, other)
+        names = [
+            f"{shown_path(previews[index].name)} is {'not recognised' if (preset := presets[index]) is None else preset.name}"
+            for index in (0, other)
         ]
         raise InputError(
-            f"The files are not of one format: {', '.join(said)}.", "Score them apart, or say --preset NAME."
+            f"The files have different formats: {', '.join(names)}.",
+            "Score them separately, or name one with --preset NAME.",
         )
-    return each[0]
+    return presets[0]
 
 
-def _fitting(seen: Seen) -> Preset | None:
-    found = matching(seen.outlines, seen.kind)
-    moving = [one for one in found if not laid_out(one, {}).is_nothing]
-    if len(found) > 1 and moving:
-        names = [one.name for one in found]
+def _fitting(preview: Preview) -> Preset | None:
+    matches = matching(preview.outlines, preview.kind)
+    changing = [preset for preset in matches if not laid_out(preset, {}).is_nothing]
+    if len(matches) > 1 and changing:
+        names = [preset.name for preset in matches]
         ways = [f"--preset {name}" for name in (*names, NONE)]
         raise InputError(
-            f"{shown_path(seen.name)} fits several presets: {', '.join(names)}.",
-            f"Say which: {' | '.join(ways)} (as it is).",
+            f"{shown_path(preview.name)} matches several presets: {', '.join(names)}.",
+            f"Choose one: {' | '.join(ways)} (as it is).",
         )
-    return found[0] if len(found) == 1 else None
+    return matches[0] if len(matches) == 1 else None

@@ -1,4 +1,4 @@
-"""Rollouts from wherever they are to one lazy frame with canonical column names."""
+"""Open rollouts from any source as one lazy frame with canonical column names."""
 
 import logging
 import sys
@@ -14,8 +14,17 @@ import polars.selectors as cs
 from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, shown_path
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
-from assay.loading.detection import Chosen, Seen, choose, see, see_remote
-from assay.loading.formats.files import Cut, Files, as_one, expand, first_line, format_of, open_lines, opened
+from assay.loading.detection import Choice, Preview, choose, preview, preview_remote
+from assay.loading.formats.files import (
+    Cut,
+    Files,
+    combined,
+    expand,
+    first_line,
+    format_of,
+    open_each,
+    open_lines,
+)
 from assay.loading.formats.reading import BadRow, File, Reading, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
 from assay.loading.presets.json_paths import merged
@@ -41,8 +50,8 @@ _READ = (
 )
 """Columns that something in Assay reads."""
 
-_LOOKED_AT = 100
-"""Rows in memory that tell what there is, for messages."""
+_PREVIEW_ROWS = 100
+"""Rows in memory that detection looks at."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,12 @@ class InputFile:
     """One input of a run, as the provenance names it.
 
     Attributes:
-        name: Path as given, or what the object is.
-        size: Bytes, where it is a file.
-        rows: Rows, where the file tells before it is read.
-        modified: When it was last written to, in nanoseconds since 1970, where it is a file.
-        read_as: The preset it was read by, and which of its values became which columns; None for a file that was read as it is.
-        skipped: Why it was left out, if it was.
+        name: Path as given, or the type of the object.
+        size: Bytes, for a file.
+        rows: Rows, if known before reading.
+        modified: Time of the last modification of a file, in nanoseconds since 1970.
+        read_as: The preset and its mapping from values to columns; None for a file that was read as it is.
+        skipped: Why it was skipped, if it was.
     """
 
     name: str
@@ -67,19 +76,19 @@ class InputFile:
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]
-"""What is done to rollouts before they are scored; it pickles."""
+"""A transformation of rollouts before they are scored; it can be pickled."""
 
 
 @dataclass(frozen=True)
 class Rollouts:
-    """A lazy frame, what it was made of, and what the run's owner should know of that.
+    """A lazy frame with its inputs and notes for the user.
 
     Attributes:
         frame: All rollouts.
-        inputs: What they were made of.
-        read: The files they came from, or None.
-        steps: What makes the frame of what was read.
-        notes: What the run's owner should know.
+        inputs: The inputs that they come from.
+        read: The files that they come from, or None.
+        steps: The transformations from the files' rows to the frame.
+        notes: Notes for the user.
     """
 
     frame: pl.LazyFrame
@@ -90,26 +99,26 @@ class Rollouts:
 
     @property
     def files(self) -> tuple[File, ...]:
-        """The files that the rollouts came from, if that is what they came from."""
+        """The files that the rollouts come from, if any."""
         return self.read.files if self.read else ()
 
     @property
     def bad(self) -> tuple[BadRow, ...]:
-        """The rows that are no rollouts."""
+        """The malformed rows."""
         return tuple(row for file in self.files for row in file.bad)
 
     @property
     def rows(self) -> int | None:
-        """Rows in all, where the inputs tell."""
-        return rows_in_all(one.rows for one in self.inputs)
+        """Rows in total, if all inputs know theirs."""
+        return rows_in_all(source.rows for source in self.inputs)
 
     def then(self, step: Step, *notes: str) -> "Rollouts":
-        """These rollouts after one more step."""
+        """Return these rollouts after one more step."""
         return replace(self, frame=step(self.frame), steps=(*self.steps, step), notes=(*self.notes, *notes))
 
 
 def part_of(read: Files, steps: Iterable[Step], cut: Cut) -> pl.LazyFrame:
-    """The rollouts that steps make of some units of a file, with the columns of all."""
+    """Return the rollouts of some units of the files, with the columns of all."""
     frame = read.scan(cut)
     for step in steps:
         frame = step(frame)
@@ -133,191 +142,204 @@ def scan(source: Any, **options: Unpack[ReadingOptions]) -> pl.LazyFrame:
 
     Raises:
         InputError: The source cannot be read, or fits several presets.
-        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
-        UsageError: There is no such preset, or a path cannot be read.
-        ColumnsError: A column to rename is not there, or its new name is nearly one that Assay reads.
+        BadRowsError: More than ``max_bad_rows`` lines are malformed.
+        UsageError: There is no such preset, or a path is not valid.
+        ColumnsError: A column to rename is missing, or its new name is probably a typo of a column that Assay reads.
     """
     frame = open_rollouts(source, reading_of(settle(ReadingOptions, options, "scan"))).frame
     return frame.drop(cs.by_name(BAD, require_all=False))
 
 
 def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
-    """``scan``, with what the frame was made of; ``known`` are names that checks read. Bad rows have a column that says why."""
+    """``scan`` with inputs and notes. ``known`` are columns that checks read; a hidden column says why a bad row is bad."""
     prepare_process()
     _check_names(reading.mapping, known)
     try:
         paths = [source] if isinstance(source, str | Path) else source
-        if isinstance(paths, list | tuple) and paths and all(isinstance(one, str | Path) for one in paths):
-            return _open_paths([str(one) for one in paths], reading)
+        if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
+            return _open_paths([str(path) for path in paths], reading)
         return _open_object(source, reading)
-    except OSError as wrong:
-        raise InputError(f"{_shown(source, wrong)}: {wrong.strerror or first_line(wrong)}.") from None
+    except OSError as error:
+        raise InputError(f"{_shown(source, error)}: {error.strerror or first_line(error)}.") from None
 
 
 def _shown(source: Any, error: OSError) -> str:
-    """What an error is about: the file that it names, else what was to be read."""
+    """Return the subject of an error: the file that it names, else the source."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
-    named = error.filename or source
-    return redacted(shown_path(named)) if isinstance(named, str | bytes | Path) else "The rollouts"
+    subject = error.filename or source
+    return redacted(shown_path(subject)) if isinstance(subject, str | bytes | Path) else "The rollouts"
 
 
 def _arranged(
-    found: Rollouts, chosen: Chosen, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
+    records: Rollouts, chosen: Choice, mapping: Mapping[str, str], reshaped: Sequence[Any] | None = None
 ) -> Rollouts:
-    """Records with the columns that Assay reads.
+    """Give records the columns that Assay reads.
 
     Args:
-        found: The records.
-        chosen: How they are read.
-        mapping: What the caller renames.
-        reshaped: Outlines of the records, where they are rollouts already.
+        records: The records.
+        chosen: The chosen way to read them.
+        mapping: The caller's mapping.
+        reshaped: Outlines of the original records if they are rollouts already.
     """
-    for name in (*found.frame.collect_schema(), *mapping):
-        if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or found.bad)):
+    for name in (*records.frame.collect_schema(), *mapping):
+        if name.startswith(HIDDEN) and not (name == BAD and (reshaped is not None or records.bad)):
             raise InputError(
-                f"There is a column `{name}`; names that begin with `{HIDDEN}` are reserved.", "Rename it."
+                f"The column name `{name}` is reserved, as all that begin with `{HIDDEN}`.", "Rename the column."
             )
     layout = chosen.layout
     if layout is None:
-        found = found.then(partial(rename, mapping=mapping)) if mapping else found
+        records = records.then(partial(rename, mapping=mapping)) if mapping else records
     elif reshaped is not None:
-        layout.check(found.frame.collect_schema(), merged(reshaped))
-        found = found.then(layout.completed)
+        layout.check(records.frame.collect_schema(), merged(reshaped))
+        records = records.then(layout.completed)
     else:
-        found = found.then(layout.frame)
-    if not (said := chosen.told(found.frame.collect_schema().names())):
-        return found
-    _logger.info("%s: %s", ", ".join(one.name for one in found.inputs[:3]), said)
-    counted = layout is None or layout.keeps_rows
-    inputs = [replace(one, read_as=said, rows=one.rows if counted else None) for one in found.inputs]
-    return replace(found, inputs=tuple(inputs), notes=(*found.notes, said))
+        records = records.then(layout.frame)
+    if not (description := chosen.description(records.frame.collect_schema().names())):
+        return records
+    _logger.info("%s: %s", ", ".join(source.name for source in records.inputs[:3]), description)
+    keeps_rows = layout is None or layout.keeps_rows
+    inputs = [
+        replace(source, read_as=description, rows=source.rows if keeps_rows else None) for source in records.inputs
+    ]
+    return replace(records, inputs=tuple(inputs), notes=(*records.notes, description))
 
 
 def _open_object(source: Any, reading: Reading) -> Rollouts:
-    """What is in memory."""
+    """Open rollouts in memory."""
     name, mapping = library_of(source), reading.mapping
     preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
-        seen = Seen(name, "jsonl", lambda: [row for row in source[:_LOOKED_AT] if isinstance(row, Mapping)])
-        chosen = choose([seen], preset, mapping)
+        preview_of_rows = Preview(
+            name, "jsonl", lambda: [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
+        )
+        chosen = choose([preview_of_rows], preset, mapping)
         reading = chosen.reading(reading, "jsonl")
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
         frame = from_rows(rows, reading.mapping)
-        outlines = None if reading.reshape is None else seen.outlines
+        outlines = None if reading.reshape is None else preview_of_rows.outlines
         return _arranged(Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines)
     if isinstance(source, pl.LazyFrame):
-        found = Rollouts(source, (InputFile(name),))
+        rollouts = Rollouts(source, (InputFile(name),))
     else:
         frame = table_of(source, mapping)
-        found = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
-    return _arranged(found, choose([Seen(name, "ipc", frame=lambda: found.frame)], preset, mapping), mapping)
+        rollouts = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
+    return _arranged(rollouts, choose([Preview(name, "ipc", frame=lambda: rollouts.frame)], preset, mapping), mapping)
 
 
 def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
     if "-" in paths:
         if len(paths) > 1:
-            raise InputError("Standard input (-) cannot be mixed with files.")
+            raise InputError("Standard input (-) cannot be combined with files.")
         return _open_stdin(reading)
     if any(_is_stream(path) for path in paths):
         return _open_streams(paths, reading)
-    found: list[Path | Remote] = []
+    sources: list[Path | Remote] = []
     for path in paths:
-        found += Remote(path, reading.storage_options).expand() if is_url(path) else expand(regular(Path(path)))
-    seen: set[Path | str] = set()
-    for one in found:
-        if isinstance(one, Path) and not _is_utf8(one):
-            hint = "Rename it, or read it through a link."
-            raise InputError(f"{shown_path(one)}: the engine opens no name that is not UTF-8.", hint)
-        real = one.url if isinstance(one, Remote) else one.resolve()
-        if real in seen:
-            shown = one.shown if isinstance(one, Remote) else shown_path(one)
-            raise InputError(f"{shown} is named twice.", "Its rollouts would be scored twice.")
-        seen.add(real)
-    return _open_files(found, reading)
+        sources += Remote(path, reading.storage_options).expand() if is_url(path) else expand(regular(Path(path)))
+    known: set[Path | str] = set()
+    for source in sources:
+        if isinstance(source, Path) and not _is_utf8(source):
+            hint = "Rename it, or open it through a link."
+            raise InputError(f"{shown_path(source)}: Polars cannot open a file whose name is not UTF-8.", hint)
+        real = source.url if isinstance(source, Remote) else source.resolve()
+        if real in known:
+            shown = source.shown if isinstance(source, Remote) else shown_path(source)
+            raise InputError(f"{shown} is listed twice.", "Its rollouts would be scored twice.")
+        known.add(real)
+    return _open_files(sources, reading)
 
 
-def _open_files(sources: Sequence[Path | Remote], given: Reading, names: Mapping[Path, str] | None = None) -> Rollouts:
-    """Files and URLs; ``names`` are those of copies."""
-    near, skipped = _near(sources, given)
-    looked = [see_remote(one, given) if isinstance(one, RemoteFile) else see(one, given) for one in near]
-    chosen = choose(looked, given.preset, given.mapping)
-    reading = chosen.reading(given, looked[0].kind)
-    read = as_one(_opened(near, reading, given, names or {}), skipped, given.memory_limit)
-    check_bad_rows(read.files, given)
-    notes = [note for file in read.files for note in file.notes]
-    notes += [f"left out: {why}" for _, why in read.skipped]
-    left = [InputFile(name, rows=0, skipped=why) for name, why in read.skipped]
-    inputs = [_input(file, (names or {}).get(file.path, "")) for file in read.files]
-    found = Rollouts(read.scan(), (*inputs, *left), read, notes=tuple(notes))
-    outlines = None if reading.reshape is None else [outlined for one in looked for outlined in one.outlines]
-    return _arranged(found, chosen, given.mapping, outlines)
+def _open_files(
+    sources: Sequence[Path | Remote], original: Reading, names: Mapping[Path, str] | None = None
+) -> Rollouts:
+    """Open files and URLs; ``names`` maps copies to their original names."""
+    local, skipped = _open_remotes(sources, original)
+    previews = [
+        preview_remote(source, original) if isinstance(source, RemoteFile) else preview(source, original)
+        for source in local
+    ]
+    chosen = choose(previews, original.preset, original.mapping)
+    reading = chosen.reading(original, previews[0].kind)
+    files = combined(_open_all(local, reading, original, names or {}), skipped, original.memory_limit)
+    check_bad_rows(files.files, original)
+    notes = [note for file in files.files for note in file.notes]
+    notes += [f"skipped: {reason}" for _, reason in files.skipped]
+    left_out = [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
+    inputs = [_input(file, (names or {}).get(file.path, "")) for file in files.files]
+    rollouts = Rollouts(files.scan(), (*inputs, *left_out), files, notes=tuple(notes))
+    outlines = None if reading.reshape is None else [outline for source in previews for outline in source.outlines]
+    return _arranged(rollouts, chosen, original.mapping, outlines)
 
 
-def _near(sources: Sequence[Path | Remote], reading: Reading) -> tuple[list[Path | RemoteFile], list[tuple[str, str]]]:
-    """Files as they are, what is far away opened, before it is known how it is read; and what is left out, with why."""
-    near: list[Path | RemoteFile] = []
+def _open_remotes(
+    sources: Sequence[Path | Remote], reading: Reading
+) -> tuple[list[Path | RemoteFile], list[tuple[str, str]]]:
+    """Open URLs, before it is known how they are read; return local files and open_each URLs, and skipped sources with the reason."""
+    local: list[Path | RemoteFile] = []
     skipped: list[tuple[str, str]] = []
-    for one in sources:
+    for source in sources:
         try:
-            if reading.skip_bad_files and isinstance(one, Path):
-                opened([one], _said(reading, format_of(one)))
-            near.append(one.open(_said(reading, one.kind)) if isinstance(one, Remote) else one)
-        except InputError as wrong:
-            skipped.append((one.shown if isinstance(one, Remote) else path_text(one), wrong.fact))
+            if reading.skip_bad_files and isinstance(source, Path):
+                open_each([source], _named_reading(reading, format_of(source)))
+            local.append(source.open(_named_reading(reading, source.kind)) if isinstance(source, Remote) else source)
+        except InputError as error:
+            skipped.append((source.shown if isinstance(source, Remote) else path_text(source), error.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
                 raise
-    return near, skipped
+    return local, skipped
 
 
-def _said(reading: Reading, kind: str) -> Reading:
-    """How a file is read, as far as the caller says it: a preset that was named may mean another completion than the file's."""
+def _named_reading(reading: Reading, kind: str) -> Reading:
+    """Return the options for a file as far as the caller names them: a named preset may take the completion from elsewhere."""
     if reading.preset is None:
         return reading
-    return choose([Seen("", kind)], reading.preset, reading.mapping).reading(reading, kind)
+    return choose([Preview("", kind)], reading.preset, reading.mapping).reading(reading, kind)
 
 
-def _opened(
-    near: Sequence[Path | RemoteFile], reading: Reading, given: Reading, names: Mapping[Path, str]
+def _open_all(
+    local: Sequence[Path | RemoteFile], reading: Reading, original: Reading, names: Mapping[Path, str]
 ) -> list[File]:
-    """The files in order, each looked through."""
+    """Return the open_each files, in order."""
     if names:
         return list(open_lines(list(names), reading, list(names.values())))
-    here = iter(opened([one for one in near if isinstance(one, Path)], reading))
-    far = (one if reading == given else one.again(reading) for one in near if isinstance(one, RemoteFile))
-    return [next(here) if isinstance(one, Path) else next(far) for one in near]
+    local_files = iter(open_each([source for source in local if isinstance(source, Path)], reading))
+    remote_files = (
+        source if reading == original else source.reopen(reading) for source in local if isinstance(source, RemoteFile)
+    )
+    return [next(local_files) if isinstance(source, Path) else next(remote_files) for source in local]
 
 
 def _input(file: File, name: str) -> InputFile:
-    known = rows_in_all(unit.rows for unit in file.units)
+    rows = rows_in_all(unit.rows for unit in file.units)
     if isinstance(file, RemoteFile):
-        return InputFile(file.name, rows=known)
-    there = file.path.stat()
-    return InputFile(name or path_text(file.path), there.st_size, known, None if name else there.st_mtime_ns)
+        return InputFile(file.name, rows=rows)
+    status = file.path.stat()
+    return InputFile(name or path_text(file.path), status.st_size, rows, None if name else status.st_mtime_ns)
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
-    """Find out whether files are as they were when the run looked at them first.
+    """Check that files have not changed since the run open_each them.
 
     Raises:
-        InputError: One has been written to, or is gone.
+        InputError: A file has changed or is gone.
     """
-    for one in inputs:
-        if one.modified is None:
+    for source in inputs:
+        if source.modified is None:
             continue
         try:
-            there = path_of(one.name).stat()
-        except OSError as wrong:
-            raise InputError(f"{shown_path(one.name)}: {wrong.strerror}, while it was read.", _ANEW) from None
-        if (there.st_size, there.st_mtime_ns) != (one.size, one.modified):
-            raise InputError(f"{shown_path(one.name)}: changed while it was read.", _ANEW)
+            status = path_of(source.name).stat()
+        except OSError as error:
+            raise InputError(f"{shown_path(source.name)}: {error.strerror}, while it was read.", _TRY_AGAIN) from None
+        if (status.st_size, status.st_mtime_ns) != (source.size, source.modified):
+            raise InputError(f"{shown_path(source.name)}: changed while it was read.", _TRY_AGAIN)
 
 
-_ANEW = "Score it when nothing writes to it any more."
+_TRY_AGAIN = "Score it again when no other program writes to it."
 
 
 def _open_stdin(reading: Reading) -> Rollouts:
-    """JSON lines, set down in a file so that they are read as any other."""
+    """Spool JSON lines from standard input to a temporary file, and read that."""
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         why = "is closed" if sys.stdin is None else "gives no bytes here"
@@ -340,11 +362,11 @@ def _is_stream(path: str) -> bool:
 
 
 def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
-    """JSON lines of pipes, as those of standard input."""
+    """Spool JSON lines from pipes, as from standard input."""
     if not all(map(_is_stream, paths)):
-        raise InputError("Pipes cannot be mixed with files.", "Write what they give to files first.")
+        raise InputError("Pipes cannot be combined with files.", "Write their output to files first.")
     if len(set(paths)) < len(paths):
-        raise InputError("A pipe is named twice.", "It can be read once.")
+        raise InputError("A pipe is listed twice.", "It can be read only once.")
     names: dict[Path, str] = {}
     for path in paths:
         with open_input(Path(path)) as stream:
@@ -353,26 +375,26 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
 
 
 def _check_names(mapping: Mapping[str, str], known: Iterable[str]) -> None:
-    """Find a name that is nearly one that Assay reads."""
+    """Reject a name that is probably a typo of a column that Assay reads."""
     for name, column in mapping.items():
-        if name not in (*_READ, *known) and (near := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
-            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", near)
+        if name not in (*_READ, *known) and (guess := did_you_mean(name, (*_READ, *known), cutoff=0.8)):
+            raise ColumnsError(f"--map {name}={column}: Assay reads no column `{name}`.", guess)
 
 
 def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
-    """Give columns the names that Assay reads, or others; a column that had such a name gives way.
+    """Rename columns, replacing any column that already has the new name.
 
     Args:
         frame: The rollouts.
-        mapping: The name to give, and the name in the frame.
+        mapping: The new name, and the name in the frame.
 
     Raises:
-        ColumnsError: A column to rename is not there.
+        ColumnsError: A column to rename is missing.
     """
-    there = frame.collect_schema().names()
+    columns = frame.collect_schema().names()
     for name, column in mapping.items():
-        if column not in there:
-            hint = did_you_mean(column, there) or f"There are: {listed(not_hidden(there))}."
+        if column not in columns:
+            hint = did_you_mean(column, columns) or f"Columns: {listed(not_hidden(columns))}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
-    named = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
-    return named.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))
+    renamed = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
+    return renamed.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))

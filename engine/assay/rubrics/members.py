@@ -175,7 +175,7 @@ def specs_of(
             found.append(replace(one.member, share=share))
             continue
         check = Reward(together, places[at], one.weight) if at in places else _columnar(one.member)
-        params = {"params": check.given} if isinstance(check, Named) else {}
+        params = {"params": check.fn_params} if isinstance(check, Named) else {}
         spec = CheckSpec(names[at], check.type, 1.0, required=False, negate=False, params=params, check=check)
         kind = check.type if isinstance(check, ByClass) else FUNCTION
         found.append(VerifierSpec(names[at], names[at], 1.0, (spec,), kind=kind, share=share))

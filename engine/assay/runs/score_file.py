@@ -14,7 +14,7 @@ from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.functions.check import OnRow
-from assay.functions.registry import users_own
+from assay.functions.registry import user_functions
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import reading_of
@@ -206,7 +206,7 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
             raise UsageError(f"{shown_path(folder)}/: {said}", _ONE_FILE)
     tell(plan.refuse(source.frame))
     shards = tuple(cut(source.read, int(options["part_bytes"])))
-    own = users_own()
+    own = user_functions()
     made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.options["tasks"]))
     if (joined := content_of_tasks(source.steps)) is not None:
         made["task_table"] = joined

@@ -21,7 +21,7 @@ from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
 from assay.loading.formats.reading import File, name_of, reading_of
 from assay.loading.formats.remote import RemoteFile, hidden_of
 from assay.loading.rollouts import Rollouts, open_rollouts
-from assay.loading.tasks import join_tasks, load_tasks, outspoken, read_whole
+from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
@@ -122,7 +122,7 @@ def prepare(
     if tasks is not None:
         (table, told), wanted = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
-        said = outspoken(source.frame, table, wanted)
+        said = override_notes(source.frame, table, wanted)
         there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
         # read once, for every part of a run joins it
         table = read_whole(table.select(map(exactly, there)), tasks, storage_options).lazy()
@@ -171,7 +171,7 @@ def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None 
     )
     remote = [file for file in files if isinstance(file, RemoteFile)]
     if len(remote) == len(files) == 1:
-        return remote[0].remote.told(wrong)
+        return remote[0].remote.input_error(wrong)
     fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
     if isinstance(wrong, OSError):  # it may not happen again when we look for it
         fact = f"{', '.join(map(name_of, files[:3]))}: {wrong.strerror or first_line(wrong)}."

@@ -1,4 +1,4 @@
-"""From the fields of a spec to a verifier class: its config validated, its problems at their places."""
+"""Build a verifier class from a spec: validate its config and report problems with their places."""
 
 from collections.abc import Mapping
 from types import NoneType, UnionType
@@ -17,73 +17,73 @@ __all__ = ["by_class"]
 
 
 class Reader(Protocol):
-    """What is needed of a ``SpecReader``."""
+    """The part of a ``SpecReader`` used here."""
 
     problems: list[str]
 
-    def problem(self, path: Place, said: str) -> None: ...
+    def problem(self, path: Place, message: str) -> None: ...
     def unknown(self, path: Place, allowed: tuple[str, ...]) -> None: ...
     def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any: ...
 
 
 def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields of the one ``CheckSpec`` that a verifier class makes; none when there are problems.
+    """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems.
 
     Args:
-        reader: Takes note of the problems.
+        reader: Collects the problems.
         kind: Name of the class.
         fields: The spec's fields.
     """
-    given = reader.value(fields, (), "params", dict, {})
+    params_given = reader.value(fields, (), "params", dict, {})
     if kind == IN_PROCESS:
-        said = f"a verifier of kind {IN_PROCESS} rides on the rows: score them without a spec, or with --verifier-name"
-        reader.problem(("kind",), said)
-    if reader.problems:  # a plug-in is loaded only for a spec that can be used
+        message = f"rows carry verifiers of kind {IN_PROCESS}: score them without a spec, or with --verifier-name"
+        reader.problem(("kind",), message)
+    if reader.problems:  # load a plug-in only for a spec that can be used
         return []
     try:
         cls: Any = get_verifier(kind)
-    except ValueError as wrong:
-        reader.problem(("kind",), str(wrong))
+    except ValueError as exception:
+        reader.problem(("kind",), str(exception))
         return []
-    config = _config(reader, cls, given)
+    config = _config(reader, cls, params_given)
     if config is None:
         return []
     try:
         check = ByClass(kind, cls(**dict(config)))
-    except BaseException as wrong:  # a user's own class may raise anything
-        if not own_failure(wrong):
+    except BaseException as exception:  # a user's class may raise anything
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.__qualname__} cannot be made: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.__qualname__} cannot be created: {said_by(exception)}")
         return []
     try:
         params = config.model_dump(mode="json")
-    except BaseException as wrong:  # a default or a validator's value may be any object
-        if not own_failure(wrong):
+    except BaseException as exception:  # a default or a validator's value may be any object
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
     return [{"id": kind, "type": kind, "params": params, "check": check, **plain}]
 
 
-def _config(reader: Reader, cls: Any, given: Any) -> BaseModel | None:
-    """The params as the class's config; None when there are problems."""
+def _config(reader: Reader, cls: Any, params: Any) -> BaseModel | None:
+    """Validate the params as the class's config; None if there are problems."""
     try:
-        config: BaseModel = cls.Config.model_validate(given)
-    except ValidationError as wrong:
-        for error in wrong.errors():
+        config: BaseModel = cls.Config.model_validate(params)
+    except ValidationError as exception:
+        for error in exception.errors():
             _config_problem(reader, cls.Config, error)
         return None
-    except BaseException as wrong:  # a validator may raise more than pydantic catches
-        if not own_failure(wrong):
+    except BaseException as exception:  # a validator may raise more than pydantic catches
+        if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read them: {said_by(wrong)}")
+        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read the params: {said_by(exception)}")
         return None
     return config
 
 
 def _config_problem(reader: Reader, config: Any, error: Any) -> None:
-    """One of pydantic's errors, at its place in the spec."""
+    """Report one of pydantic's errors at its place in the spec."""
     path = ("params", *error["loc"])
     if error["type"] == "extra_forbidden":
         model = _model_at(config, error["loc"][:-1])
@@ -94,35 +94,42 @@ def _config_problem(reader: Reader, config: Any, error: Any) -> None:
     elif error["type"] == "missing":
         reader.problem(path, "is missing")
     else:
-        said = error["msg"] or "is refused"  # a validator's own words may be none
-        reader.problem(path, f"{named(error['input'])}: {said[0].lower()}{said[1:]}")
+        message = error["msg"] or "is not valid"  # a validator's message may be empty
+        reader.problem(path, f"{named(error['input'])}: {message[0].lower()}{message[1:]}")
 
 
 def _names(model: type[BaseModel]) -> dict[str, list[str]]:
-    """The names that a spec may use for each field of a config: aliases, and field names where the config takes them."""
-    rules = model.model_config
-    by_name = bool(rules.get("populate_by_name") or rules.get("validate_by_name"))
-    named_by: dict[str, list[str]] = {}
+    """Return the names that a spec may use for each field of a config: aliases, and field names if the config accepts them."""
+    settings = model.model_config
+    by_name = bool(settings.get("populate_by_name") or settings.get("validate_by_name"))
+    names: dict[str, list[str]] = {}
     for name, field in model.model_fields.items():
-        alias = field.validation_alias if rules.get("validate_by_alias", True) else None
+        alias = field.validation_alias if settings.get("validate_by_alias", True) else None
         choices = alias.choices if isinstance(alias, AliasChoices) else [] if alias is None else [alias]
-        aliases = [str(one.path[0]) if isinstance(one, AliasPath) else one for one in choices]
-        named_by[name] = aliases + ([name] if (by_name or not aliases) and name not in aliases else [])
-    return named_by
+        aliases = [str(choice.path[0]) if isinstance(choice, AliasPath) else choice for choice in choices]
+        names[name] = aliases + ([name] if (by_name or not aliases) and name not in aliases else [])
+    return names
 
 
 def _model_at(config: type[BaseModel], loc: Place) -> type[BaseModel] | None:
-    """The model that stands at a place of a config; None where the annotations leave a choice, or hold no model."""
-    at: Any = config
+    """Return the model at a place of a config; None if the annotations allow several types or contain no model."""
+    annotation: Any = config
     for step in loc:
-        if _is_model(at):
-            at = next((at.model_fields[name].annotation for name, names in _names(at).items() if step in names), None)
+        if _is_model(annotation):
+            annotation = next(
+                (
+                    annotation.model_fields[name].annotation
+                    for name, names in _names(annotation).items()
+                    if step in names
+                ),
+                None,
+            )
         else:  # an item of a list, or a value of a mapping
-            inner = {list: 0, dict: 1}.get(get_origin(at))
-            at = None if inner is None else get_args(at)[inner]
-        some = [one for one in get_args(at) if one is not NoneType]
-        at = some[0] if get_origin(at) in (Union, UnionType) and len(some) == 1 else at
-    return at if _is_model(at) else None
+            inner = {list: 0, dict: 1}.get(get_origin(annotation))
+            annotation = None if inner is None else get_args(annotation)[inner]
+        types = [kind for kind in get_args(annotation) if kind is not NoneType]
+        annotation = types[0] if get_origin(annotation) in (Union, UnionType) and len(types) == 1 else annotation
+    return annotation if _is_model(annotation) else None
 
 
 def _is_model(kind: Any) -> bool:

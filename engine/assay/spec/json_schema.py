@@ -1,4 +1,4 @@
-"""The JSON Schema (draft-07) of a verifier file, for editors, made from the check classes."""
+"""The JSON Schema (draft-07) of a verifier file, for editors, generated from the check classes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,15 +15,15 @@ _ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7
 
 
 def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
-    """The schema of a verifier file: a native verifier, or one that names a verifier class.
+    """Return the schema of a verifier file: a native verifier, or one that names a verifier class.
 
     Args:
-        checks: Check types of your own, beside the built-in ones.
+        checks: Your own check types, in addition to the built-in ones.
 
     Returns:
-        A draft-07 schema as plain data. Unknown check types are allowed, for a run skips them.
+        A draft-07 schema as plain data. Unknown check types are allowed, because a run skips them.
     """
-    known = (*CHECKS, *checks)
+    types = (*CHECKS, *checks)
     wrapped = {"properties": {VERIFIER: {"$ref": "#/definitions/verifier"}}, "additionalProperties": False}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -33,13 +33,13 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
         "then": wrapped,
         "else": {"$ref": "#/definitions/verifier"},
         "definitions": {
-            **_definitions(known),
+            **_definitions(types),
             "verifier": _verifier(),
             "check": {
                 "type": "object",
                 "required": ["type"],
-                "properties": _check(known),
-                "allOf": [_branch(one) for one in known],
+                "properties": _check(types),
+                "allOf": [_branch(check) for check in types],
             },
         },
     }
@@ -49,12 +49,12 @@ _WEIGHT = {"type": "number", "minimum": 0}
 
 
 def _verifier() -> dict[str, Any]:
-    """A native verifier, or one that names a verifier class; the classes known here have their params described."""
-    threshold = {**_WEIGHT, "default": 1.0, "description": "The score from which on an output passes."}
+    """Describe a native verifier, or one that names a verifier class, with the params of the registered classes."""
+    threshold = {**_WEIGHT, "default": 1.0, "description": "Lowest score with which an output passes."}
     common = {
         "$schema": {"type": "string"},
         "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
-        "name": {"type": "string", "description": "For people; by default the id."},
+        "name": {"type": "string", "description": "Display name; by default the id."},
     }
     at_most_1 = {**threshold, "maximum": 1}
     native = {
@@ -91,9 +91,9 @@ def _config_schema(name: str, config: Any) -> dict[str, Any]:
     return dict(config.model_json_schema(ref_template=f"#/definitions/{name}.{{model}}"))
 
 
-def _check(known: Sequence[type[Check]]) -> dict[str, Any]:
-    """The fields that every check has."""
-    names = [name for one in known for name in (one.type, *one.aliases)]
+def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
+    """Describe the fields that every check has."""
+    names = [name for check in types for name in (check.type, *check.aliases)]
     return {
         "id": {**_ID, "description": "Unique in the verifier; by default the type."},
         "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
@@ -101,38 +101,40 @@ def _check(known: Sequence[type[Check]]) -> dict[str, Any]:
         "required": {
             "type": "boolean",
             "default": False,
-            "description": "The output cannot pass when this check scores below 1.",
+            "description": "The output cannot pass if this check scores below 1.",
         },
-        "negate": {"type": "boolean", "default": False, "description": "Turn the score over: 1 - score."},
+        "negate": {"type": "boolean", "default": False, "description": "Invert the score: 1 - score."},
         "params": {"type": ["object", "null"]},
     }
 
 
 def _params_schema(check: type[Check]) -> dict[str, Any]:
-    """The schema of a check's params; what it defines gets a name of its own in the whole."""
+    """Return the schema of a check's params; its definitions get names that are unique in the whole schema."""
     return check.Params.model_json_schema(by_alias=True, ref_template=f"#/definitions/{check.type}.{{model}}")
 
 
 def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
-    """What the schemas of params and configurations define."""
-    schemas = {one.type: _params_schema(one) for one in checks}
+    """Collect the definitions of the schemas of params and configs."""
+    schemas = {check.type: _params_schema(check) for check in checks}
     schemas |= {name: _config_schema(name, config) for name, config in registered_configs().items()}
-    return {f"{of}.{name}": value for of, schema in schemas.items() for name, value in schema.pop("$defs", {}).items()}
+    return {
+        f"{owner}.{name}": value for owner, schema in schemas.items() for name, value in schema.pop("$defs", {}).items()
+    }
 
 
 def _branch(check: type[Check]) -> dict[str, Any]:
-    """What holds of a check of one type: its params, in ``params`` or flat beside the other fields."""
+    """Describe a check of one type: its params, in ``params`` or flat beside the other fields."""
     params = _params_schema(check)
     fields = params.get("properties", {})
     by_field = {name: fields[field.alias or name] for name, field in check.Params.model_fields.items()}
     properties = {name: by_field[field] for name, field in spellings(check).items()}
     names = spellings(check)
-    needed = [
+    required_params = [
         {"anyOf": [{"required": [name]} for name in names if names[name] == field]}
         for field, info in check.Params.model_fields.items()
         if info.is_required()
     ]
-    rule: dict[str, Any] = {"allOf": needed} if needed else {}
+    rule: dict[str, Any] = {"allOf": required_params} if required_params else {}
     nested = {"type": "object", "properties": properties, "additionalProperties": False, **rule}
     flat = {**dict.fromkeys(CHECK_FIELDS, True), **properties}
     return {

@@ -1,4 +1,4 @@
-"""The check types as text, made from their classes: ``assay checks`` and the reference in the README."""
+"""The list of check types, generated from their classes: ``assay checks`` and the reference in the README."""
 
 import json
 from collections.abc import Sequence
@@ -12,39 +12,43 @@ __all__ = ["as_json", "as_markdown"]
 
 
 def _doc(check: type[Check]) -> str:
-    """The class docstring's paragraphs as one, with Markdown's code marks."""
+    """Return the class docstring as one paragraph, with Markdown code marks."""
     lines = [line.strip() for line in (check.__doc__ or "").strip().splitlines()]
     return " ".join(line for line in lines if line).replace("``", "`")
 
 
 def _params(check: type[Check]) -> list[dict[str, Any]]:
     schema = check.Params.model_json_schema(by_alias=True)
-    found = []
+    params = []
     for name, field in check.Params.model_fields.items():
-        shown = field.alias or name
-        described = schema["properties"][shown]
-        also = [other for other, meant in spellings(check).items() if meant == name and other not in (name, shown)]
-        found.append(
+        public_name = field.alias or name
+        schema_of_param = schema["properties"][public_name]
+        aliases = [
+            spelling
+            for spelling, field_name in spellings(check).items()
+            if field_name == name and spelling not in (name, public_name)
+        ]
+        params.append(
             {
-                "name": shown,
-                "also": also,
-                "type": _type(described),
+                "name": public_name,
+                "also": aliases,
+                "type": _type(schema_of_param),
                 "required": field.is_required(),
                 "default": None if field.is_required() else field.get_default(call_default_factory=True),
                 "description": field.description or "",
             }
         )
-    return found
+    return params
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """A param's type in a few words."""
-    kinds = [_type(one) for one in schema["anyOf"]] if "anyOf" in schema else [schema.get("type", "object")]
+    """Describe a param's type in a few words."""
+    kinds = [_type(choice) for choice in schema["anyOf"]] if "anyOf" in schema else [schema.get("type", "object")]
     return " or ".join(kind for kind in dict.fromkeys(kinds) if not (kind == "integer" and "number" in kinds))
 
 
 def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
-    """Plain data: name, aliases, what it does, params, columns it reads, examples."""
+    """Return the check types as plain data: name, aliases, summary, columns and params."""
     return [
         {
             "type": check.type,
@@ -59,7 +63,7 @@ def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
 
 
 def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
-    """A table for the README."""
+    """Return the check types as a Markdown table."""
     lines = ["| type (alias) | params | scores |", "|---|---|---|"]
     for check in as_json(checks):
         names = f"`{check['type']}`" + "".join(f" (`{alias}`)" for alias in check["aliases"])
@@ -70,5 +74,5 @@ def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
 
 def _param(param: dict[str, Any]) -> str:
     default = "" if param["required"] else f" = {json.dumps(param['default'])}"
-    also = "".join(f" or `{name}`" for name in param["also"])
-    return f"`{param['name']}{default}`{also}"
+    aliases = "".join(f" or `{name}`" for name in param["also"])
+    return f"`{param['name']}{default}`{aliases}"

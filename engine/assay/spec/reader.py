@@ -1,4 +1,4 @@
-"""From a document to the parts of a verifier, collecting every problem with its place."""
+"""Read the parts of a verifier from a document, collecting every problem with its place."""
 
 import itertools
 import math
@@ -29,14 +29,14 @@ def _snake(name: str) -> str:
 
 
 def spellings(check: type[Check]) -> dict[str, str]:
-    """Every name that specs may use for a param, with the field it means."""
+    """Map every name that specs may use for a param to its field."""
     fields = check.Params.model_fields
     names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
     return names | dict(check.Params.spellings)
 
 
 def place(path: Place) -> str:
-    """A place as messages write it: ``$.checks[0].params.value``."""
+    """Format a place for messages: ``$.checks[0].params.value``."""
     written = "$"
     for step in path:
         if isinstance(step, int):
@@ -51,28 +51,28 @@ class SpecReader:
 
     Args:
         document: The data and its lines.
-        known: Check types by every name a spec may use.
-        strict: Count unknown types and broken checks as problems.
+        types: Check types by every name that specs may use.
+        strict: Whether unknown types and broken checks are problems.
     """
 
-    def __init__(self, document: Document, known: Mapping[str, type[Check]], *, strict: bool) -> None:
+    def __init__(self, document: Document, types: Mapping[str, type[Check]], *, strict: bool) -> None:
         self.document = document
-        self.known = known
+        self.types = types
         self.strict = strict
         self.problems: list[str] = []
         self.spelled: dict[Place, Place] = {}
         self.root: Place = ()
 
-    def problem(self, path: Place, said: str) -> None:
-        """Note what is wrong at a place, as the document spells it."""
+    def problem(self, path: Place, message: str) -> None:
+        """Record a problem at a place, spelled as in the document."""
         path = (*self.root, *self.spelled.get(path, path))
         line = self.document.lines.get(path)
-        self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {said}"))
+        self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {message}"))
 
     def read(self, default_id: str) -> dict[str, Any]:
-        """The fields of a ``VerifierSpec``; look at ``problems`` before using them."""
+        """Return the fields of a ``VerifierSpec``; look at ``problems`` before using them."""
         data = self.document.data
-        if isinstance(data, dict) and [*data] == [VERIFIER]:  # as task rows and configurations write it
+        if isinstance(data, dict) and [*data] == [VERIFIER]:  # the form used in task rows and configurations
             self.root, data = (VERIFIER,), data[VERIFIER]
         kind = data.get("kind", NATIVE) if isinstance(data, dict) else NATIVE
         native = kind in (None, NATIVE)
@@ -101,43 +101,43 @@ class SpecReader:
         allowed: tuple[str, ...],
         ignored: tuple[str, ...] = (),
     ) -> dict[str, Any] | None:
-        """A mapping with known fields in canonical spelling; unknown ones are problems."""
+        """Return the known fields in canonical spelling; unknown ones are problems."""
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
         by_snake = {_snake(name): name for name in allowed}
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for key, value in data.items():
             name = by_snake.get(key) or (key if key in allowed else None)
             if name is None and key not in ignored:
                 self.unknown((*path, key), allowed)
-            elif name in found:
+            elif name in fields:
                 self.problem((*path, key), f"`{name}` is given twice, in two spellings")
             elif name is not None:
-                found[name] = value
+                fields[name] = value
                 self.spelled[*path, name] = (*path, key)
-        return found
+        return fields
 
     def unknown(self, path: Place, allowed: tuple[str, ...]) -> None:
-        """Note an unknown field, with the likely one."""
+        """Record an unknown field, with the likely one."""
         guess = did_you_mean(str(path[-1]), allowed)
-        known = f"Known: {', '.join(allowed)}." if allowed else "There are none here."
-        self.problem(path, f"unknown field `{path[-1]}`. {guess or known}")
+        choices = f"Known: {', '.join(allowed)}." if allowed else "None are allowed here."
+        self.problem(path, f"unknown field `{path[-1]}`. {guess or choices}")
 
     def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any:
-        """A field of a plain type; absent and null mean the default."""
+        """Return a field of a plain type; absent and null mean the default."""
         value = fields.get(name)
         if value is None:
             return default
         if not isinstance(value, kind):
-            wanted = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}[kind]
+            expected = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}[kind]
             hint = " Write it in quotes: a bare value is read as a number or true/false." if kind is str else ""
-            self.problem((*path, name), f"expected {wanted}, got {named(value)}.{hint}")
+            self.problem((*path, name), f"expected {expected}, got {named(value)}.{hint}")
             return default
         return value
 
     def number(self, fields: Mapping[str, Any], path: Place, default: float) -> float:
-        """A finite number, at least 0."""
+        """Return a field that must be a finite number, at least 0."""
         value = fields.get(str(path[-1]))
         if value is None:
             return default
@@ -154,7 +154,7 @@ class SpecReader:
         return value + 0.0  # -0.0 is 0.0
 
     def ident(self, fields: Mapping[str, Any], path: Place, default: str) -> str:
-        """An id: a non-empty string without ``/`` and control characters, for it becomes part of column names."""
+        """Return an id: a non-empty string without ``/`` and control characters, because it becomes part of column names."""
         ident: str = self.value(fields, path, "id", str, default)
         if not ident or "/" in ident or not ident.isprintable():
             self.problem((*path, "id"), f"{ident!r} cannot be an id: use printable characters, none of them /")
@@ -163,45 +163,45 @@ class SpecReader:
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def checks(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The checks in order, with ids for those that have none."""
-        before = len(self.problems)
+        """Return the checks in order, with ids for those that have none."""
+        problems_before = len(self.problems)
         listed = self.value(fields, (), "checks", list, [])
-        read = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
-        self.name_checks(read)
-        clean = len(self.problems) == before
-        runnable = [check for check in read if check["check"] is not None]
-        if clean and not listed:
+        checks = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
+        self.name_checks(checks)
+        is_clean = len(self.problems) == problems_before
+        runnable = [check for check in checks if check["check"] is not None]
+        if is_clean and not listed:
             self.problem(("checks",) if "checks" in fields else (), "a verifier needs `checks`, a list of at least one")
-        elif clean and not runnable:
-            notes = "".join(f"; {check['note']}" for check in read)
+        elif is_clean and not runnable:
+            notes = "".join(f"; {check['note']}" for check in checks)
             self.problem(("checks",), f"no check that can run{notes}")
-        elif clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:
+        elif is_clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:
             self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
-        for check in read:
+        for check in checks:
             del check["path"]
-        return read
+        return checks
 
-    def name_checks(self, read: list[dict[str, Any]]) -> None:
-        """Refuse one id twice; give the checks without an id their type, then ``type-2`` and so on."""
-        taken: dict[str, Place] = {}
-        for check in read:
+    def name_checks(self, checks: list[dict[str, Any]]) -> None:
+        """Reject duplicate ids; name checks without an id by their type, then ``type-2`` and so on."""
+        places: dict[str, Place] = {}
+        for check in checks:
             if check["id"] is None:
                 continue
-            if check["id"] in taken:
-                first = place(taken[check["id"]])
+            if check["id"] in places:
+                first = place(places[check["id"]])
                 self.problem((*check["path"], "id"), f'the id "{check["id"]}" is already used by {first}')
-            taken.setdefault(check["id"], check["path"])
+            places.setdefault(check["id"], check["path"])
         numbers: dict[str, Iterator[int]] = {}
-        for check in read:
+        for check in checks:
             if check["id"] is None:
                 name = check["type"]
                 names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
-                ident = next(one for one in names if one not in taken)
+                ident = next(candidate for candidate in names if candidate not in places)
                 check["id"] = ident
-                taken[ident] = check["path"]
+                places[ident] = check["path"]
 
     def check(self, data: Any, path: Place) -> dict[str, Any] | None:
-        """The fields of one ``CheckSpec``, or None when there is nothing to make it of."""
+        """Return the fields of one ``CheckSpec``, or None if the data has no usable type."""
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
@@ -210,19 +210,21 @@ class SpecReader:
             if name is not None:
                 self.problem((*path, "type"), f"expected a string, got {named(name)}")
                 return None
-            meant = closest("type", [key for key in data if key not in CHECK_FIELDS])
-            guess = f": `{meant}` is unknown. Did you mean `type`?" if meant else ""
-            self.problem((*path, meant) if meant else path, f"every check needs a `type`{guess}")
+            slip = closest("type", [key for key in data if key not in CHECK_FIELDS])
+            guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
+            self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
             return None
-        known = self.known.get(name)
-        flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (tuple(spellings(known)) if known and flat else ())
-        if known is None:  # nobody can say which params a type takes that nobody knows
-            allowed = (*CHECK_FIELDS, *(data if flat else ()))
+        check_type = self.types.get(name)
+        is_flat = data.get("params") is None
+        allowed = CHECK_FIELDS + (tuple(spellings(check_type)) if check_type and is_flat else ())
+        if check_type is None:  # the params of an unknown type are unknown, too
+            allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
-        given = {key: value for key, value in fields.items() if key not in CHECK_FIELDS} if flat else fields["params"]
+        params = (
+            {key: value for key, value in fields.items() if key not in CHECK_FIELDS} if is_flat else fields["params"]
+        )
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
             self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
@@ -234,31 +236,31 @@ class SpecReader:
             "negate": self.value(fields, path, "negate", bool, default=False),
             "path": path,
         }
-        if known is None:
+        if check_type is None:
             return common | {
-                "params": given if isinstance(given, dict) else {},
+                "params": params if isinstance(params, dict) else {},
                 "check": None,
                 "note": self.skip(name, path),
             }
-        return common | self.params(known, given, path if flat else (*path, "params"))
+        return common | self.params(check_type, params, path if is_flat else (*path, "params"))
 
     def skip(self, name: str, path: Place) -> str:
-        """What to say of a check whose type nobody knows."""
-        said = f"skipped, unknown check type {quoted(name)}"
-        guess = did_you_mean(name, self.known)
+        """Return the note on a check of unknown type, which is skipped."""
+        note = f"skipped, unknown check type {quoted(name)}"
+        guess = did_you_mean(name, self.types)
         if self.strict:
             self.problem(
-                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.known) + "."}'
+                (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.types) + "."}'
             )
-        return f"{said}. {guess}" if guess else said
+        return f"{note}. {guess}" if guess else note
 
-    def params(self, known: type[Check], given: Any, path: Place) -> dict[str, Any]:
-        """The check with its params, or a broken one; unknown params are problems."""
-        if not isinstance(given, dict):
-            return self.broken(f"TypeError: params is {named(given)}, not an object", given, path)
-        names = spellings(known)
+    def params(self, check_type: type[Check], values: Any, path: Place) -> dict[str, Any]:
+        """Build the check with its params, or a broken check; unknown params are problems."""
+        if not isinstance(values, dict):
+            return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
+        names = spellings(check_type)
         canonical: dict[str, Any] = {}
-        for key, value in given.items():
+        for key, value in values.items():
             if key not in names:
                 self.unknown((*path, key), tuple(names))
             elif names[key] in canonical:
@@ -266,22 +268,24 @@ class SpecReader:
             else:
                 canonical[names[key]] = value
         try:
-            params = known.Params.model_validate(canonical)
-            return {"params": params.model_dump(mode="json", by_alias=True), "check": known(params)}
-        except ValidationError as wrong:
-            return self.broken("; ".join(dict.fromkeys(_said(error, known) for error in wrong.errors())), given, path)
-        except Exception as wrong:  # noqa: BLE001  (a user's own check class may raise anything)
-            return self.broken(said_by(wrong), given, path)
+            params = check_type.Params.model_validate(canonical)
+            return {"params": params.model_dump(mode="json", by_alias=True), "check": check_type(params)}
+        except ValidationError as exception:
+            return self.broken(
+                "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), values, path
+            )
+        except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
+            return self.broken(said_by(exception), values, path)
 
-    def broken(self, problem: str, given: Any, path: Place) -> dict[str, Any]:
-        """A check that says what is wrong with it on every row."""
+    def broken(self, problem: str, params: Any, path: Place) -> dict[str, Any]:
+        """Build a check that reports its problem on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
-        return {"params": given, "check": Broken(problem)}
+        return {"params": params, "check": Broken(problem)}
 
 
-def _said(error: Any, check: type[Check]) -> str:
-    """One of pydantic's errors as ``<ExceptionType>: <message>``, params in camelCase."""
+def _params_error(error: Any, check: type[Check]) -> str:
+    """Format one of pydantic's errors as ``<ExceptionType>: <message>``, with params in camelCase."""
     fields = check.Params.model_fields
     name, *steps = (step for step in error["loc"] if step not in ("int", "float"))
     where = f"params.{(fields[name].alias if name in fields else None) or name}"
@@ -293,12 +297,12 @@ def _said(error: Any, check: type[Check]) -> str:
     if isinstance(raised, BaseException):
         return f"{type(raised).__name__}: {where}: {raised}"
     if kind.endswith("_type"):
-        wanted = {
+        expected = {
             "string": "a string",
             "bool": "true or false",
             "list": "a list",
             "int": "a number",
             "float": "a number",
         }
-        return f"TypeError: {where} is {named(value)}, not {wanted.get(kind.removesuffix('_type'), kind)}"
+        return f"TypeError: {where} is {named(value)}, not {expected.get(kind.removesuffix('_type'), kind)}"
     return f"ValueError: {where} is {named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

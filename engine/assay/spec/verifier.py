@@ -1,7 +1,7 @@
 """Verifiers: read, validated, in canonical form.
 
-A spec that says something it cannot mean (an unknown field, a negative weight, one id twice) is refused, all its problems
-listed. A value that a check cannot use makes a broken check: it scores 0.0 on every row and says so, and the run goes on.
+A spec with a structural mistake (an unknown field, a negative weight, a duplicate id) is rejected with a list of all its
+problems. A param that a check cannot use makes the check broken: it scores 0.0 on every row with that error, and the run goes on.
 """
 
 import hashlib
@@ -38,13 +38,13 @@ class CheckSpec:
 
     Attributes:
         id: Unique in its verifier.
-        type: Name of the check type as the spec gives it.
+        type: Name of the check type, as written in the spec.
         weight: Its share of the score; finite, at least 0.
         required: Whether the verifier fails when this check scores below 1.
-        negate: Whether the score is turned over, ``1 - score``.
-        params: Its params as plain data, in canonical spelling; as given where the check is broken.
-        check: The check itself; None when the type is unknown and the check is skipped.
-        note: What a skipped check says in every row's feedback.
+        negate: Whether the score is inverted, ``1 - score``.
+        params: Its params as plain data, in canonical spelling; as written if the check is broken.
+        check: The check itself; None if the type is unknown, so that the check is skipped.
+        note: The note of a skipped check in every row's feedback.
     """
 
     id: str
@@ -64,12 +64,12 @@ class CheckSpec:
 
 @dataclass(frozen=True)
 class Share:
-    """What a member of a rubric adds to the reward.
+    """The contribution of a rubric's member to the reward.
 
     Attributes:
-        weight: Its score counts so many times; 0 makes it a metric, below 0 a penalty.
-        path: Which rubric of a group it is in, from the outermost; empty where there is one rubric.
-        pass_threshold: The reward from which on an output passes.
+        weight: Factor of its score; 0 makes it a metric, a negative weight a penalty.
+        path: Index of its rubric in each nested group, outermost first; empty if there is one rubric.
+        pass_threshold: Lowest reward with which an output passes.
     """
 
     weight: float
@@ -79,19 +79,19 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class VerifierSpec:
-    """What a spec says: a weighted mean of checks; of one check where it names a verifier class, or the rows name functions.
+    """A verifier: the weighted mean of its checks; a verifier class, a reward function or functions on rows count as one check.
 
     Equal verifiers have equal canonical forms.
 
     Attributes:
         id: Unique in a run.
-        name: For people.
-        pass_threshold: The score from which on an output passes.
-        checks: All checks in spec order, skipped ones included.
-        source: The file it came from, or ``""``.
+        name: Display name.
+        pass_threshold: Lowest score with which an output passes.
+        checks: All checks in spec order, including skipped ones.
+        source: The file it was read from, or ``""``.
         kind: ``native``, the name of a verifier class, ``in_process`` for functions named by the rows, ``function`` for a
             reward function.
-        share: What it adds to the reward as a member of a rubric; None where the reward is the mean over verifiers.
+        share: Its contribution to the reward as a member of a rubric; None if the reward is the mean over verifiers.
     """
 
     id: str
@@ -104,12 +104,12 @@ class VerifierSpec:
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
-        """The checks that count: all but those of unknown type."""
+        """All checks except those of unknown type."""
         return tuple(check for check in self.checks if check.check is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its owner should know before a run: broken checks and skipped ones."""
+        """Warnings before a run: broken checks and skipped ones."""
         return tuple(
             f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
             for check in self.checks
@@ -149,7 +149,7 @@ class VerifierSpec:
 
     @property
     def _identity(self) -> tuple[object, ...]:
-        # two users' check classes may share a type name; the canonical form alone would not tell them apart
+        # check classes of two users may share a type name, which the canonical form alone does not distinguish
         return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.checks)
 
 
@@ -160,15 +160,15 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     """Read and validate one native verifier.
 
     Args:
-        source: Path of a JSON, YAML or TOML file, or the same as a mapping.
-        checks: Check types of your own, known by their ``type`` beside the built-in ones.
-        strict: Refuse unknown check types and broken checks too.
+        source: Path of a JSON, YAML or TOML file, or its content as a mapping.
+        checks: Your own check types, in addition to the built-in ones; specs name them by their ``type``.
+        strict: Also reject unknown check types and broken checks.
 
     Returns:
         The verifier.
 
     Raises:
-        SpecError: The spec cannot be used; ``problems`` lists everything that is wrong, each with its place.
+        SpecError: The spec cannot be used; ``problems`` lists every problem with its place.
     """
     if isinstance(source, VerifierSpec):
         if strict and source.warnings:
@@ -180,16 +180,18 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     else:
         path = Path(source)
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
-    reader = SpecReader(document, _known(checks), strict=strict)
-    found = reader.read(default_id)
+    reader = SpecReader(document, _check_types(checks), strict=strict)
+    fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
-    read = [CheckSpec(**check) for check in found.pop("checks")]
-    return VerifierSpec(checks=tuple(read), source="" if isinstance(source, Mapping) else path_text(path), **found)
+    check_specs = [CheckSpec(**check) for check in fields.pop("checks")]
+    return VerifierSpec(
+        checks=tuple(check_specs), source="" if isinstance(source, Mapping) else path_text(path), **fields
+    )
 
 
 def refused(name: str, problems: Sequence[str]) -> SpecError:
-    """A verifier that cannot be used, with everything that is wrong."""
+    """Return the error for a verifier that cannot be used, listing all its problems."""
     listed = "\n".join(f"  {problem}" for problem in problems)
     return SpecError(f"{name}: {len(problems)} problem{'s' * (len(problems) > 1)}\n{listed}", problems=problems)
 
@@ -197,58 +199,58 @@ def refused(name: str, problems: Sequence[str]) -> SpecError:
 def load_verifiers(
     sources: VerifierSource | Iterable[VerifierSource], *, checks: Sequence[type[Check]] = (), strict: bool = False
 ) -> tuple[VerifierSpec, ...]:
-    """Load one verifier or several; what is wrong with each of them is reported together.
+    """Load one verifier or several, and report the problems of all of them together.
 
     Raises:
-        SpecError: A spec cannot be used, none is given, or two have the same id.
+        SpecError: A spec cannot be used, there is none, or two have the same id.
     """
     if isinstance(sources, str | Path | Mapping | VerifierSpec):
         sources = [sources]
     loaded: list[VerifierSpec] = []
-    refused: list[SpecError] = []
+    errors: list[SpecError] = []
     for source in sources or ():
         if not isinstance(source, str | Path | Mapping | VerifierSpec):
             raise SpecError(f"A verifier is a path, a mapping or a loaded verifier, not {type(source).__name__}.")
         try:
             loaded.append(load_verifier(source, checks=checks, strict=strict))
-        except SpecError as wrong:
-            refused.append(wrong)
-    if refused:
-        problems = [problem for wrong in refused for problem in wrong.problems]
-        raise SpecError("\n\n".join(wrong.fact for wrong in refused), refused[0].hint, problems)
+        except SpecError as error:
+            errors.append(error)
+    if errors:
+        problems = [problem for error in errors for problem in error.problems]
+        raise SpecError("\n\n".join(error.fact for error in errors), errors[0].hint, problems)
     if not loaded:
-        raise SpecError("No verifier is given.", "Name at least one, with --spec or as the second argument of score().")
+        raise SpecError("No verifier.", "Name at least one, with --spec or as the second argument of score().")
     by_id: dict[str, VerifierSpec] = {}
     for verifier in loaded:
-        if (twin := by_id.get(verifier.id)) is not None:
-            places = " and ".join(one.source or "a mapping" for one in (twin, verifier))
+        if (other := by_id.get(verifier.id)) is not None:
+            places = " and ".join(owner.source or "a mapping" for owner in (other, verifier))
             raise SpecError(f'Two verifiers have the id "{verifier.id}": {places}.', "Give one of them another `id`.")
         by_id[verifier.id] = verifier
     return tuple(loaded)
 
 
-def _known(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
-    """Check types by every name that specs may use."""
-    known: dict[str, type[Check]] = {}
+def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
+    """Map every name that specs may use to its check type."""
+    types: dict[str, type[Check]] = {}
     for check in (*CHECKS, *checks):
         if not isinstance(getattr(check, "type", None), str):
-            raise SpecError(f"{check.__name__} has no `type`, the name that specs would use.")
+            raise SpecError(f"{check.__name__} has no `type`, the name for use in specs.")
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
         for name in (check.type, *check.aliases):
-            if known.setdefault(name, check) is not check:
-                raise SpecError(f'Two check types are called "{name}": {known[name].__name__} and {check.__name__}.')
-    return known
+            if types.setdefault(name, check) is not check:
+                raise SpecError(f'Two check types are called "{name}": {types[name].__name__} and {check.__name__}.')
+    return types
 
 
 def _typed(value: object) -> str:
-    """A value JSON has no form for, such as TOML's dates: never the same as the string that looks like it."""
+    """Encode a value that JSON lacks, such as TOML's dates, so that it differs from the string that looks like it."""
     return f"{type(value).__name__}:{value}"
 
 
 def _plain(value: Any) -> Any:
-    """A mapping from Python as a file would have given it."""
+    """Convert a value from Python to what a file would contain."""
     if isinstance(value, Mapping):
         return {key if isinstance(key, str) else repr(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -241,7 +241,9 @@ def test_a_run_that_is_to_stop_stops_between_two_matches():
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1"])
 def test_a_limit_that_is_none_is_refused(seconds):
-    with pytest.raises(assay.UsageError, match=f"--regex-timeout {seconds}: expected seconds; 0 for no limit"):
+    with pytest.raises(
+        assay.UsageError, match=f"--regex-timeout {seconds}: expected a number of seconds; 0 for no limit"
+    ):
         assay.score([{"completion": "a"}], {"checks": [{"type": "regex", "pattern": "a"}]}, regex_timeout=seconds)
 
 

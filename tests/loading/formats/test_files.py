@@ -46,7 +46,7 @@ def test_a_name_that_is_not_utf_8_is_refused_and_may_be_written_to(tmp_path):
         shown = str(odd).replace("\udcff", "\\xff")
         assert (
             said(odd)
-            == f"{shown}: the engine opens no name that is not UTF-8.\n\nRename it, or read it through a link."
+            == f"{shown}: Polars cannot open a file whose name is not UTF-8.\n\nRename it, or open it through a link."
         )
         (tmp_path / "link").unlink(missing_ok=True)
         (tmp_path / f"link-{name}").symlink_to(odd)
@@ -280,7 +280,7 @@ def test_values_of_jsonl_are_those_of_python_s_json(tmp_path):
 @pytest.mark.parametrize("first", ['{"completion": "a"}', f'{{"completion": {BOT}, "info": ""}}'], ids=["text", "chat"])
 def test_a_line_that_is_no_json_object_is_named(tmp_path, first, last, line):
     path = written(tmp_path, f"{first}\n" * 3000 + last)
-    assert said(path).startswith(f"1 line is no rollout; --max-bad-rows allows 0.\n  {path}:{line}: ")
+    assert said(path).startswith(f"1 malformed line (limit 0; see --max-bad-rows).\n  {path}:{line}: ")
 
 
 def test_jsonl_of_nothing_is_refused(tmp_path):
@@ -293,7 +293,7 @@ def test_a_file_named_twice_is_refused(tmp_path, other):
     (tmp_path / "x").mkdir()
     if other == "link.jsonl":
         (tmp_path / other).symlink_to("a.jsonl")
-    with pytest.raises(assay.InputError, match=r"\.jsonl is named twice"):
+    with pytest.raises(assay.InputError, match=r"\.jsonl is listed twice"):
         assay.scan([tmp_path / "a.jsonl", tmp_path / other])
 
 

@@ -280,13 +280,13 @@ def test_bad_rows_are_refused_unless_they_are_allowed(tmp_path):
         assay.score_file(path, SPEC, out)
     where = "".join(f"\n  {path}:{line}: not valid JSON: Expecting value (column 15)." for line in range(5, 10))
     assert str(refused.value) == (
-        f"6 lines are no rollouts; --max-bad-rows allows 0.{where}\n  … 1 more\n\n"
-        "Nothing was written. Mend the lines, or leave them unscored with --max-bad-rows 6 or 60.1%."
+        f"6 malformed lines (limit 0; see --max-bad-rows).{where}\n  … 1 more\n\n"
+        "Nothing was written. Fix the lines, or leave them unscored with --max-bad-rows 6 or 60.1%."
     )
     assert refused.value.exit_code == 3
     assert [one.name for one in tmp_path.iterdir()] == ["rows.jsonl"]
     for allowed in (5, "59%", "0"):
-        with pytest.raises(assay.BadRowsError, match=f"--max-bad-rows allows {allowed}"):
+        with pytest.raises(assay.BadRowsError, match=rf"limit {allowed}; see --max-bad-rows"):
             assay.score(path, SPEC, max_bad_rows=allowed)
     for allowed in (6, "60%"):
         assert assay.score(path, SPEC, max_bad_rows=allowed).height == 10
@@ -342,7 +342,7 @@ def test_a_bad_row_is_not_asked_which_function_verifies_it(tmp_path):
 def test_a_file_of_anything_else_ends_early(tmp_path, monkeypatch):
     monkeypatch.setattr("assay.loading.formats.jsonl_survey.MOST_BAD", 3)
     path = written(tmp_path, [b"2026-01-01 INFO started"] * 5)
-    with pytest.raises(assay.InputError, match=r"rows\.jsonl: more than 3 lines are no JSON objects\.") as refused:
+    with pytest.raises(assay.InputError, match=r"rows\.jsonl: more than 3 lines are not JSON objects\.") as refused:
         assay.scan(path, max_bad_rows=100)
     assert refused.value.hint == "The first is line 1: not valid JSON: Extra data (column 5)."
 
@@ -354,7 +354,7 @@ ODD = {
     "blank and skipped": b" \t",
     "bytes that are not UTF-8, read as U+FFFD": b'{"completion": "b\xff"}',
     "lone surrogates, read as U+FFFD": rb'{"completion": "b\ud800"}',
-    "a key that an object has twice; the last one holds": b'{"completion": "b", "info": {"k": 1, "k": 2}}',
+    "a duplicate key in an object; the last one is used": b'{"completion": "b", "info": {"k": 1, "k": 2}}',
     "NaN or Infinity, read as null": b'{"completion": "b", "n": NaN}',
 }
 
@@ -456,12 +456,12 @@ def test_decompression_is_bounded(tmp_path, pack):
     bomb = written(tmp_path, pack(line * 300), "bomb.jsonl.gz")
     small = written(tmp_path, pack(line * 90), "small.jsonl.gz")
     with pytest.raises(
-        assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes become .*--max-ratio allows 200"
+        assay.InputError, match=r"bomb\.jsonl\.gz: its first [\d,]+ bytes expand to .*--max-ratio allows 200"
     ):
         assay.score(bomb, SPEC)
     assert assay.score(bomb, SPEC, max_ratio=1e6).height == 300
     assert assay.score(small, SPEC).height == 90
-    with pytest.raises(assay.InputError, match=r"small.*become .*--max-uncompressed allows 100,000\."):
+    with pytest.raises(assay.InputError, match=r"small.*expand to .*--max-uncompressed allows 100,000\."):
         assay.score(small, SPEC, max_uncompressed=100_000)
     for wrong in ({"max_ratio": 0.5}, {"max_uncompressed": 0}, {"utf8": "ascii"}):
         with pytest.raises(assay.UsageError, match=f"--{next(iter(wrong)).replace('_', '-')}"):

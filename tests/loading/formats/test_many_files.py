@@ -100,8 +100,8 @@ def test_many_files_are_the_rows_of_one(tmp_path, ending):
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "jsonl.gz", "arrow"])
 def test_what_a_run_opens_and_makes_grows_with_the_files(tmp_path, ending, monkeypatch):
     made = Counter()
-    ahead = frames._ahead
-    monkeypatch.setattr(frames, "_ahead", lambda given: made.update(["source"]) or ahead(given))
+    ahead = frames._read_ahead
+    monkeypatch.setattr(frames, "_read_ahead", lambda given: made.update(["source"]) or ahead(given))
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda thread: made.update(["thread"]) or start(thread))
     monkeypatch.setattr(Manifest, "told", lambda own, told=Manifest.told: made.update(["manifest"]) or told(own))

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 import assay
 from assay.compiling.morsels import in_pieces
 from assay.loading.formats import parquet
-from assay.loading.formats.parquet import _refuse_lies, open_parquet
+from assay.loading.formats.parquet import _refuse_false_footer, open_parquet
 from assay.loading.formats.parquet_pages import are_checked, find_fault, largest_page, largest_value
 from assay.loading.formats.reading import HARMLESS, Reading
 from assay.options import ReadingOptions, settle
@@ -195,7 +195,7 @@ def test_text_that_is_no_utf8_is_read_as_python_replaces_it(tmp_path, nested):
         (b'{"completion": "b"}\n', "it seems to be JSON."),
         (b"version https://git-lfs.github.com/spec/v1\n", "it seems to be a Git LFS pointer."),
         (b"PAR1" + b"\x15\x04" * 50, "it is cut short: its footer is missing."),
-        (b"\x00" * 100, "it does not begin as one."),
+        (b"\x00" * 100, "it does not begin like one."),
         (b"PAR1", ""),
         (b"PAR1" + b"\x00" * 20 + b"\xff\xff\xff\x7fPAR1", ""),
     ],
@@ -214,7 +214,7 @@ def test_bad_files_are_left_out_on_demand_and_named(tmp_path):
     out.parent.mkdir()
     summary = assay.score_file(tmp_path, SPEC, out, skip_bad_files=True)
     assert summary.rows == 1
-    assert any("left out:" in note and "b.parquet" in note for note in summary.notes)
+    assert any("skipped:" in note and "b.parquet" in note for note in summary.notes)
     first, second = assay.read_provenance(out)["inputs"]
     assert "skipped" not in first
     assert "it is cut short" in second["skipped"]
@@ -250,7 +250,7 @@ def test_a_file_without_checksums_is_scored_with_a_note(tmp_path):
     path = written(tmp_path / "a.parquet", {"completion": pa.array(["b"])})
     assert not are_checked(path)
     notes = assay.score_file(path, SPEC, verify_checksums=True).notes
-    assert notes == [f"{path}: its pages have no checksums that could be compared"]
+    assert notes == [f"{path}: its pages have no checksums to verify"]
     assert are_checked(written(tmp_path / "b.parquet", write_page_checksum=True))
 
 
@@ -449,10 +449,11 @@ def test_a_footer_that_speaks_of_what_is_not_there_is_refused(tmp_path, part):
     pl.DataFrame({"completion": ["a"]}).write_parquet(path)
     group = pq.read_metadata(path).row_group(0)
     with pytest.raises(
-        assay.InputError, match="column `completion`, row group 0: the footer speaks of what is not there"
+        assay.InputError,
+        match="column `completion`, row group 0: the footer refers to bytes that the file does not have",
     ):
-        _refuse_lies(path, [Lying(group)])
-    _refuse_lies(path, [group])
+        _refuse_false_footer(path, [Lying(group)])
+    _refuse_false_footer(path, [group])
 
 
 def test_rows_that_a_column_lacks_are_an_error_and_no_shorter_result(tmp_path, monkeypatch):

@@ -188,7 +188,7 @@ def test_tasks_may_be_in_a_store(store, tmp_path):
         ),
         ("s3://bucket/x/cut.parquet", "s3://bucket/x/cut.parquet: cannot be read: parquet: File out of specification"),
         ("s3://bucket/x", "s3://bucket/x: unknown kind of file."),
-        (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is named twice."),
+        (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is listed twice."),
         (
             ["s3://bucket/runs/a.parquet", "s3://bucket/x/other.parquet"],
             "`completion` is String in s3://bucket/runs/a.parquet and List(Int64) in s3://bucket/x/other.parquet.",
@@ -276,9 +276,9 @@ def test_a_copy_that_grows_is_waited_for(monkeypatch, tmp_path):
     monkeypatch.setattr(remote, "_PATIENCE", 0.05)
     sizes = iter(range(1000))
     store = Remote("https://host/a.jsonl")
-    assert store._look(lambda _: time.sleep(0.3) or "done", lambda: next(sizes)) == "done"
+    assert store._request(lambda _: time.sleep(0.3) or "done", lambda: next(sizes)) == "done"
     with pytest.raises(assay.InputError, match="did not answer"):
-        store._look(lambda _: time.sleep(0.3), lambda: 7)
+        store._request(lambda _: time.sleep(0.3), lambda: 7)
 
 
 # ── no network: what can be told without one ────────────────────────────────────────────────────────────────────────
@@ -315,7 +315,7 @@ def closed():
 def test_a_store_that_is_not_there_is_told_of(url, options):
     options = {name: value.replace("URL", closed()) for name, value in options.items()} | {"max_retries": "1"}
     said = refusal(url, options)
-    assert said.startswith(f"{url}: the connection was refused.\n\nIs the endpoint right"), said
+    assert said.startswith(f"{url}: the connection was refused.\n\nCheck the endpoint"), said
     assert not any(options[name] in said for name in options if "key" in name and len(options[name]) > 3)
 
 
@@ -325,7 +325,7 @@ def test_a_store_that_is_not_there_is_told_of(url, options):
         ("s4://bucket/a.parquet", "Did you mean `s3`?"),
         ("htps://host/a.parquet", "Did you mean `https`?"),
         ("zzzzzz://host/a.parquet", f"Known: {', '.join(SCHEMES)}."),
-        ("file:///tmp/a.parquet", "Name the path itself, without file://."),
+        ("file:///tmp/a.parquet", "Use the path itself, without file://."),
     ],
 )
 def test_other_schemes_are_refused_with_what_was_meant(url, hint):
@@ -352,7 +352,9 @@ def test_other_schemes_are_refused_with_what_was_meant(url, hint):
     ids=lambda value: str(value)[:30],
 )
 def test_what_the_engine_says_becomes_a_sentence(said, told):
-    assert Remote("hf://datasets/org/set/a.parquet").told(said).fact == f"hf://datasets/org/set/a.parquet: {told}"
+    assert (
+        Remote("hf://datasets/org/set/a.parquet").input_error(said).fact == f"hf://datasets/org/set/a.parquet: {told}"
+    )
 
 
 def test_an_option_that_must_be_a_number_is_refused_without_its_value():

@@ -52,7 +52,7 @@ from assay.loading.presets.json_paths import (
 )
 def test_how_a_path_is_written(written, steps):
     if steps is None:
-        with pytest.raises(ValueError, match=r"is no path|has \[\] twice"):
+        with pytest.raises(ValueError, match=r"is not a valid path|has \[\] twice"):
             parse(written)
         return
     path = parse(written)

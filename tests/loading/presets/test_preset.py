@@ -16,7 +16,7 @@ from web import Web
 import assay
 from assay.cli.main import app
 from assay.errors import InputError, UsageError
-from assay.loading.detection import choose, see
+from assay.loading.detection import choose, preview
 from assay.loading.formats.files import Cut
 from assay.loading.formats.reading import Reading, reading_of
 from assay.loading.presets.preset import load_preset, matching, names, presets, schema
@@ -58,7 +58,7 @@ def test_every_preset_has_a_sample():
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("name", RECORDS)
 def test_a_file_is_recognised(tmp_path, name, kind):
-    seen = see(written(tmp_path, name, kind), Reading())
+    seen = preview(written(tmp_path, name, kind), Reading())
     assert [one.name for one in matching(seen.outlines, kind)] == [name]
 
 
@@ -109,7 +109,7 @@ def test_what_is_in_memory_is_read_by_a_preset_that_is_named(name):
 @pytest.mark.parametrize("name", [one.name for one in presets() if one.formats and one.fields])
 def test_a_layout_travels(tmp_path, name):
     path = written(tmp_path, name, "jsonl")
-    chosen = choose([see(path, Reading())], None, {})
+    chosen = choose([preview(path, Reading())], None, {})
     again = pickle.loads(pickle.dumps(chosen))  # noqa: S301  (our own bytes)
     assert again == chosen
     rollouts = pickle.loads(pickle.dumps(open_rollouts(path).steps))  # noqa: S301
@@ -219,7 +219,7 @@ def test_lm_eval_reads_the_first_filter_of_every_file(tmp_path):
 
 def test_lm_eval_choices_are_not_taken_for_texts(tmp_path):
     record = lm_eval(0, "none", [["-1.5", "False"]])
-    assert matching(see(jsonl(tmp_path / "s.jsonl", [record]), Reading()).outlines, "jsonl") == []
+    assert matching(preview(jsonl(tmp_path / "s.jsonl", [record]), Reading()).outlines, "jsonl") == []
 
 
 def test_trl_conversations(tmp_path):
@@ -322,7 +322,7 @@ def test_a_tie_is_refused(tmp_path):
     both = RECORDS["skyrl"][0] | {"input": "", "output": "", "gts": "", "step": 1}
     both |= {"problem_idx": 0, "repeat": 0, "model_response": "", "expected_answer": "", "reward": 0.0}
     path = jsonl(tmp_path / "both.jsonl", [both])
-    with pytest.raises(InputError, match=r"both\.jsonl fits several presets: nemo-evaluator, verl-dump") as caught:
+    with pytest.raises(InputError, match=r"both\.jsonl matches several presets: nemo-evaluator, verl-dump") as caught:
         assay.scan(path)
     assert "--preset nemo-evaluator | --preset verl-dump | --preset none" in caught.value.hint
     assert assay.scan(path, preset="verl-dump").collect()["prior_reward"].item() == 0.0
@@ -334,9 +334,9 @@ def test_the_most_specific_signature_counts(tmp_path, monkeypatch):
     dump_preset = load_preset("verl-dump")
     twin = dump_preset.model_copy(update={"name": "twin"})
     monkeypatch.setattr("assay.loading.presets.preset.presets", lambda: (general, dump_preset))
-    assert [one.name for one in matching(see(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(preview(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
     monkeypatch.setattr("assay.loading.presets.preset.presets", lambda: (general, dump_preset, twin))
-    assert len(matching(see(path, Reading()).outlines, "jsonl")) == 2
+    assert len(matching(preview(path, Reading()).outlines, "jsonl")) == 2
 
 
 def test_every_one_of_the_first_lines_must_fit(tmp_path):
@@ -354,7 +354,7 @@ def test_files_of_several_formats_are_refused(tmp_path):
 def test_files_of_one_format_beside_others_are_refused(tmp_path):
     jsonl(tmp_path / "a.jsonl", RECORDS["verl-dump"])
     jsonl(tmp_path / "b.jsonl", [{"completion": "4"}])
-    with pytest.raises(InputError, match=r"b\.jsonl is of no known format"):
+    with pytest.raises(InputError, match=r"b\.jsonl is not recognised"):
         assay.scan(tmp_path / "*.jsonl")
 
 
@@ -375,7 +375,7 @@ def test_parquet_and_lines_of_one_nested_format_are_refused(tmp_path):
 def test_lines_that_are_no_objects_are_not_looked_at(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", RECORDS["verl-dump"])
     path.write_text("[1]\n{not json\n" + path.read_text())
-    assert [one.name for one in matching(see(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
+    assert [one.name for one in matching(preview(path, Reading()).outlines, "jsonl")] == ["verl-dump"]
 
 
 def test_standard_input_is_recognised(tmp_path, monkeypatch):
@@ -425,17 +425,17 @@ def test_a_misspelt_preset_is_guessed():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"feilds": {}}, "`feilds`: is no field of a preset. Did you mean `fields`?"),
-        ({"fields": {"completion": "a..b"}}, "`fields.completion`: `a..b` is no path from `..b` on"),
+        ({"feilds": {}}, "`feilds`: is not a field of a preset. Did you mean `fields`?"),
+        ({"fields": {"completion": "a..b"}}, "`fields.completion`: `a..b` is not a valid path, from `..b` on"),
         (
             {"fields": {"completion": {"path": "a", "by": "generate"}}},
-            "there is no `generate`. Did you mean `generated`?",
+            "there is no function `generate`. Did you mean `generated`?",
         ),
-        ({"fields": {"completion": {"path": "a", "via": "x"}}}, "`fields.completion.via`: is no field of a preset."),
+        ({"fields": {"completion": {"path": "a", "via": "x"}}}, "`fields.completion.via`: is not a field of a preset."),
         ({"signature": {"required": {}}}, "`signature.required`: Dictionary should have at least 1 item"),
         ({"signature": {"required": {"a": "txt"}}}, "`signature.required.a`: Input should be 'any', 'object'"),
         ({"unscored": [{"path": "a"}]}, "`unscored[0].says`: Field required"),
-        ({"fields": {"a": "x[].b", "b": "y[]"}}, "The lists `x[]` and `y[]` cannot both be taken apart."),
+        ({"fields": {"a": "x[].b", "b": "y[]"}}, "The lists `x[]` and `y[]` cannot both be split into rows."),
         ({"name": "No Name"}, "`name`: String should match pattern"),
         ({"fields": {"__assay/bad": "x"}}, "names that begin with `__assay/` are reserved"),
     ],
@@ -452,7 +452,7 @@ def test_a_mistake_in_a_preset_is_named(tmp_path, change, said):
 def test_what_is_no_json_is_named(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text("{")
-    with pytest.raises(InputError, match=r"mine.json is no preset:\n  Invalid JSON"):
+    with pytest.raises(InputError, match=r"mine.json is not a preset:\n  Invalid JSON"):
         load_preset(path)
     with pytest.raises(InputError, match=r"none.json: No such file"):
         load_preset(tmp_path / "none.json")
@@ -463,7 +463,7 @@ def test_a_file_of_another_format_is_refused_by_what_it_lacks(tmp_path):
         path = written(tmp_path, "verl-dump", kind)
         with pytest.raises(InputError, match=r"`response`") as caught:
             assay.scan(path, preset="openai-batch").collect()
-        assert "There are: input, output" in str(caught.value)
+        assert "Columns: input, output" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -485,7 +485,7 @@ def test_a_path_that_leads_nowhere_is_named(tmp_path, kind, path, said):
 
 def test_what_is_no_path_is_refused(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"a": {"b": "4"}}])
-    with pytest.raises(UsageError, match=r"--map completion=\$.a.\[0: `\$.a.\[0` is no path"):
+    with pytest.raises(UsageError, match=r"--map completion=\$.a.\[0: `\$.a.\[0` is not a valid path"):
         assay.scan(path, mapping={"completion": "$.a.[0"})
 
 

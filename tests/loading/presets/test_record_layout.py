@@ -16,8 +16,8 @@ from assay.loading.presets.record_layout import SAMPLE_IDX, Failure, Field, Layo
 from assay.names import BAD
 
 
-def field(name, *paths, by="", asked=False):
-    return Field(name, tuple(Source(parse(path), by) for path in paths), asked)
+def field(name, *paths, by="", required=False):
+    return Field(name, tuple(Source(parse(path), by) for path in paths), required)
 
 
 CHOICES = Layout(
@@ -118,13 +118,15 @@ def test_what_needs_a_look_inside(layout, flat, nothing):
 
 
 def test_two_lists_are_refused():
-    with pytest.raises(InputError, match=r"`x\[\]` and `y\[\]` cannot both be taken apart"):
+    with pytest.raises(InputError, match=r"`x\[\]` and `y\[\]` cannot both be split into rows"):
         Layout((field("a", "x[].b"), field("b", "y[]")))
 
 
 def test_sources_of_several_types_are_refused():
     layout = Layout((field("answer", "a", "b"),))
-    with pytest.raises(ColumnsError, match=r"`answer` comes from `a` \(String\) and `b` \(Int64\)") as caught:
+    with pytest.raises(
+        ColumnsError, match=r"The sources of `answer` have different types: `a` \(String\) and `b` \(Int64\)"
+    ) as caught:
         layout.frame(pl.LazyFrame({"a": ["4"], "b": [4]}))
     assert "--map 'answer=$.a'" in caught.value.hint
 

@@ -1,1 +1,1 @@
-"""One file to a lazy frame, for each file format."""
+"""Readers from one file to a lazy frame, one for each file format."""

@@ -1,7 +1,7 @@
-"""Rows frame by frame: what readers make becomes a source of the engine, and what the engine makes becomes frames.
+"""Rows frame by frame: turn readers into a Polars source, and Polars results into frames.
 
-Several files are one source. A source for each of them would cost the engine a phase of its own, in which it looks at all others,
-and a thread: time would grow with the square of the files.
+Several files are one source. With a source per file, Polars would need a phase and a thread for each, and visit all others in it:
+the time would grow with the square of the number of files.
 """
 
 import queue
@@ -22,19 +22,19 @@ from assay.system.signals import signalled
 __all__ = ["Read", "as_source", "batches", "by_engine", "one_after_another", "pick"]
 
 Read = Callable[[list[str], int], Iterator[pl.DataFrame]]
-"""Gives the rows of some columns, in their order, in frames of about so many rows."""
+"""Yields the rows of some columns, in order, in frames of about the given number of rows."""
 
 _ROWS = 16_384
-"""Rows that are worked on together, where the engine has no wish of its own."""
+"""Rows per frame if Polars does not ask for a number."""
 
 _LITTLE = 1 << 18
-"""Bytes that are read at once, whatever reads them."""
+"""Bytes up to which a frame is collected at once instead of streamed."""
 
 _END = HIDDEN + "end"
 
 
 def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
-    """What a reader reads as a lazy frame; the next frame is made in a thread while the last is worked on.
+    """Return a reader's rows as a lazy frame; a thread reads the next frame while Polars processes the last.
 
     Args:
         read: The reader.
@@ -44,9 +44,9 @@ def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     def source(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = list(schema) if names is None else names
-        for made in _ahead(read(wanted, rows or _ROWS)):
-            frame = pick(made, wanted)
+        columns = list(schema) if names is None else names
+        for frame_read in _read_ahead(read(columns, rows or _ROWS)):
+            frame = pick(frame_read, columns)
             if limit is not None:
                 frame = frame.head(limit)
                 limit -= frame.height
@@ -57,34 +57,34 @@ def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     return register_io_source(source, schema=schema, is_pure=True)
 
 
-def _ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    made: queue.Queue[pl.DataFrame | BaseException | None] = queue.Queue(1)
-    ended = threading.Event()
+def _read_ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    frames_read: queue.Queue[pl.DataFrame | BaseException | None] = queue.Queue(1)
+    is_closed = threading.Event()
 
-    def make() -> None:
+    def run() -> None:
         try:
             for frame in frames:
-                made.put(frame)
-                if ended.is_set():
+                frames_read.put(frame)
+                if is_closed.is_set():
                     return
-            made.put(None)
-        except BaseException as wrong:  # noqa: BLE001  (it is raised where the frames are taken)
-            made.put(wrong)
+            frames_read.put(None)
+        except BaseException as error:  # noqa: BLE001  (raised again in the consuming thread)
+            frames_read.put(error)
 
-    threading.Thread(target=make, name="assay-reader", daemon=True).start()
+    threading.Thread(target=run, name="assay-reader", daemon=True).start()
     try:
-        while (frame := made.get()) is not None:
+        while (frame := frames_read.get()) is not None:
             if isinstance(frame, BaseException):
                 raise frame
             yield frame
     finally:
-        ended.set()
-        if not made.empty():
-            made.get_nowait()
+        is_closed.set()
+        if not frames_read.empty():
+            frames_read.get_nowait()
 
 
 def pick(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Columns of a frame, in the order of the names; a select would be a query, which costs more than to read a few rows."""
+    """Return columns of a frame in the order of the names; a select would be a query, which costs more than reading a few rows."""
     if frame.columns == list(names):
         return frame
     return pl.DataFrame({name: frame.get_column(name) for name in names}) if names else frame.select()
@@ -96,90 +96,90 @@ def pick(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 def one_after_another(
     parts: Sequence[tuple[File, int, int]], schema: pl.Schema, memory_limit: int | None
 ) -> pl.LazyFrame:
-    """Units of several files as one source; one file is open at a time.
+    """Return units of several files as one source; one file is open at a time.
 
     Args:
         parts: Files, each with its first unit and the one after its last.
-        schema: The columns of all of them; those that a file lacks are null there.
-        memory_limit: Bytes that a process may take that reads them; None for the default.
+        schema: The columns of all files; a column that a file lacks is null there.
+        memory_limit: Memory limit of the reading process, in bytes; None for the default.
     """
     return as_source(partial(_read_all, parts, schema, share(memory_limit)), schema)
 
 
 def _read_all(
-    parts: Sequence[tuple[File, int, int]], schema: pl.Schema, most: int, names: list[str], rows: int
+    parts: Sequence[tuple[File, int, int]], schema: pl.Schema, max_bytes: int, names: list[str], rows: int
 ) -> Iterator[pl.DataFrame]:
-    wanted = pl.Schema({name: schema[name] for name in names})
-    made = (frame for file, first, last in parts for frame in _read_one(file, first, last, wanted, rows))
-    return _gathered(made, rows, most)
+    columns = pl.Schema({name: schema[name] for name in names})
+    frames = (frame for file, first, last in parts for frame in _read_one(file, first, last, columns, rows))
+    return _combined(frames, rows, max_bytes)
 
 
-def _read_one(file: File, first: int, last: int, wanted: pl.Schema, rows: int) -> Iterator[pl.DataFrame]:
-    own = [name for name in wanted if name in file.schema]
-    given = pl.Schema({name: file.schema[name] for name in own})
-    # where a file has none of the columns, one of its own tells how many rows there are
-    for frame in file.read(first, last, own or list(file.schema)[:1], rows):
-        if given == wanted:
-            yield pick(frame, own)
+def _read_one(file: File, first: int, last: int, columns: pl.Schema, rows: int) -> Iterator[pl.DataFrame]:
+    names = [name for name in columns if name in file.schema]
+    file_columns = pl.Schema({name: file.schema[name] for name in names})
+    # if a file has none of the columns, any of its columns gives the number of rows
+    for frame in file.read(first, last, names or list(file.schema)[:1], rows):
+        if file_columns == columns:
+            yield pick(frame, names)
             continue
-        kept = pick(frame, own) if own else pl.DataFrame({next(iter(wanted)): [None] * frame.height})
-        yield pl.concat([pl.DataFrame(schema=wanted), kept], how="diagonal_relaxed")
+        kept = pick(frame, names) if names else pl.DataFrame({next(iter(columns)): [None] * frame.height})
+        yield pl.concat([pl.DataFrame(schema=columns), kept], how="diagonal_relaxed")
 
 
-def _gathered(frames: Iterator[pl.DataFrame], rows: int, most: int) -> Iterator[pl.DataFrame]:
-    """Frames of a few rows together: what is done with a frame costs as much for one row as for thousands."""
-    held: list[pl.DataFrame] = []
-    there = size = 0
+def _combined(frames: Iterator[pl.DataFrame], rows: int, max_bytes: int) -> Iterator[pl.DataFrame]:
+    """Combine small frames, because processing a frame costs the same for one row as for thousands."""
+    pending: list[pl.DataFrame] = []
+    row_count = size = 0
     for frame in frames:
-        if held and (there + frame.height > rows or size > most):
-            yield pl.concat(held, rechunk=True)
-            held, there, size = [], 0, 0
+        if pending and (row_count + frame.height > rows or size > max_bytes):
+            yield pl.concat(pending, rechunk=True)
+            pending, row_count, size = [], 0, 0
         if 2 * frame.height > rows:
             yield frame
             continue
-        held.append(frame)
-        there += frame.height
+        pending.append(frame)
+        row_count += frame.height
         size += int(frame.estimated_size())
-    if held:
-        yield pl.concat(held, rechunk=True)
+    if pending:
+        yield pl.concat(pending, rechunk=True)
 
 
-# ── what the engine makes ───────────────────────────────────────────────────────────────────────────────────────────
+# ── results of Polars ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def by_engine(frame: pl.LazyFrame, names: Sequence[str], size: int | None = None) -> Iterator[pl.DataFrame]:
-    """Columns of what the engine reads.
+    """Yield columns of a lazy frame that Polars reads.
 
     Args:
-        frame: What it reads.
+        frame: The lazy frame.
         names: The columns.
-        size: Bytes of it, where that is known: to stream a little costs more than to read it.
+        size: Its size in bytes, if known: streaming a little costs more than collecting it.
     """
-    wanted = frame.select(cs.by_name(names))
-    return batches(wanted) if size is None or size > _LITTLE else iter([wanted.collect()])
+    selection = frame.select(cs.by_name(names))
+    return batches(selection) if size is None or size > _LITTLE else iter([selection.collect()])
 
 
-def batches(made: pl.LazyFrame, together: int | None = None) -> Iterator[pl.DataFrame]:
-    """What the engine makes, in order, gathered into batches that are worth the Python around each.
+def batches(frame: pl.LazyFrame, batch_rows: int | None = None) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a lazy frame, in order, in batches large enough for the Python code around each.
 
     Args:
-        made: What it is to make.
-        together: Rows of a batch; None for what the engine works on at a time.
+        frame: The lazy frame.
+        batch_rows: Rows of a batch; None for the number that Polars processes at a time.
 
     Raises:
-        KeyboardInterrupt: The engine ended the stream before its end, for a signal came.
-        ComputeError: It did, and none came.
+        KeyboardInterrupt: Polars ended the stream early because of a signal.
+        ComputeError: Polars ended the stream early without a signal.
     """
-    # NOTE: at an interrupt the engine ends a stream as if there were no more rows, whoever handles the signal, and even where
-    # nobody does, and so it does where one of its threads fails; so the end is a row of its own
-    last = pl.LazyFrame([{_END: True}], schema={**made.collect_schema(), _END: pl.Boolean})
-    stream = pl.concat([made.with_columns(pl.lit(value=False).alias(_END)), last])
-    ended = False
-    for batch in stream.collect_batches(engine="streaming", chunk_size=together):
-        ended = bool(batch[_END].any())
+    # NOTE: on an interrupt, or if one of its threads fails, Polars ends a stream as if there were no more rows, whoever handles
+    # the signal; so an extra row marks the end
+    end_mark = pl.LazyFrame([{_END: True}], schema={**frame.collect_schema(), _END: pl.Boolean})
+    stream = pl.concat([frame.with_columns(pl.lit(value=False).alias(_END)), end_mark])
+    has_ended = False
+    for batch in stream.collect_batches(engine="streaming", chunk_size=batch_rows):
+        has_ended = bool(batch[_END].any())
         rows = batch.drop(_END)
-        yield rows.head(-1) if ended else rows
-    if not ended and signalled():
+        yield rows.head(-1) if has_ended else rows
+    if not has_ended and signalled():
         raise KeyboardInterrupt
-    if not ended:
-        raise ComputeError("a thread of the engine failed; standard error says where")
+    if not has_ended:
+        raise ComputeError("a thread of Polars failed; standard error says where")

@@ -1,4 +1,4 @@
-"""From a path, a glob or a folder to the files it means, and from a file to a lazy frame, by its format."""
+"""Resolve a path, glob or folder to its files, and open each file by its format."""
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +27,14 @@ __all__ = [
     "FORMATS",
     "Cut",
     "Files",
-    "as_one",
     "broken_file",
+    "combined",
     "expand",
     "first_line",
     "format_of",
+    "open_each",
     "open_files",
     "open_lines",
-    "opened",
 ]
 
 FORMATS = {
@@ -54,46 +54,46 @@ FORMATS = {
 _SKIPPED = ("_", ".")
 
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
-"""What the engine raises for a file that it cannot read; a panic is no ``Exception``."""
+"""Errors of Polars for a file that it cannot read; a panic is not an ``Exception``."""
 
 
 def expand(source: str | Path) -> list[Path]:
-    """Files that a path means: itself, the files of a folder, or the matches of a glob, in order of name.
+    """Return the files of a path: the file itself, the files of a folder, or the matches of a glob, sorted by name.
 
-    Files whose name begins with ``_`` or ``.`` or ends in ``.tmp`` are left out of folders and globs.
+    In folders and globs, files are ignored whose name begins with ``_`` or ``.`` or ends in ``.tmp``.
 
     Raises:
-        InputError: There are none.
+        InputError: There are no files.
     """
     path = Path(source)
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = [one for one in sorted(path.iterdir()) if one.is_file() and _ending(one) in FORMATS]
-        kinds = {FORMATS[_ending(one)] for one in found if _visible(one)}
+        files = [file for file in sorted(path.iterdir()) if file.is_file() and _ending(file) in FORMATS]
+        kinds = {FORMATS[_ending(file)] for file in files if _visible(file)}
         if len(kinds) > 1:
             raise InputError(
                 f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",
                 "Name one kind: FOLDER/*.jsonl",
             )
     elif glob.has_magic(str(source)):
-        found = [Path(one) for one in sorted(glob.glob(str(source), recursive=True)) if Path(one).is_file()]  # noqa: PTH207  (takes absolute patterns)
+        files = [Path(file) for file in sorted(glob.glob(str(source), recursive=True)) if Path(file).is_file()]  # noqa: PTH207  (takes absolute patterns)
     elif what := what_is(path):
-        hint = "" if "link" in what else "Write what it gives to a file first."
+        hint = "" if "link" in what else "Write its output to a file first."
         raise InputError(f"{shown_path(path)}: is {what}.", hint)
     else:
-        near = did_you_mean(
-            path.name, [shown_path(one.name) for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        guess = did_you_mean(
+            path.name, [shown_path(file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
         )
-        raise InputError(f"{shown_path(path)}: no such file or folder.", near)
-    found = [one for one in found if _visible(one)]
-    if not found:
+        raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
+    files = [file for file in files if _visible(file)]
+    if not files:
         raise InputError(f"{shown_path(source)}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
-    return found
+    return files
 
 
 def _ending(path: Path) -> str:
-    """A file's ending; of a compressed one, the one before, too."""
+    """Return a file's suffix; for a compressed file, the last two suffixes."""
     endings = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
 
@@ -103,14 +103,14 @@ def _visible(path: Path) -> bool:
 
 
 def format_of(path: str | Path) -> str:
-    """Format of a file by its ending, else by its first bytes.
+    """Return the format of a file, by its suffix, else by its first bytes.
 
     Raises:
-        InputError: Neither tells.
+        InputError: Neither is known.
     """
-    known = FORMATS.get(_ending(Path(path)))
-    if known:
-        return known
+    by_suffix = FORMATS.get(_ending(Path(path)))
+    if by_suffix:
+        return by_suffix
     if Path(path).is_file():
         with Path(path).open("rb") as file:
             magic = file.read(6)
@@ -125,13 +125,13 @@ def format_of(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Cut:
-    """Units in order, of one file or of several in a row: what a shard reads.
+    """A range of units, of one file or of several consecutive files: the input of a shard.
 
     Attributes:
-        file: The file, by its place among all; of several, the first.
-        first: The first unit of it.
-        last: The unit after the last; of several files, in the last of them.
-        final: The last file; None where there is one.
+        file: Index of the file, or of the first of several.
+        first: Its first unit.
+        last: The unit after the last one, in the last file.
+        final: Index of the last file; None if there is one file.
     """
 
     file: int
@@ -141,23 +141,28 @@ class Cut:
 
     @property
     def files(self) -> range:
-        """The places of its files."""
+        """Indices of its files."""
         return range(self.file, (self.file if self.final is None else self.final) + 1)
 
-    def units(self, file: int, there: int) -> tuple[int, int]:
-        """Of one of its files, which has so many units, the first that it reads and the one after the last."""
-        return (self.first if file == self.files[0] else 0), (self.last if file == self.files[-1] else there)
+    def units(self, file: int, count: int) -> tuple[int, int]:
+        """Return the range of units of one of its files: the first, and the one after the last.
+
+        Args:
+            file: Index of the file.
+            count: Number of the file's units.
+        """
+        return (self.first if file == self.files[0] else 0), (self.last if file == self.files[-1] else count)
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files one after another, read as one.
+    """Several files, read one after another as one.
 
     Attributes:
         files: The files.
-        schema: The columns of all of them; those that a file lacks are null there.
-        skipped: Files that were left out, and why.
-        memory_limit: Bytes that a process may take that reads them; None for the default.
+        schema: The columns of all files; a column that a file lacks is null there.
+        skipped: Files that were skipped, and why.
+        memory_limit: Memory limit of the reading process, in bytes; None for the default.
     """
 
     files: tuple[File, ...]
@@ -166,23 +171,23 @@ class Files:
     memory_limit: int | None = None
 
     def at_once(self, rows: int, *, anywhere: bool = False) -> int:
-        """So many rows, or fewer where they are long.
+        """Return how many rows to process at once: ``rows``, or fewer if they are long.
 
         Args:
-            rows: How many at most.
-            anywhere: The same number on any machine and for any limit of memory, for what shows in the bytes of the result.
+            rows: The maximum.
+            anywhere: Ignore the machine and the memory limit, because the number affects the bytes of the result.
         """
         return at_once(rows, self._row_bytes, None if anywhere else self.memory_limit)
 
     @cached_property
     def _row_bytes(self) -> int:
-        """Bytes of a row, about; 0 where that is not known. Asked for by every shard, so worked out once."""
+        """Approximate bytes of a row; 0 if unknown. Cached, because every shard needs it."""
         units = [unit for file in self.files for unit in file.units]
         rows = rows_in_all(unit.rows for unit in units)
         return 0 if rows is None else sum(unit.size for unit in units) // max(1, rows)
 
     def scan(self, cut: Cut | None = None) -> pl.LazyFrame:
-        """All rows, or those of a cut."""
+        """Return all rows, or those of a cut."""
         cut = cut or Cut(0, 0, len(self.files[-1].units), len(self.files) - 1)
         parts = [(self.files[at], *cut.units(at, len(self.files[at].units))) for at in cut.files]
         if len(parts) > 1:
@@ -195,89 +200,91 @@ class Files:
 
 
 def open_files(paths: Sequence[Path], reading: Reading) -> Files:
-    """Look through files that are to be read one after another.
+    """Open files to be read one after another.
 
     Args:
         paths: The files.
-        reading: How.
+        reading: The reading options.
 
     Raises:
         InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
     """
-    return as_one(opened(paths, reading), memory_limit=reading.memory_limit)
+    return combined(open_each(paths, reading), memory_limit=reading.memory_limit)
 
 
-def as_one(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
-    """Files that were looked through, one after another.
+def combined(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
+    """Combine open_each files, to be read one after another.
 
     Raises:
         InputError: A column has types that cannot be reconciled; both files are named.
     """
     schemas = [file.schema for file in files]
     _refuse_drift(list(map(name_of, files)), schemas)
-    # each schema once: what is made of thousands that are alike is no other
+    # each distinct schema once: thousands of equal ones give the same union
     empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
 
 
-def opened(paths: Sequence[Path], reading: Reading) -> list[File]:
-    """The files in order; those of JSON lines settle the types of their columns together."""
+def open_each(paths: Sequence[Path], reading: Reading) -> list[File]:
+    """Open files in order; JSON lines files settle their column types together."""
     lines = [path for path in paths if format_of(path) == "jsonl"]
-    found: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
-    return [found[path] if path in found else _open_file(path, reading) for path in paths]
+    by_path: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
+    return [by_path[path] if path in by_path else _open_file(path, reading) for path in paths]
 
 
 def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = ()) -> list[JsonlFile]:
-    """Look through files of JSON lines that are to be read one after another.
+    """Open JSON lines files to be read one after another.
 
     Args:
         paths: The files.
-        reading: How.
-        names: What to call them, if not by their paths.
+        reading: The reading options.
+        names: Their names in messages, by default their paths.
 
     Raises:
-        InputError: A file cannot be read, or its values fit no column.
+        InputError: A file cannot be read, or its values do not fit one column type.
     """
     return open_jsonl(list(zip(paths, names or map(path_text, paths), strict=True)), reading)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
-    """Columns may widen from one number to another, or from null; structs may differ in their fields."""
+    """Reject columns whose types differ in more than the width of numbers, nulls and the fields of structs."""
     first: dict[str, tuple[str, pl.DataType]] = {}
     for path, schema in zip(names, schemas, strict=True):
         for name, dtype in schema.items():
-            where, before = first.setdefault(name, (path, dtype))
-            if before == pl.Null:
+            where, first_type = first.setdefault(name, (path, dtype))
+            if first_type == pl.Null:
                 first[name] = (path, dtype)
-            elif not _reconcilable(before, dtype):
-                fact = f"`{name}` is {before} in {shown_path(where)} and {dtype} in {shown_path(path)}."
-                raise InputError(fact, "Give the files one type, or score them apart.")
+            elif not _reconcilable(first_type, dtype):
+                fact = f"`{name}` is {first_type} in {shown_path(where)} and {dtype} in {shown_path(path)}."
+                raise InputError(fact, "Give the column one type in all files, or score them separately.")
 
 
-def _reconcilable(one: Any, other: Any) -> bool:
-    if one == other or pl.Null in (one, other) or (one.is_numeric() and other.is_numeric()):
+def _reconcilable(left: Any, right: Any) -> bool:
+    if left == right or pl.Null in (left, right) or (left.is_numeric() and right.is_numeric()):
         return True
-    if isinstance(one, pl.List) and isinstance(other, pl.List):
-        return _reconcilable(one.inner, other.inner)
-    if isinstance(one, pl.Struct) and isinstance(other, pl.Struct):
-        theirs = dict(other.to_schema())
-        return all(_reconcilable(dtype, theirs[name]) for name, dtype in one.to_schema().items() if name in theirs)
+    if isinstance(left, pl.List) and isinstance(right, pl.List):
+        return _reconcilable(left.inner, right.inner)
+    if isinstance(left, pl.Struct) and isinstance(right, pl.Struct):
+        right_fields = dict(right.to_schema())
+        return all(
+            _reconcilable(dtype, right_fields[name]) for name, dtype in left.to_schema().items() if name in right_fields
+        )
     return False
 
 
 def broken_file(files: Sequence[File]) -> InputError | None:
-    """Which of the files cannot be read to its end, and what to do; None when all can."""
+    """Return the error of the first file that cannot be read to its end; None if all can."""
     for file in files:
-        if isinstance(file, ParquetFile) and not file.dense and (said := file.fault()):
-            return InputError(said)
+        if isinstance(file, ParquetFile) and not file.dense and (message := file.fault()):
+            return InputError(message)
         try:
-            # a stream of batches would end without a word where a thread of the engine fails
+            # not in batches: that stream would end silently if a thread of Polars fails
             file.scan().select(pl.all().null_count()).collect(engine="streaming")
-        except ENGINE_ERRORS as wrong:
-            return InputError(f"{shown_path(name_of(file))}: {first_line(wrong)}")
-        except InputError as wrong:
-            return wrong
+        except ENGINE_ERRORS as error:
+            return InputError(f"{shown_path(name_of(file))}: {first_line(error)}")
+        except InputError as error:
+            return error
     return None
 
 
@@ -285,17 +292,17 @@ def _open_file(path: Path, reading: Reading) -> File:
     kind = format_of(path)
     try:
         return _OPENERS[kind](path, reading)
-    except (PolarsError, PanicException, pa.ArrowException) as wrong:
-        raise InputError(f"{shown_path(path)}: not a readable {kind} file: {first_line(wrong)}") from None
-    except OSError as wrong:
-        raise InputError(f"{shown_path(path)}: {wrong.strerror or first_line(wrong)}.") from None
+    except (PolarsError, PanicException, pa.ArrowException) as error:
+        raise InputError(f"{shown_path(path)}: not a readable {kind} file: {first_line(error)}") from None
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: {error.strerror or first_line(error)}.") from None
 
 
-def first_line(wrong: BaseException) -> str:
-    """An engine's message without its trace of the query; what it says of itself when it fails is on standard error."""
-    if isinstance(wrong, PanicException):
-        return "it is damaged, the engine fails on it"
-    return str(wrong).strip().split("\n", 1)[0]
+def first_line(error: BaseException) -> str:
+    """Return the first line of Polars' message, without its query trace; a panic prints its own message to standard error."""
+    if isinstance(error, PanicException):
+        return "it is damaged, Polars fails on it"
+    return str(error).strip().split("\n", 1)[0]
 
 
 @dataclass(frozen=True)
@@ -310,12 +317,12 @@ class _Whole:
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """All rows; none where the one unit is left out."""
+        """Return all rows, or none if the range excludes its one unit."""
         frame = self.reader(self.path)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
-        """The same frame by frame."""
+        """Yield the same rows frame by frame."""
         return by_engine(self.scan(first, last), names, self.units[0].size)
 
 
@@ -326,7 +333,7 @@ def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:
 def _scan_csv(path: Path) -> pl.LazyFrame:
     return pl.scan_csv(
         engine_path(path), infer_schema=False, glob=False
-    )  # every cell is text: an id 007 is not the number 7
+    )  # every cell is text: the id 007 is not the number 7
 
 
 _OPENERS: dict[str, Callable[[Path, Reading], File]] = {

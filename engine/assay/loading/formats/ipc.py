@@ -1,7 +1,7 @@
 """Arrow IPC files and streams, record batch by record batch.
 
-The engine's own reader believes what a file says of itself: a damaged one ends threads, or the process where it asks for more
-memory than there is. So Arrow reads them, and each batch is validated in full before the engine sees it.
+Polars' own reader trusts the file: a damaged one kills threads, or the process if it asks for more memory than there is. So
+pyarrow reads them, and each batch is validated in full before Polars sees it.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _MAGIC = b"ARROW1"
 
 @dataclass(frozen=True)
 class IpcFile:
-    """A ``File`` whose units are record batches; a stream is one unit, for nothing tells where its batches begin."""
+    """A ``File`` whose units are record batches; a stream is one unit, because it has no index of its batches."""
 
     path: Path
     schema: pl.Schema
@@ -36,83 +36,83 @@ class IpcFile:
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """The rows of some record batches; by default all."""
+        """Return the rows of some record batches; by default all."""
         return as_source(partial(self.read, first, last), self.schema)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """The same frame by frame."""
+        """Yield the same rows frame by frame."""
         size, dictionaries = 0, Dictionaries()
         for batch in _batches(self.path, range(len(self.units))[first:last]):
             table = pa.Table.from_batches([batch]).select(names)
-            whole = _checked(self.path, table)
-            size += dictionaries.weigh(
-                batch.select(names)
-            )  # not before it is known to be valid: to count it is to believe it
+            frame = _checked(self.path, table)
+            size += dictionaries.weigh(batch.select(names))  # only after validation: counting trusts the batch
             self.reading.refuse_bomb(self.path, size)
-            yield from whole.iter_slices(rows)
+            yield from frame.iter_slices(rows)
 
 
 class Dictionaries:
-    """What batches have in memory, where many of them share their dictionaries: each counts once, and so does what is added to it."""
+    """The size of batches in memory, counting shared dictionaries, and additions to them, only once."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, ...], pa.Array] = {}
 
     def weigh(self, batch: pa.RecordBatch) -> int:
-        """Bytes of a batch that none before it had."""
-        return int(batch.nbytes) - sum(self._known(column, (at,)) for at, column in enumerate(batch.columns))
+        """Return the bytes of a batch that no earlier batch had."""
+        return int(batch.nbytes) - sum(self._counted_bytes(column, (at,)) for at, column in enumerate(batch.columns))
 
-    def _known(self, array: pa.Array, place: tuple[int, ...]) -> int:
-        """Bytes of the dictionaries in an array, at any depth, that were counted already."""
+    def _counted_bytes(self, array: pa.Array, place: tuple[int, ...]) -> int:
+        """Return the bytes of an array's dictionaries, at any depth, that were already counted."""
         dtype = array.type
         if pa.types.is_dictionary(dtype):
             last, self._last[place] = self._last.get(place), array.dictionary
             return 0 if last is None else _shared(last, array.dictionary)
         if isinstance(array, pa.StructArray):
-            return sum(self._known(array.field(at), (*place, at)) for at in range(dtype.num_fields))
+            return sum(self._counted_bytes(array.field(at), (*place, at)) for at in range(dtype.num_fields))
         if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
-            return self._known(array.values, (*place, 0))
+            return self._counted_bytes(array.values, (*place, 0))
         return 0
 
 
-def _shared(last: pa.Array, now: pa.Array) -> int:
-    """Bytes of a dictionary that are those of the last one, which it is or goes on."""
-    if _places(last) == _places(now):
-        return int(now.nbytes)
-    return int(last.nbytes) if len(now) >= len(last) and now.slice(0, len(last)).equals(last) else 0
+def _shared(last: pa.Array, current: pa.Array) -> int:
+    """Return the bytes that a dictionary shares with the last one: it is the same one or extends it."""
+    if _addresses(last) == _addresses(current):
+        return int(current.nbytes)
+    return int(last.nbytes) if len(current) >= len(last) and current.slice(0, len(last)).equals(last) else 0
 
 
-def _places(array: pa.Array) -> list[int | None]:
-    return [None if one is None else one.address for one in array.buffers()]
+def _addresses(array: pa.Array) -> list[int | None]:
+    return [None if buffer is None else buffer.address for buffer in array.buffers()]
 
 
 def open_ipc(path: Path, reading: Reading) -> IpcFile:
-    """Look at the schema of an Arrow file or stream.
+    """Open an Arrow file or stream by reading its schema.
 
     Raises:
-        InputError: It is neither, or the engine has no such columns.
+        InputError: It is neither, or Polars does not support its columns.
     """
-    with ExitStack() as opened:
-        source = _opened(path, opened)
+    with ExitStack() as stack:
+        source = _open_reader(path, stack)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1
         schema = _schema_of(path, source.schema)
     size = path.stat().st_size // max(1, units)
     return IpcFile(path, schema, (Unit(None, size),) * units, reading)
 
 
-def _opened(path: Path, opened: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
+def _open_reader(path: Path, stack: ExitStack) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
     try:
-        file = opened.enter_context(pa.memory_map(engine_path(path)))
+        file = stack.enter_context(pa.memory_map(engine_path(path)))
         is_file = file.read(len(_MAGIC)) == _MAGIC
         file.seek(0)
-        return opened.enter_context((pa.ipc.open_file if is_file else pa.ipc.open_stream)(file))
+        return stack.enter_context((pa.ipc.open_file if is_file else pa.ipc.open_stream)(file))
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as wrong:
-        raise InputError(f"{shown_path(path)}: neither an Arrow file nor an Arrow stream: {wrong}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{shown_path(path)}: neither an Arrow file nor an Arrow stream: {error}") from None
 
 
-@lru_cache(64)  # thousands of files have one schema; as bytes, for two that differ in their metadata are equal to Arrow
+@lru_cache(
+    64
+)  # thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
 def _schema(serialized: bytes) -> pl.Schema:
     schema = pa.ipc.read_schema(pa.py_buffer(serialized))
     check_names(schema)
@@ -122,25 +122,25 @@ def _schema(serialized: bytes) -> pl.Schema:
 def _schema_of(path: Path, schema: pa.Schema) -> pl.Schema:
     try:
         return _schema(schema.serialize().to_pybytes())
-    except InputError as wrong:
-        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
+    except InputError as error:
+        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
 
 def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
     try:
         return from_arrow(table)
-    except InputError as wrong:
-        raise InputError(f"{shown_path(path)}: {wrong.fact}", wrong.hint) from None
+    except InputError as error:
+        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
 
 def _batches(path: Path, numbers: range) -> Iterator[pa.RecordBatch]:
-    with ExitStack() as opened:
-        source = _opened(path, opened)
+    with ExitStack() as stack:
+        source = _open_reader(path, stack)
         try:
             if isinstance(source, pa.ipc.RecordBatchFileReader):
-                for at in numbers:
-                    yield source.get_batch(at)
+                for number in numbers:
+                    yield source.get_batch(number)
             elif numbers:
                 yield from source
-        except (pa.ArrowException, OSError) as wrong:
-            raise InputError(f"{shown_path(path)}: is damaged: {wrong}") from None
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{shown_path(path)}: is damaged: {error}") from None

@@ -1,13 +1,13 @@
-r"""The engine's reader for chunks of JSON lines that it provably reads as Python does.
+r"""Read chunks of JSON lines with Polars where it provably reads them as Python does.
 
-Given the types of the columns, the engine refuses all that Python refuses, and most of what would not be of these types. What it
-does not refuse, it must be kept from: it ignores keys that it was not told of, keeps the first of duplicate keys, takes a number
-for text where text is due, and a lone surrogate for NUL.
+Given the types of the columns, Polars rejects everything that Python rejects, and most values of other types. The rest has to be
+excluded here: Polars ignores unknown keys, keeps the first of duplicate keys, accepts a number where text is expected, and reads a
+lone surrogate as NUL.
 
-So every key of a chunk is accounted for. A key with a value of its type's form, ``"step": 17``, is found by a pattern; so is one
-with null. In no string can a quote stand that is not escaped; so a quote followed by a colon, but not part of a string, ends a key.
-When the keys are as many as the found ones, all values have their form. The engine cannot read more values than there are; when
-it has read as many as were found, it has overlooked none, at no depth. With nulls, that a key occurs once a line is looked for.
+So every key of a chunk is counted. A pattern matches a key whose value has the form of its type, ``"step": 17``; another matches a
+key with null. A string contains no unescaped quote, so a quote followed by a colon, unless it is inside a string, ends a key. If
+there are as many keys as matches, all values have their form. Polars cannot read more values than there are; if it has read as many
+as were matched, it has missed none, at any depth. If there are nulls, patterns also check that a key occurs once per line.
 """
 
 import json
@@ -21,7 +21,7 @@ __all__ = ["Forms", "fits", "parse"]
 
 _GAP = r"[ \t\r\n]*"
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_WHOLE = r"-?[0-9]{1,15}"  # a float holds each of them
+_WHOLE = r"-?[0-9]{1,15}"  # a float represents each of them exactly
 _BROKEN = r"-?[0-9]+[.eE][0-9.eE+-]*"
 _FORMS: dict[pl.DataType, str] = {
     pl.String(): '"',
@@ -41,63 +41,63 @@ _TEXT_LIKE_KEY_ENDS = rf'\\"{_GAP}:'
 _BACKSLASHED = (
     rf'\\\\"{_GAP}:',
     rf'[^\\](?:\\\\)+"{_GAP}:',
-)  # the first finds where it is worth to look for the second
+)  # the first is cheap, and tells whether to search for the second
 _ESCAPED = r"\\u[dD][89a-fA-F]"
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 class _NoForm(Exception):  # noqa: N818  (never leaves this module)
-    """Values of a type have no form that a pattern can find."""
+    """The values of a type have no form that a pattern can match."""
 
 
 class Forms:
-    """What the values of columns look like in the lines.
+    """The textual forms of the values of columns in JSON lines.
 
     Attributes:
-        given: Columns and their types.
+        all_types: All columns and their types.
         schema: Those that have a form.
 
     Args:
-        schema: Columns and their types. Columns of types without a form are left out; a chunk that has them is not read.
-        golds: Columns in which an integer is no float.
+        schema: Columns and their types. Columns without a form are skipped; a chunk that has them is not read.
+        golds: Columns in which an integer must not be read as a float.
     """
 
     def __init__(self, schema: Mapping[str, pl.DataType], golds: Collection[str] = ()) -> None:
-        self.given = dict(schema)
+        self.all_types = dict(schema)
         self.schema: dict[str, pl.DataType] = {}
         self._forms: dict[str, str] = {}
         for name, dtype in schema.items():
             try:
-                found = dict(_forms(name, dtype, _FORMS | ({pl.Float64(): _BROKEN} if name in golds else {})))
+                forms = dict(_forms(name, dtype, _FORMS | ({pl.Float64(): _BROKEN} if name in golds else {})))
             except _NoForm:
                 continue
-            if any(self._forms.get(key, form) != form for key, form in found.items()):
-                continue  # one key, two forms: only one of them can be told
-            self._forms |= found
+            if any(self._forms.get(key, form) != form for key, form in forms.items()):
+                continue  # one key with two forms: a pattern cannot distinguish them
+            self._forms |= forms
             self.schema[name] = dtype
         values = "|".join(f'{key}"{_GAP}:{_GAP}{form}' for key, form in self._forms.items() if form)
         self._values = f'"(?:{values})' if values else r"[^\s\S]"
         self._nulls = f'"(?:{"|".join(self._forms)})"{_GAP}:{_GAP}null'
 
     def read(self, data: bytes) -> pl.DataFrame | None:
-        """A chunk, if the engine reads it as Python does, all its columns being of these types; else None."""
+        """Read a chunk if Polars reads it as Python does and its columns have these types; else return None."""
         if not self.schema:
             return None
         try:
             text = pl.DataFrame({"text": pl.Series([data], dtype=pl.Binary)}).select(pl.col("text").cast(pl.String))
-            found = self._found(text)
-            if found is None:
+            expected = self._count_values(text)
+            if expected is None:
                 return None
             frame = parse(data, self.schema)
         except PolarsError:  # not UTF-8, not JSON, or not of these types
             return None
         lines = data.count(b"\n") + (not data.endswith(b"\n"))
-        return frame if frame.height == lines and _present(frame) == found else None
+        return frame if frame.height == lines and _present(frame) == expected else None
 
-    def _found(self, text: pl.DataFrame) -> int | None:
-        """How many values other than null the chunk has; None where a key has something else, or may stand twice."""
+    def _count_values(self, text: pl.DataFrame) -> int | None:
+        """Count the values of a chunk other than null; None if a key has another value or may occur twice."""
         line = pl.col("text").str
-        keys, inside, found, backslashed, escaped = text.select(
+        keys, in_strings, values, backslashed, escaped = text.select(
             line.count_matches(_KEY_ENDS).alias("keys"),
             line.count_matches(_TEXT_LIKE_KEY_ENDS).alias("inside"),
             line.count_matches(self._values).alias("values"),
@@ -106,16 +106,16 @@ class Forms:
         ).row(0)
         if (backslashed and _holds(text, [_BACKSLASHED[1]])) or (escaped and not _in_pairs(text)):
             return None
-        if keys - inside > found:
+        if keys - in_strings > values:
             nulls = text.select(line.count_matches(self._nulls)).item()
-            if keys - inside != found + nulls or self._may_be_twice(text):
+            if keys - in_strings != values + nulls or self._may_repeat(text):
                 return None
-        return found if keys - inside >= found else None
+        return values if keys - in_strings >= values else None
 
-    def _may_be_twice(self, text: pl.DataFrame) -> bool:
-        """Whether a key that is null somewhere may stand twice in an object."""
-        asked = [pl.col("text").str.contains(f'"{key}"{_GAP}:{_GAP}null').alias(str(at)) for at, key in self._numbered]
-        null = [key for (_, key), is_null in zip(self._numbered, text.select(asked).row(0), strict=True) if is_null]
+    def _may_repeat(self, text: pl.DataFrame) -> bool:
+        """Whether a key that is null somewhere may occur twice in an object."""
+        tests = [pl.col("text").str.contains(f'"{key}"{_GAP}:{_GAP}null').alias(str(at)) for at, key in self._numbered]
+        null = [key for (_, key), is_null in zip(self._numbered, text.select(tests).row(0), strict=True) if is_null]
         top = {_pattern(name) for name in self.schema}
         return not top.issuperset(null) or _holds(text, [rf'"{key}"{_GAP}:[^\n]*"{key}"{_GAP}:' for key in null])
 
@@ -125,26 +125,28 @@ class Forms:
 
 
 def parse(data: bytes, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The engine's reader, of columns whose types are known.
+    """Parse JSON lines with Polars, given the types of the columns.
 
     Raises:
-        PolarsError: It cannot read them.
+        PolarsError: Polars cannot read them.
     """
     return pl.read_ndjson(data, schema=dict(schema))
 
 
-def fits(one: Any, other: Any) -> bool:
-    """Whether values of a type that a chunk was proved to have are read the same as values of another."""
-    if isinstance(one, pl.List) and isinstance(other, pl.List):
-        return fits(one.inner, other.inner)
-    if isinstance(one, pl.Struct) and isinstance(other, pl.Struct):
-        theirs = dict(other.to_schema())
-        return all(name in theirs and fits(dtype, theirs[name]) for name, dtype in one.to_schema().items())
-    return one in (other, pl.Null) or (one == pl.Int64 and other == pl.Float64)
+def fits(proven: Any, target: Any) -> bool:
+    """Whether a chunk that provably has values of one type is read the same with another type."""
+    if isinstance(proven, pl.List) and isinstance(target, pl.List):
+        return fits(proven.inner, target.inner)
+    if isinstance(proven, pl.Struct) and isinstance(target, pl.Struct):
+        target_fields = dict(target.to_schema())
+        return all(
+            name in target_fields and fits(dtype, target_fields[name]) for name, dtype in proven.to_schema().items()
+        )
+    return proven in (target, pl.Null) or (proven == pl.Int64 and target == pl.Float64)
 
 
 def _forms(name: str, dtype: Any, leaves: Mapping[pl.DataType, str]) -> Iterator[tuple[str, str]]:
-    """The keys that a column has, as patterns, each with the pattern of its values; ``""`` where all are null."""
+    """Yield the keys of a column as patterns, each with the pattern of its values; ``""`` if all are null."""
     key = _pattern(name)
     if dtype == pl.Null:
         yield key, ""
@@ -162,7 +164,10 @@ def _forms(name: str, dtype: Any, leaves: Mapping[pl.DataType, str]) -> Iterator
             yield from _distinct(_forms(field, leaf, _NESTED), key)
     elif isinstance(dtype, pl.List) and dtype.inner in _ELEMENTS:
         element = rf"{_GAP}{_ELEMENTS[dtype.inner]}{_GAP}"
-        yield key, rf"\[(?:{element}(?:,{element})*|{_GAP})\]"  # with commas between, else long numbers pass as two
+        yield (
+            key,
+            rf"\[(?:{element}(?:,{element})*|{_GAP})\]",
+        )  # commas required, else one long number would match as two
     else:
         raise _NoForm
 
@@ -175,7 +180,7 @@ def _distinct(forms: Iterable[tuple[str, str]], outer: str) -> Iterator[tuple[st
 
 
 def _pattern(name: str) -> str:
-    """A name as a pattern for the key that it is, written without escapes."""
+    """Return the pattern of a key that is written without escapes."""
     if json.dumps(name, ensure_ascii=False)[1:-1] != name:
         raise _NoForm
     return "".join(code if code.isalnum() or code == "_" else f"\\x{{{ord(code):X}}}" for code in name)
@@ -187,7 +192,7 @@ def _holds(text: pl.DataFrame, patterns: Iterable[str]) -> bool:
 
 
 def _in_pairs(text: pl.DataFrame) -> bool:
-    """Whether each escape of a surrogate is half of a pair, for certain."""
+    """Whether each escaped surrogate is certainly half of a pair."""
     line = pl.col("text").str
     high, low, pairs, unsure = text.select(
         line.count_matches(_HIGH).alias("high"),
@@ -199,19 +204,19 @@ def _in_pairs(text: pl.DataFrame) -> bool:
 
 
 def _present(frame: pl.DataFrame) -> int:
-    """How many values other than null a frame has, at any depth; -1 where a list has structs with a null."""
-    counts = [_counted(series) for series in frame]
+    """Count the values of a frame other than null, at any depth; -1 if a list has structs with a null."""
+    counts = [_count_present(series) for series in frame]
     return -1 if None in counts else sum(count or 0 for count in counts)
 
 
-def _counted(series: pl.Series) -> int | None:
-    there = len(series) - series.null_count()
+def _count_present(series: pl.Series) -> int | None:
+    present = len(series) - series.null_count()
     if isinstance(series.dtype, pl.Struct):
-        counts = [_counted(one) for one in series.struct.unnest()]
-        return None if None in counts else there + sum(count or 0 for count in counts)
+        counts = [_count_present(field) for field in series.struct.unnest()]
+        return None if None in counts else present + sum(count or 0 for count in counts)
     if isinstance(series.dtype, pl.List) and isinstance(series.dtype.inner, pl.Struct):
         elements = series.filter((series.list.len() > 0).fill_null(value=False)).explode().struct.unnest()
-        if any(one.null_count() for one in elements):
+        if any(field.null_count() for field in elements):
             return None
-        return there + elements.height * elements.width
-    return there
+        return present + elements.height * elements.width
+    return present

@@ -1,8 +1,7 @@
-"""JSON lines as a lazy frame: chunk by chunk, by the engine where it provably reads as Python does, else by Python.
+"""JSON lines as a lazy frame: chunk by chunk, by Polars where it provably reads as Python does, else by Python.
 
-A file is looked through once, in chunks of whole lines, for the types that all lines of all files make together. Then any process
-reads any of its chunks. What a line means is what ``LineReader`` makes of it; what a chunk that the engine reads must look
-like, ``Forms`` says.
+A first pass over all files, in chunks of whole lines, finds the column types. After that, any process can read any chunk.
+``LineReader`` defines the meaning of a line; ``Forms`` defines which chunks Polars may read.
 """
 
 import io
@@ -27,15 +26,15 @@ __all__ = ["Chunk", "JsonlFile", "golds", "rows_of"]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some lines of a file.
+    """Consecutive lines of a file.
 
     Attributes:
-        offset: Where they begin, in bytes of the file as it reads uncompressed.
-        length: How many bytes they are.
-        line: The number of the first, from 1.
-        rows: How many rows they make.
-        columns: The columns that the engine is to read, all others being null; None where Python reads.
-        whole: Whether it is worth to read them: a single line may be too long.
+        offset: Byte offset of the first line in the uncompressed file.
+        length: Their size in bytes.
+        line: Number of the first line, from 1.
+        rows: Their number of rows.
+        columns: The columns that Polars reads, all others being null; None if Python reads the chunk.
+        whole: Whether the chunk can be read; false for a single line that is too long.
     """
 
     offset: int
@@ -48,13 +47,13 @@ class Chunk:
 
 @dataclass(frozen=True)
 class JsonlFile:
-    """A ``File`` of JSON objects, one a line.
+    """A ``File`` of JSON objects, one per line.
 
     Attributes:
-        source: The file as it was looked through.
-        reading: How it is read.
-        columns: The types that the values of all lines make.
-        chunks: All its lines, in order.
+        source: The file in its state at the first pass.
+        reading: The reading options.
+        columns: The column types found in all lines.
+        chunks: All its chunks, in order.
     """
 
     source: Source
@@ -67,94 +66,94 @@ class JsonlFile:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Path of the file."""
         return self.source.path
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """Its chunks; a compressed file is one unit, for it is read from its beginning."""
+        """Its chunks; a compressed file is one unit, because it can only be read from the beginning."""
         if not self.source.compression:
             return tuple(Unit(chunk.rows, chunk.length) for chunk in self.chunks)
         return (Unit(sum(chunk.rows for chunk in self.chunks), sum(chunk.length for chunk in self.chunks)),)
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """The rows of units ``first`` up to, not including, ``last``; by default all."""
+        """Return the rows of units ``first`` up to, not including, ``last``; by default all."""
         return as_source(partial(self.read, first, last), self.schema)
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
-        """The same frame by frame; a chunk is a frame."""
+        """Yield the same rows frame by frame, one frame per chunk."""
         chosen = self.chunks if self.source.compression and (first, last) in ((0, None), (0, 1)) else ()
         if not self.source.compression:
             chosen = self.chunks[first:last]
         return self._frames(chosen, names)
 
-    def _frames(self, chosen: Sequence[Chunk], wanted: Sequence[str]) -> Iterator[pl.DataFrame]:
-        opened = self.source.open() if self.source.compression else self.source.seek()
-        with opened as given:
+    def _frames(self, chosen: Sequence[Chunk], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        opening = self.source.open() if self.source.compression else self.source.seek()
+        with opening as file:
             for chunk in chosen:
-                frame = self._frame(chunk, self._bytes(given, chunk), wanted)
+                frame = self._frame(chunk, self._bytes(file, chunk), columns)
                 if frame.height != chunk.rows:
                     raise self.source.changed()
-                yield pick(frame, wanted)
+                yield pick(frame, columns)
 
-    def _bytes(self, given: Any, chunk: Chunk) -> bytes:
+    def _bytes(self, opened: Any, chunk: Chunk) -> bytes:
         if self.source.compression:
-            data = _exactly(given, chunk.length) if chunk.whole else _passed(given, chunk.length)
+            data = _read_exactly(opened, chunk.length) if chunk.whole else _skip_bytes(opened, chunk.length)
         else:
-            file: IO[bytes] = given
+            file: IO[bytes] = opened
             file.seek(chunk.offset)
             data = file.read(chunk.length) if chunk.whole else b""
         if chunk.whole and len(data) < chunk.length:
             raise self.source.changed()
         return data
 
-    def _frame(self, chunk: Chunk, data: bytes, wanted: Sequence[str]) -> pl.DataFrame:
-        """The wanted columns of a chunk, and ``BAD``."""
-        own = [name for name in wanted if name != BAD]
+    def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:
+        """Return columns of a chunk, and ``BAD``."""
+        names = [name for name in columns if name != BAD]
         if chunk.columns is None:
-            return self._exactly_read(chunk, data, own)
-        asked = {name: self.schema[name] for name in chunk.columns if name in own}
-        absent = [name for name in own if name not in asked]
-        frame = self._of_rows([{}] * chunk.rows, [None] * chunk.rows, absent)
-        return frame.hstack(parse(data, asked).get_columns()) if asked else frame
+            return self._frame_in_python(chunk, data, names)
+        by_polars = {name: self.schema[name] for name in chunk.columns if name in names}
+        null_columns = [name for name in names if name not in by_polars]
+        frame = self._rows_frame([{}] * chunk.rows, [None] * chunk.rows, null_columns)
+        return frame.hstack(parse(data, by_polars).get_columns()) if by_polars else frame
 
-    def _exactly_read(self, chunk: Chunk, data: bytes, own: Sequence[str]) -> pl.DataFrame:
+    def _frame_in_python(self, chunk: Chunk, data: bytes, names: Sequence[str]) -> pl.DataFrame:
         rows: list[dict[str, Any]] = []
-        why: list[str | None] = []
+        reasons: list[str | None] = []
         reader = LineReader(self.reading, golds(self.reading))
-        found = rows_of(data, chunk.line, reader) if chunk.whole else [(0, 0, b"", too_long(self.reading.max_line))]
-        for _, _, _, given in found:
-            rows += [{}] if isinstance(given, Bad) else given
-            why += [given.reason] if isinstance(given, Bad) else [row.get(BAD) for row in given]
-        return self._of_rows(rows, why, own)
+        lines = rows_of(data, chunk.line, reader) if chunk.whole else [(0, 0, b"", too_long(self.reading.max_line))]
+        for _, _, _, result in lines:
+            rows += [{}] if isinstance(result, Bad) else result
+            reasons += [result.reason] if isinstance(result, Bad) else [row.get(BAD) for row in result]
+        return self._rows_frame(rows, reasons, names)
 
-    def _of_rows(self, rows: list[dict[str, Any]], why: list[str | None], own: Sequence[str]) -> pl.DataFrame:
-        bad = pl.DataFrame({BAD: why}, schema={BAD: pl.String})
-        return bad.hstack(self.columns.frame(rows, own).get_columns())
+    def _rows_frame(self, rows: list[dict[str, Any]], reasons: list[str | None], names: Sequence[str]) -> pl.DataFrame:
+        bad = pl.DataFrame({BAD: reasons}, schema={BAD: pl.String})
+        return bad.hstack(self.columns.frame(rows, names).get_columns())
 
 
 def golds(reading: Reading) -> list[str]:
-    """Columns of a file in which NaN is compared by its ``str()``."""
+    """Return the columns of a file in which NaN is compared by its ``str()``."""
     return [reading.mapping.get(name, name) for name in (EXPECTED, VERIFIER)]
 
 
 def rows_of(data: bytes, line: int, reader: LineReader) -> Iterator[tuple[int, int, bytes, list[dict[str, Any]] | Bad]]:
-    """The lines of a chunk as Python reads them: for each its number, its place in the chunk, its bytes and its rows."""
-    place = 0
+    """Read the lines of a chunk in Python: yield the number of each, its offset in the chunk, its bytes and its rows."""
+    offset = 0
     for number, raw in enumerate(io.BytesIO(data), line):
-        yield number, place, raw, reader.read(raw, number)
-        place += len(raw)
+        yield number, offset, raw, reader.read(raw, number)
+        offset += len(raw)
 
 
-def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
     pieces = []
-    while size and (found := read(size)):
-        pieces.append(found)
-        size -= len(found)
+    while size and (block := read(size)):
+        pieces.append(block)
+        size -= len(block)
     return b"".join(pieces)
 
 
-def _passed(read: Callable[[int], bytes], size: int) -> bytes:
-    while size and (found := read(min(size, 1 << 20))):
-        size -= len(found)
+def _skip_bytes(read: Callable[[int], bytes], size: int) -> bytes:
+    while size and (block := read(min(size, 1 << 20))):
+        size -= len(block)
     return b""

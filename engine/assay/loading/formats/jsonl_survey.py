@@ -1,4 +1,4 @@
-"""JSON lines files looked through, once: their columns, their chunks, their bad lines and what was odd about them."""
+"""One pass over JSON lines files: finds their columns, chunks, bad lines and oddities."""
 
 import codecs
 from collections.abc import Sequence
@@ -23,63 +23,63 @@ from assay.values.rows import Columns
 __all__ = ["FEW", "MANY", "MOST_BAD", "open_jsonl"]
 
 MOST_BAD = 100_000
-"""Bad lines of a file after which it is taken for one that has no JSON lines."""
+"""Bad lines after which a file is rejected as not JSON lines."""
 
 MANY = 16
-"""Files that are so many that it counts what a small one of them costs."""
+"""Number of files above which the cost of small files matters."""
 
 FEW = 1 << 14
-"""Bytes of a chunk that Python reads sooner than the engine would begin, where there are many files."""
+"""With many files, chunks up to this size, in bytes, are read by Python, which is faster than starting Polars."""
 
 _EXACT_INTEGER = 2**53
 _SAMPLE = 200
 
 
 def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[JsonlFile]:
-    """Files of JSON objects, one a line, that are read one after another; structure is JSON text.
+    """Open files of JSON objects, one per line, to be read one after another; structured columns become JSON text.
 
     Args:
-        files: Each with what to call it.
-        reading: How.
+        files: The files, each with its name for messages.
+        reading: The reading options.
 
     Raises:
-        InputError: A file cannot be read, or its values fit no column.
+        InputError: A file cannot be read, or its values do not fit one column type.
     """
     columns = Columns(reading.mapping)
-    looks: list[_Look] = []
+    surveys: list[_Survey] = []
     forms = Forms({})
-    few = FEW if len(files) > MANY else 0
+    small_chunk = FEW if len(files) > MANY else 0
     with ThreadPoolExecutor(1, "assay-jsonl") as pool:
         for path, name in files:
             try:
-                look = _Look(Source.of(path, name, reading), reading, columns, forms, few)
-                look.through(pool)
-            except OSError as wrong:
-                raise InputError(f"{shown_path(name)}: {wrong.strerror or wrong}.") from None
-            forms = look.forms
-            looks.append(look)
+                survey = _Survey(Source.of(path, name, reading), reading, columns, forms, small_chunk)
+                survey.run(pool)
+            except OSError as error:
+                raise InputError(f"{shown_path(name)}: {error.strerror or error}.") from None
+            forms = survey.forms
+            surveys.append(survey)
     try:
         schema = columns.settle()
-    except InputError as wrong:
+    except InputError as error:
         others = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-        raise InputError(f"{files[0][1]}{others}: {wrong.fact}", wrong.hint) from None
-    return [look.file(schema) for look in looks]
+        raise InputError(f"{files[0][1]}{others}: {error.fact}", error.hint) from None
+    return [survey.file(schema) for survey in surveys]
 
 
-class _Look:
-    """What a look through one file finds.
+class _Survey:
+    """The survey of one file.
 
     Args:
         source: The file.
-        reading: How it is read.
-        columns: What is known of the columns; it learns.
-        forms: What values looked like in the files before.
-        few: Bytes of a chunk that Python reads sooner than the engine would begin.
+        reading: The reading options.
+        columns: The columns found so far; the survey adds to them.
+        forms: The forms of the values in earlier files.
+        small_chunk: Size up to which Python reads a chunk, in bytes.
     """
 
-    def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, few: int) -> None:
+    def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, small_chunk: int) -> None:
         self.forms = forms
-        self._source, self._reading, self._columns, self._few = source, reading, columns, few
+        self._source, self._reading, self._columns, self._small_chunk = source, reading, columns, small_chunk
         self._golds = [reading.mapping.get(name, name) for name in ("answer", EXPECTED)]
         self._reader = LineReader(reading, golds(reading))
         self._chunks: list[tuple[Chunk, Forms | None]] = []
@@ -88,52 +88,52 @@ class _Look:
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 
-    def through(self, pool: ThreadPoolExecutor) -> None:
-        """Look through the file; the next lines are read while the last are looked at."""
+    def run(self, pool: ThreadPoolExecutor) -> None:
+        """Survey the file; the next lines are read while the last are surveyed."""
         with self._source.open() as read:
             pieces = cut(read, self._reading.max_line)
-            ahead = pool.submit(next, pieces, None)
-            while (piece := ahead.result()) is not None:
-                ahead = pool.submit(next, pieces, None)
-                self._look(piece)
+            next_piece = pool.submit(next, pieces, None)
+            while (piece := next_piece.result()) is not None:
+                next_piece = pool.submit(next, pieces, None)
+                self._survey_piece(piece)
 
     def file(self, schema: pl.Schema) -> JsonlFile:
-        """The file, now that the types of the columns are settled."""
-        chunks = tuple(_settled(chunk, forms, schema) for chunk, forms in self._chunks)
+        """Return the opened file, given the final types of the columns."""
+        chunks = tuple(_with_columns(chunk, forms, schema) for chunk, forms in self._chunks)
         if BAD in schema and self._reading.reshape is None:
             raise InputError(
-                f"{shown_path(self._source.name)}: there is a column `{BAD}`; such names are reserved.", "Rename it."
+                f"{shown_path(self._source.name)}: the column name `{BAD}` is reserved.", "Rename the column."
             )
         if self._bad or BAD in schema:
             schema = pl.Schema({**schema, BAD: pl.String()})
         notes = self._reader.odd.notes(self._source.name)
         return JsonlFile(self._source, self._reading, self._columns, schema, chunks, tuple(self._bad), notes)
 
-    def _look(self, piece: Piece) -> None:
-        data, before = piece.data, self._rows
+    def _survey_piece(self, piece: Piece) -> None:
+        data, rows_before = piece.data, self._rows
         forms: Forms | None = None
         if not piece.whole:
-            self._quarantine(self._line, 0, data, too_long(self._reading.max_line))
-        elif len(data) <= self._few:
+            self._add_bad(self._line, 0, data, too_long(self._reading.max_line))
+        elif len(data) <= self._small_chunk:
             self._read(data)
         elif self._is_read_by_engine(data) or (
             self._read(data) and self._has_new_forms() and self.forms.read(data) is not None
         ):
             forms = self.forms
-        chunk = Chunk(self._offset, piece.length, self._line, self._rows - before, None, piece.whole)
+        chunk = Chunk(self._offset, piece.length, self._line, self._rows - rows_before, None, piece.whole)
         self._chunks.append((chunk, forms))
         self._offset += piece.length
         self._line += data.count(b"\n") or 1
 
     def _is_read_by_engine(self, data: bytes) -> bool:
-        """Whether all lines have the forms that are known; then all that they can teach is how large integers are."""
+        """Whether Polars can read the lines because all have the known forms; only the range of integers can be new then."""
         frame = self.forms.read(data) if self._is_plain(data) else None
         if frame is None:
             return False
         for integers in frame.select(pl.col(pl.Int64)):
-            ends = [one for one in (integers.min(), integers.max()) if isinstance(one, int)]
-            held = all(abs(one) <= _EXACT_INTEGER for one in ends)
-            self._learn([{integers.name: value} for value in (ends if held else integers)])
+            ends = [bound for bound in (integers.min(), integers.max()) if isinstance(bound, int)]
+            is_exact = all(abs(bound) <= _EXACT_INTEGER for bound in ends)
+            self._learn([{integers.name: value} for value in (ends if is_exact else integers)])
         self._rows += frame.height
         return True
 
@@ -141,53 +141,53 @@ class _Look:
         return self._reading.reshape is None and len(data) <= self._reading.max_line
 
     def _read(self, data: bytes) -> bool:
-        """Read lines in Python; whether there is nothing about them that the engine cannot do."""
+        """Read lines in Python; return whether Polars could read them, too."""
         rows: list[dict[str, Any]] = []
-        first, odd, bad = self._rows, len(self._reader.odd), len(self._bad)
-        for number, place, raw, given in rows_of(data, self._line, self._reader):
-            if isinstance(given, Bad):
-                self._quarantine(number, place, raw, given)
+        first, oddities, bad_lines = self._rows, len(self._reader.odd), len(self._bad)
+        for number, position, raw, result in rows_of(data, self._line, self._reader):
+            if isinstance(result, Bad):
+                self._add_bad(number, position, raw, result)
                 rows.append({})
             else:
-                rows += given
-                self._rows += len(given)
+                rows += result
+                self._rows += len(result)
         self._learn(rows, first)
-        return (odd, bad) == (len(self._reader.odd), len(self._bad)) and self._is_plain(data)
+        return (oddities, bad_lines) == (len(self._reader.odd), len(self._bad)) and self._is_plain(data)
 
     def _learn(self, rows: list[dict[str, Any]], first: int = 0) -> None:
         try:
             self._columns.see(rows, first)
-        except InputError as wrong:
-            raise InputError(f"{shown_path(self._source.name)}: {wrong.fact}", wrong.hint) from None
+        except InputError as error:
+            raise InputError(f"{shown_path(self._source.name)}: {error.fact}", error.hint) from None
 
     def _has_new_forms(self) -> bool:
-        schema = {name: _plainly(dtype) for name, dtype in self._columns.schema.items()}
-        if schema == self.forms.given:
+        schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
+        if schema == self.forms.all_types:
             return False
         self.forms = Forms(schema, self._golds)
         return True
 
-    def _quarantine(self, line: int, place: int, raw: bytes, wrong: Bad) -> None:
+    def _add_bad(self, line: int, position: int, raw: bytes, error: Bad) -> None:
         name = self._source.name
         if len(self._bad) == MOST_BAD:
             first = self._bad[0]
             hint = f"The first is line {first.line}: {first.reason}"
-            raise InputError(f"{shown_path(name)}: more than {MOST_BAD:,} lines are no JSON objects.", hint)
+            raise InputError(f"{shown_path(name)}: more than {MOST_BAD:,} lines are not JSON objects.", hint)
         self._bad.append(
-            BadRow(name, self._rows, line, self._offset + place, wrong.code, wrong.reason, _sample(raw)),
+            BadRow(name, self._rows, line, self._offset + position, error.code, error.reason, _sample(raw)),
         )
         self._rows += 1
 
 
-def _settled(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
-    """A chunk that is read by the engine where its values have the types of the columns, or those that become them."""
+def _with_columns(chunk: Chunk, forms: Forms | None, schema: pl.Schema) -> Chunk:
+    """Mark a chunk for Polars if its values have the types of the columns, or types that convert to them."""
     if forms is None or not all(fits(dtype, schema[name]) for name, dtype in forms.schema.items()):
         return chunk
     return replace(chunk, columns=tuple(name for name, dtype in forms.schema.items() if dtype != pl.Null))
 
 
-def _plainly(dtype: pl.DataType) -> pl.DataType:
-    """The type of what the engine may read of a column: messages that say no more than role and text, no golds of all types."""
+def _plain_type(dtype: pl.DataType) -> pl.DataType:
+    """Return the type with which Polars may read a column: messages with role and text only, no golds of mixed types."""
     if dtype == TYPED:
         return pl.Null()
     if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):

@@ -1,4 +1,4 @@
-"""A file of lines as bytes: plain or compressed, cut into chunks of whole lines, in memory that does not grow with it."""
+"""The bytes of a file of lines, plain or compressed: cut into chunks of whole lines, in constant memory."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ from assay.thresholds import THRESHOLDS
 __all__ = ["Piece", "Source", "compression", "cut"]
 
 _SAMPLE = 200
-_NO_BOMB = 1 << 20
-"""Bytes that no file is too small for, whatever its ratio."""
+_ANY_RATIO = 1 << 20
+"""Uncompressed size in bytes up to which any compression ratio is allowed."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def compression(path: Path) -> str:
-    """How a file is compressed, by its first bytes: ``gzip``, ``zstd`` or ``""``."""
+    """Return the compression of a file, by its first bytes: ``gzip``, ``zstd`` or ``""``."""
     with path.open("rb") as file:
         first = file.read(4)
     return next((kind for magic, kind in _MAGIC.items() if first.startswith(magic)), "")
@@ -30,15 +30,15 @@ def compression(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was seen at some moment, and is to be read as it was then.
+    """A file with its state at some moment; reading fails if it has changed since.
 
     Attributes:
-        path: Where it is.
-        name: What to call it.
-        compression: As of ``compression``.
-        stamp: Its size and its time of modification.
-        max_ratio: Bytes that one compressed byte may become.
-        max_bytes: Bytes that it may become in all; None for any number.
+        path: Its path.
+        name: Its name in messages.
+        compression: The result of ``compression``.
+        stamp: Its size and modification time.
+        max_ratio: Maximum ratio of uncompressed to compressed bytes.
+        max_bytes: Maximum uncompressed size in bytes; None for no limit.
     """
 
     path: Path
@@ -50,23 +50,23 @@ class Source:
 
     @classmethod
     def of(cls, path: Path, name: str, reading: Reading) -> "Source":
-        """A file as it is now.
+        """Return a file in its current state.
 
         Raises:
-            InputError: It is larger than what may be read.
+            InputError: It is larger than allowed.
         """
-        found, stamp, most = compression(path), _stamp(path), reading.max_uncompressed
-        if not found and most is not None and stamp[0] > most:
-            said = f"{shown_path(name)}: {stamp[0]:,} bytes; --max-uncompressed allows {most:,}."
-            raise InputError(said, "Allow more, if it is yours.")
-        return cls(path, name, found, stamp, reading.max_ratio, most)
+        kind, stamp, limit = compression(path), _stamp(path), reading.max_uncompressed
+        if not kind and limit is not None and stamp[0] > limit:
+            fact = f"{shown_path(name)}: {stamp[0]:,} bytes; --max-uncompressed allows {limit:,}."
+            raise InputError(fact, "Raise the limit if you trust the file.")
+        return cls(path, name, kind, stamp, reading.max_ratio, limit)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Callable[[int], bytes]]:
-        """The file, to be read from its beginning by so many bytes; fewer come only at its end.
+        """Open the file for reading from the beginning: yield a function that returns the given number of bytes, fewer at the end.
 
         Raises:
-            InputError: It was changed since it was seen, its compressed bytes are broken or become too many.
+            InputError: It has changed, its compressed bytes are damaged, or they become too many.
         """
         self._check_unchanged()
         if not self.compression:
@@ -74,12 +74,12 @@ class Source:
                 yield file.read
         else:
             with pa.OSFile(str(self.path)) as file, pa.CompressedInputStream(file, self.compression) as stream:
-                yield _Counted(self, file, stream).read
+                yield _LimitedStream(self, file, stream).read
         self._check_unchanged()
 
     @contextlib.contextmanager
     def seek(self) -> Iterator[IO[bytes]]:
-        """A file that is not compressed, to be read from anywhere; raises as ``open``."""
+        """Open a file that is not compressed, for reading at any offset; raises as ``open``."""
         self._check_unchanged()
         with self.path.open("rb") as file:
             yield file
@@ -90,44 +90,48 @@ class Source:
             raise self.changed()
 
     def changed(self) -> InputError:
-        """What to say when the file is not what it was."""
+        """Return the error of a file that has changed."""
         return InputError(
-            f"{shown_path(self.name)}: changed while it was read.", "Score it when nothing writes to it any more."
+            f"{shown_path(self.name)}: changed while it was read.",
+            "Score it again when no other program writes to it.",
         )
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
-class _Counted:
-    """A compressed file as it reads uncompressed, up to what is allowed."""
+class _LimitedStream:
+    """The uncompressed bytes of a compressed file, up to its limits."""
 
     def __init__(self, source: Source, file: Any, stream: Any) -> None:
         self._source, self._file, self._stream = source, file, stream
-        self._given = 0
+        self._bytes_read = 0
 
     def read(self, size: int) -> bytes:
         try:
-            found: bytes = self._stream.read(size)
-        except OSError as wrong:
-            said = "cut short" if "Truncated" in str(wrong) else f"not readable: {wrong}"
+            block: bytes = self._stream.read(size)
+        except OSError as error:
+            state = "cut short" if "Truncated" in str(error) else f"not readable: {error}"
             raise InputError(
-                f"{shown_path(self._source.name)}: its {self._source.compression} bytes are {said}."
+                f"{shown_path(self._source.name)}: its {self._source.compression} bytes are {state}."
             ) from None
-        self._given += len(found)
+        self._bytes_read += len(block)
         self._check()
-        return found
+        return block
 
     def _check(self) -> None:
-        given, taken, source = self._given, self._file.tell(), self._source
-        said = f"{shown_path(source.name)}: its first {taken:,} bytes become {given:,} bytes or more"
-        if source.max_bytes is not None and given > source.max_bytes:
-            raise InputError(f"{said}; --max-uncompressed allows {source.max_bytes:,}.", "Allow more, if it is yours.")
-        if given > max(_NO_BOMB, source.max_ratio * taken):
-            hint = "Allow more, if it is no decompression bomb."
-            raise InputError(f"{said}, {given / taken:,.0f} for one; --max-ratio allows {source.max_ratio:g}.", hint)
+        size, packed, source = self._bytes_read, self._file.tell(), self._source
+        fact = f"{shown_path(source.name)}: its first {packed:,} bytes expand to {size:,} bytes or more"
+        if source.max_bytes is not None and size > source.max_bytes:
+            hint = "Raise the limit if you trust the file."
+            raise InputError(f"{fact}; --max-uncompressed allows {source.max_bytes:,}.", hint)
+        if size > max(_ANY_RATIO, source.max_ratio * packed):
+            hint = "Raise the limit if the file is not a decompression bomb."
+            raise InputError(
+                f"{fact}, {size / packed:,.0f} times as many; --max-ratio allows {source.max_ratio:g}.", hint
+            )
 
 
 @dataclass(frozen=True)
@@ -135,9 +139,9 @@ class Piece:
     """Bytes of a file.
 
     Attributes:
-        data: Whole lines; of a line that is too long, its beginning.
-        length: How many bytes of the file they are.
-        whole: Whether they are all there.
+        data: Whole lines; or the beginning of a line that is too long.
+        length: The number of bytes in the file.
+        whole: Whether ``data`` is complete.
     """
 
     data: bytes
@@ -145,39 +149,39 @@ class Piece:
     whole: bool = True
 
 
-def cut(read: Callable[[int], bytes], most: int) -> Iterator[Piece]:
+def cut(read: Callable[[int], bytes], max_line: int) -> Iterator[Piece]:
     """Cut bytes into pieces of whole lines.
 
     Args:
-        read: Gives so many bytes, none at the end.
-        most: Bytes of the longest line that is held; a longer one is a piece by its beginning.
+        read: Returns up to the given number of bytes, none at the end.
+        max_line: Bytes of the longest line; of a longer one, the piece has only the beginning.
     """
-    size, held, pieces = max(1, THRESHOLDS.first_chunk), 0, list[bytes]()
+    size, pending, pieces = max(1, THRESHOLDS.first_chunk), 0, list[bytes]()
     while block := read(size):
         end = block.rfind(b"\n") + 1
         if not end:
             pieces.append(block)
-            held += len(block)
-            if held > most:
-                long, block = _skipped(b"".join(pieces), read)
-                yield long
-                pieces, held = [block], len(block)
+            pending += len(block)
+            if pending > max_line:
+                long_line, block = _skip_line(b"".join(pieces), read)
+                yield long_line
+                pieces, pending = [block], len(block)
         else:
             data = b"".join([*pieces, block[:end]])
             yield Piece(data, len(data))
-            pieces, held = [block[end:]], len(block) - end
+            pieces, pending = [block[end:]], len(block) - end
         size = max(1, THRESHOLDS.chunk)
-    if held:
+    if pending:
         data = b"".join(pieces)
         yield Piece(data, len(data))
 
 
-def _skipped(begun: bytes, read: Callable[[int], bytes]) -> tuple[Piece, bytes]:
-    """A line that is too long, and what was read after it."""
-    length = len(begun)
+def _skip_line(beginning: bytes, read: Callable[[int], bytes]) -> tuple[Piece, bytes]:
+    """Skip a line that is too long; return its piece and the bytes read after it."""
+    length = len(beginning)
     while block := read(max(1, THRESHOLDS.chunk)):
         end = block.find(b"\n") + 1
         length += end or len(block)
         if end:
-            return Piece(begun[:_SAMPLE], length, whole=False), block[end:]
-    return Piece(begun[:_SAMPLE], length, whole=False), b""
+            return Piece(beginning[:_SAMPLE], length, whole=False), block[end:]
+    return Piece(beginning[:_SAMPLE], length, whole=False), b""

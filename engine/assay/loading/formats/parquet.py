@@ -1,8 +1,8 @@
 """Parquet files, row group by row group.
 
-Two readers give the same rows. The engine's decodes whole row groups, several at once: quick, and what it holds grows with them.
-The buffered one decodes a few pages ahead, whatever the size of a group, and joins groups that are small. It serves where the
-types of all columns are the same either way, and always where pages are to be checked or mended.
+Two readers give the same rows. Polars decodes whole row groups, several at once: fast, but its memory grows with their size. The
+buffered reader (pyarrow) decodes a few pages ahead, whatever the size of a group, and joins small groups. It is used where both
+give all columns the same types, and always to verify checksums or replace invalid UTF-8.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,10 +27,10 @@ from assay.thresholds import THRESHOLDS
 __all__ = ["ParquetFile", "open_parquet"]
 
 _PLACE = 16
-"""Bytes that the engine takes for each text, besides the text itself."""
+"""Bytes that Polars needs for each string besides its text."""
 
 _TOGETHER = 1024
-"""Rows that are decoded together, or fewer where they are long or may be."""
+"""Rows that are decoded together; fewer if they are, or may be, long."""
 
 _BUFFER = 1 << 20
 _PLAIN = (
@@ -45,9 +45,9 @@ class ParquetFile:
     """A ``File`` whose units are row groups.
 
     Attributes:
-        reading: How it is to be read.
-        plain: Whether the buffered reader gives the columns the types that the engine gives them.
-        dense: Whether columns are so small for what they become that it matters which of them are read.
+        reading: The reading options.
+        plain: Whether the buffered reader gives the columns the same types as Polars.
+        dense: Whether columns expand so much that limits have to be checked for the columns that are read.
     """
 
     path: Path
@@ -60,7 +60,7 @@ class ParquetFile:
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """The rows of some row groups; by default all."""
+        """Return the rows of some row groups; by default all."""
         units = self.units[first:last]
         if self.dense or (self.plain and self._buffered(units)):
             return as_source(partial(self.read, first, last), self.schema)
@@ -75,17 +75,17 @@ class ParquetFile:
         return frame.slice(sum(rows[:first]), sum(rows[first:last]))
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """The same frame by frame."""
+        """Yield the same rows frame by frame."""
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
         if not (self.plain and (in_pieces or self._buffered(units))):
-            yield from by_engine(self._by_engine(first, last), names, _held(units))
+            yield from by_engine(self._by_engine(first, last), names, _size_in_memory(units))
             return
         for table in _pieces(self, range(first, first + len(units)), names, rows):
             yield pl.DataFrame(pl.from_arrow(_valid(self, table), rechunk=False))
 
     def fault(self) -> str:
-        """What of it cannot be read, for a message; ``""`` when all can be."""
+        """Return the first part of the file that cannot be read, for a message; ``""`` if all can."""
         return find_fault(self.path)
 
     def _buffered(self, units: Sequence[Unit]) -> bool:
@@ -95,36 +95,36 @@ class ParquetFile:
             return False
         largest = max(unit.size for unit in units)
         rows = sum(unit.rows or 0 for unit in units)
-        held = max(1, THRESHOLDS.groups_at_once)
-        return largest > room(self.reading.memory_limit) // held or rows < THRESHOLDS.small_group * len(units)
+        groups_at_once = max(1, THRESHOLDS.groups_at_once)
+        return largest > room(self.reading.memory_limit) // groups_at_once or rows < THRESHOLDS.small_group * len(units)
 
 
-def _held(units: Sequence[Unit]) -> int:
-    """Bytes of row groups once they are read, about: of text that stands there once, each row still has its place."""
+def _size_in_memory(units: Sequence[Unit]) -> int:
+    """Estimate the bytes of row groups in memory: a text that is stored once still takes space in every row."""
     return sum(unit.size + _PLACE * (unit.rows or 0) for unit in units)
 
 
 def open_parquet(path: Path, reading: Reading) -> ParquetFile:
-    """Look at the footer of a parquet file.
+    """Open a parquet file by reading its footer.
 
     Args:
         path: The file.
-        reading: How it is to be read.
+        reading: The reading options.
 
     Raises:
-        InputError: It cannot be read; the message says what it seems to be. Or it would be too large when read.
+        InputError: It cannot be read (the message says what it seems to be), or would be too large.
     """
     room(reading.memory_limit)
     try:
         schema = pl.scan_parquet(engine_path(path), glob=False).collect_schema()
         with pq.ParquetFile(engine_path(path)) as source:
             footer, arrow = source.metadata, source.schema_arrow
-    except (PolarsError, pa.ArrowException) as wrong:
-        said = _seems(path) or str(wrong).strip().split("\n", 1)[0]
-        raise InputError(f"{shown_path(path)}: not a readable parquet file: {said}") from None
-    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    except (PolarsError, pa.ArrowException) as error:
+        problem = _seems(path) or str(error).strip().split("\n", 1)[0]
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
-    _refuse_lies(path, groups)
+    _refuse_false_footer(path, groups)
     plain, dense = (
         _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items())),
         _is_dense(groups, arrow.names, reading),
@@ -134,19 +134,15 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
 
 
 def _checked(file: ParquetFile) -> ParquetFile:
-    """The file once its pages are known to be good, or to be looked at as they are read."""
-    notes = (
-        ()
-        if are_checked(file.path)
-        else (f"{shown_path(file.path)}: its pages have no checksums that could be compared",)
-    )
-    if not file.plain and (said := find_fault(file.path, checksums=True)):
-        raise InputError(said)
+    """Verify checksums now, unless the buffered reader will; note if there are none."""
+    notes = () if are_checked(file.path) else (f"{shown_path(file.path)}: its pages have no checksums to verify",)
+    if not file.plain and (fault := find_fault(file.path, checksums=True)):
+        raise InputError(fault)
     return replace(file, notes=notes)
 
 
 def _seems(path: Path) -> str:
-    """What a file is that is no parquet file, or why it is none any more."""
+    """Return what a file that is not valid parquet seems to be, or how it is damaged."""
     with path.open("rb") as file:
         head = file.read(64)
         file.seek(-min(4, path.stat().st_size), 2)
@@ -168,67 +164,67 @@ def _seems(path: Path) -> str:
         b"PARE": "encrypted parquet",
         b"version https://git-lfs": "a Git LFS pointer",
     }
-    seems = [kind for magic, kind in kinds.items() if head.lstrip().startswith(magic)]
-    return f"it seems to be {seems[-1]}." if seems else "it does not begin as one."
+    matches = [kind for magic, kind in kinds.items() if head.lstrip().startswith(magic)]
+    return f"it seems to be {matches[-1]}." if matches else "it does not begin like one."
 
 
-def _refuse_lies(path: Path, groups: Sequence[Any]) -> None:
-    """Refuse a footer that speaks of what is not in the file: the engine would believe it."""
-    there = path.stat().st_size
-    for at, group in enumerate(groups):
-        for column in (group.column(number) for number in range(group.num_columns)):
+def _refuse_false_footer(path: Path, groups: Sequence[Any]) -> None:
+    """Reject a footer that refers to bytes outside of the file; Polars would trust it."""
+    size = path.stat().st_size
+    for number, group in enumerate(groups):
+        for column in (group.column(index) for index in range(group.num_columns)):
             starts = [column.data_page_offset, *([column.dictionary_page_offset] if column.has_dictionary_page else [])]
             if min(*starts, column.total_compressed_size, group.num_rows) < 0 or (
-                max(*starts, min(starts) + column.total_compressed_size) > there
+                max(*starts, min(starts) + column.total_compressed_size) > size
             ):
                 raise InputError(
-                    f"{shown_path(path)}: column `{column.path_in_schema}`, row group {at}: the footer speaks of what is not there."
+                    f"{shown_path(path)}: column `{column.path_in_schema}`, row group {number}: the footer refers to bytes that the file does not have."
                 )
 
 
 # ── bombs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _weighed(group: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """What each column of a row group is packed in, and what it becomes."""
-    found = dict.fromkeys(names, (0, 0))
+def _column_sizes(group: Any, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the compressed and the uncompressed size of each column of a row group."""
+    sizes = dict.fromkeys(names, (0, 0))
     for name, leaf in chunks_of(group, names):
-        packed, size = found[name]
-        found[name] = packed + leaf.total_compressed_size, size + leaf.total_uncompressed_size
-    return found
+        packed, size = sizes[name]
+        sizes[name] = packed + leaf.total_compressed_size, size + leaf.total_uncompressed_size
+    return sizes
 
 
 def _sums(sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:
     packed, size = 0, 0
-    for one in sizes:
-        packed, size = packed + one[0], size + one[1]
+    for pair in sizes:
+        packed, size = packed + pair[0], size + pair[1]
     return packed, size
 
 
 def _is_dense(groups: Sequence[Any], names: Sequence[str], reading: Reading) -> bool:
-    """Whether it matters which columns are read: some become too much for what they are packed in, or all become too much."""
+    """Whether limits depend on the columns that are read: some expand too much, or all together are too large."""
     total, limit = sum(group.total_byte_size for group in groups), reading.max_uncompressed
     if limit is not None and total > limit:
         return True
     if total <= HARMLESS:
         return False
-    weighed = [_weighed(group, names) for group in groups]
-    columns = [_sums(each[name] for each in weighed) for name in names]
+    by_group = [_column_sizes(group, names) for group in groups]
+    columns = [_sums(group[name] for group in by_group) for name in names]
     dense = sum(size for packed, size in columns if size > reading.max_ratio * packed)
     return dense > HARMLESS or reading.is_dense(*reversed(_sums(columns)))
 
 
 def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
-    """Refuse columns that become too much, or too much for what they are packed in and not piece by piece.
+    """Reject columns that are too large, or that expand too much and cannot be read in pieces.
 
     Returns:
-        Whether they are to be read in pieces, for they become much.
+        Whether they expand so much that they must be read in pieces.
 
     Raises:
-        InputError: They do.
+        InputError: They are rejected.
     """
     footer, reading = pq.read_metadata(file.path), file.reading
-    groups = [_sums(_weighed(footer.row_group(at), names).values()) for at in range(footer.num_row_groups)]
+    groups = [_sums(_column_sizes(footer.row_group(at), names).values()) for at in range(footer.num_row_groups)]
     packed, size = _sums(groups)
     reading.refuse_large(file.path, size)
     if not reading.is_dense(size, packed):
@@ -239,13 +235,13 @@ def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
     return True
 
 
-@lru_cache(64)  # thousands of files have one schema; as bytes, for two that differ in their metadata are equal to Arrow
+@lru_cache(
+    64
+)  # thousands of files share one schema; keyed by bytes, because Arrow ignores metadata when it compares schemas
 def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) -> bool:
     arrow = pa.ipc.read_schema(pa.py_buffer(serialized))
     names = arrow.names
-    if not names or any(
-        one.startswith(f"{other}.") for one in names for other in names
-    ):  # a path of theirs means either
+    if not names or any(name.startswith(f"{other}.") for name in names for other in names):  # an ambiguous path
         return False
     if not all(_has_plain_type(column.type) for column in arrow):
         return False
@@ -254,24 +250,24 @@ def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) ->
 
 def _has_plain_type(dtype: Any) -> bool:
     if pa.types.is_struct(dtype):
-        return dtype.num_fields > 0 and all(_has_plain_type(one.type) for one in dtype)
+        return dtype.num_fields > 0 and all(_has_plain_type(field.type) for field in dtype)
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         return _has_plain_type(dtype.value_type)
-    return any(is_one(dtype) for is_one in _PLAIN)
+    return any(is_type(dtype) for is_type in _PLAIN)
 
 
 # ── the buffered reader ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> Iterator[pa.Table]:
-    """Rows of some groups, so many together, or fewer where they are long."""
+    """Yield the rows of some groups in tables of about ``rows`` rows; fewer if they are long."""
     units = [file.units[at] for at in groups]
-    most = share(file.reading.memory_limit)
-    known = sum(unit.rows or 0 for unit in units)
-    a_row = sum(unit.size for unit in units) // max(1, known)
-    # few at once, so that some long rows among short ones do not make a large piece
-    at_once = min(_TOGETHER, most // (16 * max(1, a_row)))
-    read = there = largest = 0
+    max_bytes = share(file.reading.memory_limit)
+    expected_rows = sum(unit.rows or 0 for unit in units)
+    row_bytes = sum(unit.size for unit in units) // max(1, expected_rows)
+    # few at once, so that a few long rows among short ones do not make a large table
+    at_once = min(_TOGETHER, max_bytes // (16 * max(1, row_bytes)))
+    bytes_read = row_count = largest = 0
     try:
         with pq.ParquetFile(
             engine_path(file.path),
@@ -281,39 +277,41 @@ def _pieces(file: ParquetFile, groups: range, names: list[str], rows: int) -> It
         ) as source:
             value = largest_value(file.path, source.metadata, groups, names, 4 * HARMLESS // _TOGETHER)
             at_once = max(1, min(at_once, 4 * HARMLESS // max(1, value)))
-            held: list[pa.RecordBatch] = []
+            pending: list[pa.RecordBatch] = []
             rows_held = size_held = 0
             for batch in source.iter_batches(at_once, row_groups=list(groups), columns=names, use_threads=False):
-                held.append(batch)
-                there += batch.num_rows
-                read += batch.nbytes
+                pending.append(batch)
+                row_count += batch.num_rows
+                bytes_read += batch.nbytes
                 largest = max(largest, batch.nbytes)
                 rows_held, size_held = rows_held + batch.num_rows, size_held + batch.nbytes
-                if rows_held >= rows or size_held >= most:
-                    _refuse_counted(file, read, largest)
-                    yield pa.Table.from_batches(held)
-                    held, rows_held, size_held = [], 0, 0
-            if held:
-                _refuse_counted(file, read, largest)
-                yield pa.Table.from_batches(held)
-        if there != known:  # a column that ends early ends the rows, without a word
-            raise InputError(f"{shown_path(file.path)}: a column ends early: {there:,} of {known:,} rows can be read.")
-    except MemoryError:  # the engine's kind as well as Python's
+                if rows_held >= rows or size_held >= max_bytes:
+                    _refuse_counted(file, bytes_read, largest)
+                    yield pa.Table.from_batches(pending)
+                    pending, rows_held, size_held = [], 0, 0
+            if pending:
+                _refuse_counted(file, bytes_read, largest)
+                yield pa.Table.from_batches(pending)
+        if row_count != expected_rows:  # a column that ends early ends the rows silently
+            raise InputError(
+                f"{shown_path(file.path)}: a column ends early: {row_count:,} of {expected_rows:,} rows can be read."
+            )
+    except MemoryError:  # pyarrow's as well as Python's
         raise
-    except (pa.ArrowException, OSError) as wrong:
-        said = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {wrong}"
-        raise InputError(said) from None
+    except (pa.ArrowException, OSError) as error:
+        fault = find_fault(file.path, checksums=file.reading.verify_checksums) or f"{shown_path(file.path)}: {error}"
+        raise InputError(fault) from None
 
 
-def _refuse_counted(file: ParquetFile, read: int, largest: int) -> None:
-    """Refuse what has become too much, whatever the footer says: values that stand there once count as often as they are read."""
+def _refuse_counted(file: ParquetFile, size: int, largest: int) -> None:
+    """Reject data that became too large, whatever the footer says: a value stored once counts each time it is read."""
     if largest > HARMLESS:
-        file.reading.refuse_bomb(file.path, read)
-    file.reading.refuse_large(file.path, read)
+        file.reading.refuse_bomb(file.path, size)
+    file.reading.refuse_large(file.path, size)
 
 
 def _valid(file: ParquetFile, table: pa.Table) -> pa.Table:
-    # NOTE: invalid UTF-8 would crash the engine later
+    # NOTE: invalid UTF-8 would crash Polars later
     try:
         table.validate(full=True)
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""The pages of a parquet file: whether they have checksums, what in them cannot be read, and text that is no UTF-8."""
+"""The pages of a parquet file: their checksums and sizes, unreadable columns, and text that is not UTF-8."""
 
 import io
 import os
@@ -22,11 +22,11 @@ _NO_TEXT = "text that is not UTF-8; --utf8 replace reads U+FFFD in its place"
 _ROWS = 1024
 _BUFFER = 1 << 20
 _INT32 = 0x15
-"""A field of a page's header, next in number, that holds an integer: the checksum is the fourth of them."""
+"""Marks an integer field that follows the previous field of a page header; the checksum is the fourth."""
 
 
 def find_fault(path: Path, *, checksums: bool = False) -> str:
-    """The first column and row group that cannot be read, for a message; ``""`` when all can be.
+    """Return the first column and row group that cannot be read, for a message; ``""`` if all can.
 
     Args:
         path: A parquet file.
@@ -36,14 +36,14 @@ def find_fault(path: Path, *, checksums: bool = False) -> str:
         file = pq.ParquetFile(
             engine_path(path), pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=checksums
         )
-    except (pa.ArrowException, OSError) as wrong:  # it is gone, or another one by now
-        number = getattr(wrong, "errno", None)
-        return f"{shown_path(path)}: {os.strerror(number) if number else str(wrong).strip().rstrip('.')}."
+    except (pa.ArrowException, OSError) as error:  # it is gone or has been replaced
+        number = getattr(error, "errno", None)
+        return f"{shown_path(path)}: {os.strerror(number) if number else str(error).strip().rstrip('.')}."
     with file:
         for group in range(file.metadata.num_row_groups):
             for name in file.schema_arrow.names:
-                if said := _fault_of(file, group, name):
-                    return f"{shown_path(path)}: column `{name}`, row group {group}: {said}."
+                if fault := _fault_of(file, group, name):
+                    return f"{shown_path(path)}: column `{name}`, row group {group}: {fault}."
     return ""
 
 
@@ -51,14 +51,14 @@ def _fault_of(file: pq.ParquetFile, group: int, name: str) -> str:
     try:
         for batch in file.iter_batches(_ROWS, row_groups=[group], columns=[name], use_threads=False):
             batch.validate(full=True)
-    except (pa.ArrowException, OSError) as wrong:
-        said = str(wrong).strip().split("\n", 1)[0]
-        return _NO_TEXT if "UTF8" in said else said.rstrip(".")
+    except (pa.ArrowException, OSError) as error:
+        fault = str(error).strip().split("\n", 1)[0]
+        return _NO_TEXT if "UTF8" in fault else fault.rstrip(".")
     return ""
 
 
 def are_checked(path: Path) -> bool:
-    """Whether the first page of each column has a checksum; a writer gives one to all pages or to none."""
+    """Whether the first page of each column has a checksum; writers add one to all pages or to none."""
     footer = pq.read_metadata(engine_path(path))
     if not footer.num_row_groups:
         return True
@@ -76,20 +76,20 @@ def are_checked(path: Path) -> bool:
 
 
 def chunks_of(group: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
-    """What a row group has of some columns: all their leaves, each with the name of its column."""
+    """Return the leaves of some columns in a row group, each with the name of its column."""
     leaves = [group.column(number) for number in range(group.num_columns)]
     by_name: dict[str, list[Any]] = {}
     for leaf in leaves:
-        steps = leaf.path_in_schema.split(".")  # a name may have dots itself
+        steps = leaf.path_in_schema.split(".")  # a name may contain dots
         for at in range(1, len(steps) + 1):
             by_name.setdefault(".".join(steps[:at]), []).append(leaf)
     return [(name, leaf) for name in names for leaf in by_name.get(name, [])]
 
 
 def largest_page(path: Path, names: Collection[str]) -> int:
-    """Bytes of the largest page of some columns, uncompressed, as its header says: what cannot be read piece by piece.
+    """Return the uncompressed size of the largest page of some columns, by its header: a page cannot be read in pieces.
 
-    Of a column whose headers cannot be read, all its bytes.
+    A column whose headers cannot be read counts with all its bytes.
     """
     footer = pq.read_metadata(path)
     groups = map(footer.row_group, range(footer.num_row_groups))
@@ -98,14 +98,14 @@ def largest_page(path: Path, names: Collection[str]) -> int:
 
 
 def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collection[str], harmless: int) -> int:
-    """Bytes that a value may have which stands in a dictionary once and in any number of rows.
+    """Return the maximum bytes of a value that a dictionary stores once and any number of rows may repeat.
 
     Args:
         path: The file.
         footer: Its footer.
         groups: Row groups that are read.
-        names: Columns that are.
-        harmless: Bytes that no column is looked at for.
+        names: Columns that are read.
+        harmless: Size in bytes up to which a column is not examined.
     """
     largest = 0
     with path.open("rb") as file:
@@ -113,13 +113,13 @@ def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collect
             for name, leaf in chunks_of(footer.row_group(group), names):
                 if leaf.has_dictionary_page and leaf.total_uncompressed_size > harmless:
                     page = next(_sizes_of(leaf, file), 0)
-                    looked_at = harmless < page <= HARMLESS and leaf.path_in_schema == name
-                    largest = max(largest, min(page, _longest(path, group, name)) if looked_at else page)
+                    is_examined = harmless < page <= HARMLESS and leaf.path_in_schema == name
+                    largest = max(largest, min(page, _longest(path, group, name)) if is_examined else page)
     return largest
 
 
 def _longest(path: Path, group: int, name: str) -> int:
-    """Bytes of the longest text in the dictionary of a column, which comes with its first row; as many as can be where it has none."""
+    """Return the bytes of the longest text in a column's dictionary, read with its first row; ``sys.maxsize`` without one."""
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=[name]) as source:
         for batch in source.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)
@@ -134,13 +134,13 @@ def _largest_of(leaf: Any, file: IO[bytes]) -> int:
 
 
 def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
-    """Bytes of the pages of a column in a row group, in order; all its bytes for one whose header cannot be read, and no more."""
-    at = leaf.data_page_offset
+    """Yield the size of each page of a column in a row group; stop at a header that cannot be read, with all the column's bytes."""
+    position = leaf.data_page_offset
     if leaf.has_dictionary_page and leaf.dictionary_page_offset:
-        at = min(at, leaf.dictionary_page_offset)
-    end = at + leaf.total_compressed_size
-    while at < end:
-        file.seek(at)
+        position = min(position, leaf.dictionary_page_offset)
+    end = position + leaf.total_compressed_size
+    while position < end:
+        file.seek(position)
         header = io.BytesIO(file.read(_HEADER))
         try:
             sizes = read_struct(header)
@@ -151,18 +151,18 @@ def _sizes_of(leaf: Any, file: IO[bytes]) -> Iterator[int]:
             yield int(leaf.total_uncompressed_size)
             return
         yield size
-        at += header.tell() + packed
+        position += header.tell() + packed
 
 
 _HEADER = 1 << 16
-"""Bytes that the header of a page has at most."""
+"""Maximum bytes of a page header."""
 
 _SIZE, _PACKED = 2, 3
-"""Fields of the header of a page: its bytes, and those that it is packed in."""
+"""Fields of a page header: uncompressed and compressed size."""
 
 
 def _has_checksum(header: Iterator[int]) -> bool:
-    """Whether the header of a page, in Thrift's compact protocol, goes on to its fourth field: type, two sizes, checksum."""
+    """Whether a page header, in Thrift's compact protocol, has a fourth field: type, two sizes, checksum."""
     for _ in range(3):
         if next(header, 0) != _INT32:
             return False
@@ -172,7 +172,7 @@ def _has_checksum(header: Iterator[int]) -> bool:
 
 
 def mended(table: pa.Table) -> pa.Table:
-    """A table with U+FFFD where its text is no UTF-8, as ``bytes.decode(errors="replace")`` has it."""
+    """Replace bytes that are not UTF-8 by U+FFFD, as ``bytes.decode(errors="replace")`` does."""
     columns = [pa.chunked_array([_mended(chunk) for chunk in column.chunks], column.type) for column in table.columns]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
@@ -181,11 +181,13 @@ def _mended(array: Any) -> Any:
     dtype = array.type
     if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         raw = array.view(pa.binary() if pa.types.is_string(dtype) else pa.large_binary())
-        return pa.array([None if one is None else one.decode("utf-8", "replace") for one in raw.to_pylist()], dtype)
+        return pa.array(
+            [None if value is None else value.decode("utf-8", "replace") for value in raw.to_pylist()], dtype
+        )
     if pa.types.is_struct(dtype):
         fields = [_mended(array.field(at)) for at in range(dtype.num_fields)]
         return pa.StructArray.from_arrays(fields, fields=list(dtype), mask=array.is_null())
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        made = pa.LargeListArray if pa.types.is_large_list(dtype) else pa.ListArray
-        return made.from_arrays(array.offsets, _mended(array.values), dtype, mask=array.is_null())
+        list_type = pa.LargeListArray if pa.types.is_large_list(dtype) else pa.ListArray
+        return list_type.from_arrays(array.offsets, _mended(array.values), dtype, mask=array.is_null())
     return array

@@ -1,9 +1,9 @@
-"""Rollouts in object stores and on the web, by the engine's own readers.
+"""Rollouts in object stores and on the web, read by Polars.
 
-Parquet, Arrow IPC and CSV are read where they are. JSON lines are copied to a temporary file first, for they are read more than
-once; the copy is made piece by piece and removed after the run.
+Parquet, Arrow IPC and CSV are read in place. JSON lines are first copied to a temporary file, because they are read more than once;
+the copy is written in pieces and removed after the run.
 
-NOTE: over HTTP the engine waits for ever, whatever it is told; so every look is taken in a thread that is not waited for so long.
+NOTE: over HTTP, Polars may wait forever, whatever its options; so requests run in a thread that can be abandoned.
 """
 
 import errno
@@ -35,54 +35,54 @@ _WEB = ("http", "https")
 _COMPRESSED = (".gz", ".zst", ".zstd")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _PATIENCE = 60.0
-"""Seconds without an answer, or without another byte of a copy, after which a store is given up."""
+"""Seconds without an answer, or without progress of a copy, after which the request is abandoned."""
 
-_LOOK = {"max_retries": 3}
-"""Of an option that is not given: a store that is not there is told of in seconds. A run tries as often as the engine does."""
+_OPEN_OPTIONS = {"max_retries": 3}
+"""Default options for opening, so that a missing store is reported within seconds; a run uses the defaults of Polars."""
 
 _NUMBERS = re.compile(r"(?:max_retries|retry_\w+_ms|file_cache_ttl)\Z")
 _KEYS = "Credentials come from the environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, HF_TOKEN …) or from storage options."
-_SAID = (
+_EXPLANATIONS = (
     (r"169\.254\.|latest/api/token|[Mm]etadata/|token request", "there are no credentials for it", _KEYS),
     (
         r"NoSuchBucket|ContainerNotFound|bucket does not exist",
         "there is no such bucket",
-        "Is its name right, and the endpoint?",
+        "Check its name and the endpoint.",
     ),
-    (r"not found: |NotFound|NoSuchKey|code: 404", "no such object", "Names are case-sensitive; is this one right?"),
+    (r"not found: |NotFound|NoSuchKey|code: 404", "no such object", "Check the name; it is case-sensitive."),
     (r"code: 40[13]|AccessDenied|SignatureDoesNotMatch|privileges|authenticated", "access was denied", _KEYS),
     (r"Invalid Access Key|Invalid symbol", "the credentials are malformed", _KEYS),
-    (r"dns error|failed to lookup", "the host's name cannot be resolved", "Is it right, and is there a network?"),
-    (r"Connection refused", "the connection was refused", "Is the endpoint right, and does the server run?"),
+    (r"dns error|failed to lookup", "the host's name cannot be resolved", "Check the name and the network."),
+    (r"Connection refused", "the connection was refused", "Check the endpoint, and that the server runs."),
     (
         r"certificate|TLS|InvalidContentType|corrupt message|UnknownIssuer",
         "no secure connection could be made",
-        "Is it https, and is the certificate one that this machine trusts?",
+        "Check that the server uses https, and that this machine trusts its certificate.",
     ),
     (r"timed out", "the server did not answer in time", "Try again later."),
-    (r"error sending request", "the server could not be reached", "Is there a network, and is the endpoint right?"),
+    (r"error sending request", "the server could not be reached", "Check the network and the endpoint."),
 )
-"""What the engine says of a store, the fact, and what to do."""
+"""Pattern of a Polars message, fact, and hint."""
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""What this machine's disk says, and no store does; the engine gives the number in words only."""
+"""Errors of this machine's disk, which no store raises; Polars gives the number in its message only."""
 
 _T = TypeVar("_T")
 
 
 def is_url(source: object) -> bool:
-    """Whether a source is a URL; a path is none."""
+    """Whether a source is a URL rather than a path."""
     return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
 @dataclass(frozen=True)
 class Remote:
-    """One URL as the user gave it, with the options of its store.
+    """A URL as the user wrote it, with the options of its store.
 
     Attributes:
-        url: May have ``*``, which stands for any characters of a name, or be a folder, with ``/`` at its end.
-        options: Those of the engine's ``storage_options``.
-        hidden: What must not be shown, and what is shown instead: secrets, the places of copies.
+        url: The URL; ``*`` matches any characters of a name, and ``/`` at the end means a folder.
+        options: The ``storage_options`` of Polars.
+        hidden: Texts that must not be shown, with their replacements: secrets, and the paths of copies.
     """
 
     url: str
@@ -92,7 +92,7 @@ class Remote:
     def __post_init__(self) -> None:
         scheme = self.scheme
         if scheme == "file":
-            raise InputError(f"{self.shown}: not a URL of a store.", "Name the path itself, without file://.")
+            raise InputError(f"{self.shown}: not the URL of a store.", "Use the path itself, without file://.")
         if scheme not in SCHEMES:
             hint = did_you_mean(scheme, SCHEMES, cutoff=0.5) or f"Known: {', '.join(SCHEMES)}."
             raise InputError(f"{self.shown}: unknown scheme `{scheme}`.", hint)
@@ -100,7 +100,7 @@ class Remote:
 
     @property
     def scheme(self) -> str:
-        """In lower case."""
+        """The scheme, in lower case."""
         return self.url.partition("://")[0].lower()
 
     @property
@@ -110,16 +110,16 @@ class Remote:
 
     @property
     def kind(self) -> str:
-        """The format, by the ending; a compressed file is what is in it."""
+        """The format, by the suffix; of a compressed file, the format inside."""
         path = Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
-        known = FORMATS.get(name.suffix.lower())
-        if known is None or (name != path and known != "jsonl"):
+        by_suffix = FORMATS.get(name.suffix.lower())
+        if by_suffix is None or (name != path and by_suffix != "jsonl"):
             raise InputError(f"{self.shown}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
-        return known
+        return by_suffix
 
     def expand(self) -> list["Remote"]:
-        """The files it means, in order of name.
+        """Return the files that the URL means, sorted by name.
 
         Raises:
             InputError: There are none, or the store does not answer.
@@ -129,27 +129,27 @@ class Remote:
             if path.endswith("/") or "*" in path:
                 raise InputError(f"{self.shown}: a web server does not list its files.", "Name each of them.")
             return [self]
-        folder = self.url.endswith("/")
-        if not folder and "*" not in self.url:
+        is_folder = self.url.endswith("/")
+        if not is_folder and "*" not in self.url:
             return [self]
-        pattern = self._engine_url + "*" * folder
-        found = self._look(
+        pattern = self._engine_url + "*" * is_folder
+        urls = self._request(
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
-        files = [self._like(url) for url in sorted(found.to_series()) if not url.endswith(".tmp")]
-        files = [one for one in files if not folder or Path(one.url).suffix.lower() in (*FORMATS, *_COMPRESSED)]
+        files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
+        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*FORMATS, *_COMPRESSED)]
         if not files:
             raise InputError(f"{self.shown}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
-        kinds = {one.kind for one in files}
-        if folder and len(kinds) > 1:
+        kinds = {file.kind for file in files}
+        if is_folder and len(kinds) > 1:
             raise InputError(f"{self.shown}: holds {' and '.join(sorted(kinds))} files.", "Name one kind: …/*.jsonl")
         return files
 
-    def _like(self, url: str) -> "Remote":
+    def _sibling(self, url: str) -> "Remote":
         return Remote(url, self.options, self.hidden)
 
     def open(self, reading: Reading) -> "RemoteFile":
-        """Look through one file.
+        """Open one file.
 
         Raises:
             InputError: It cannot be read; the message names the URL.
@@ -157,27 +157,27 @@ class Remote:
         if self.kind == "jsonl":
             copy = self._open_copy(reading)
             return RemoteFile(self, copy.schema, copy.units, copy)
-        schema = self._look(lambda options: self._frame(options).collect_schema())
+        schema = self._request(lambda options: self._frame(options).collect_schema())
         rows = None
         if self.kind == "parquet":
-            rows = self._look(lambda options: self._frame(options).select(pl.len()).collect()).item()
+            rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
         return RemoteFile(self, schema, (Unit(rows, 0),))
 
     def frame(self) -> pl.LazyFrame:
-        """All rows, read where they are."""
+        """Return all rows, read in place."""
         return self._frame(self._options())
 
     @property
     def _engine_url(self) -> str:
         return re.sub(r"\Agcs://", "gs://", self.url, flags=re.IGNORECASE)
 
-    def _options(self, also: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        given = dict(self.options or {})
-        for name, value in given.items():
+    def _options(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        options = dict(self.options or {})
+        for name, value in options.items():
             if _NUMBERS.match(name) and not str(value).isdigit():
                 raise UsageError(f"--storage-option {name}: expected a whole number.")
-        numbered = {name: int(value) if _NUMBERS.match(name) else value for name, value in given.items()}
-        return {**(also or {}), **numbered} or None
+        numbered = {name: int(value) if _NUMBERS.match(name) else value for name, value in options.items()}
+        return {**(defaults or {}), **numbered} or None
 
     def _frame(self, options: dict[str, Any] | None) -> pl.LazyFrame:
         url = self._engine_url
@@ -195,17 +195,17 @@ class Remote:
         options = self._options()
         try:
             self._copy(pl.scan_lines(self._engine_url, glob=False, storage_options=options), path)
-        except InputError as wrong:
-            if "invalid utf8" not in wrong.fact:
+        except InputError as error:
+            if "invalid utf8" not in error.fact:
                 raise
-            # NOTE: by way of a CSV without quotes: no other reader of the engine replaces bytes that are no text, as ours does
+            # NOTE: as a CSV without quotes, because no other reader of Polars replaces bytes that are not UTF-8
             lossy = {"has_header": False, "quote_char": None, "separator": "\0", "encoding": "utf8-lossy"}
             lines = pl.scan_csv(self._engine_url, glob=False, storage_options=options, infer_schema=False, **lossy)  # type: ignore[arg-type]
             self._copy(lines, path)
         try:
             return open_lines([path], reading, [self.shown])[0]
-        except InputError as wrong:
-            raise InputError(redacted(wrong.fact, self.hidden), wrong.hint) from None
+        except InputError as error:
+            raise InputError(redacted(error.fact, self.hidden), error.hint) from None
 
     def _copy(self, lines: pl.LazyFrame, path: Path) -> None:
         def copy(_: object) -> None:
@@ -217,55 +217,56 @@ class Remote:
                     raise
                 raise refused_by_temporary_folder(self.shown, path, OSError(number, os.strerror(number))) from None
 
-        self._look(copy, lambda: path.stat().st_size if path.exists() else 0)
+        self._request(copy, lambda: path.stat().st_size if path.exists() else 0)
 
-    # ── waiting, and what went wrong ────────────────────────────────────────────────────────────────────────────────
+    # ── requests and their errors ────────────────────────────────────────────────────────────────────────────────
 
-    def _look(self, work: Callable[[dict[str, Any] | None], _T], size: Callable[[], int] = lambda: 0) -> _T:
-        """What the store answers, as long as it does."""
+    def _request(self, work: Callable[[dict[str, Any] | None], _T], size: Callable[[], int] = lambda: 0) -> _T:
+        """Run a request in a thread; give up when the store stops answering."""
         answer: Future[_T] = Future()
-        options = self._options(_LOOK)
+        options = self._options(_OPEN_OPTIONS)
 
         def run() -> None:
             try:
                 answer.set_result(work(options))
-            except BaseException as wrong:  # noqa: BLE001  (goes to whoever waits)
-                answer.set_exception(wrong)
+            except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
+                answer.set_exception(error)
 
         threading.Thread(target=run, name="assay-remote", daemon=True).start()
-        before = size()
+        last_size = size()
         while not wait([answer], _PATIENCE).done:
-            if size() == before:
+            if size() == last_size:
                 raise InputError(
                     f"{self.shown}: the server did not answer for {_PATIENCE:.0f} seconds.", "Try again later."
                 )
-            before = size()
+            last_size = size()
         try:
             return answer.result()
-        except PanicException as error:  # of the engine's copies; it has printed where
+        except PanicException as error:  # Polars has printed a trace of it
             if "temporary directory" not in str(error):
                 raise
             raise InputError(
-                f"{self.shown}: the engine can make no temporary folder.", "TMPDIR names a folder to make it in."
+                f"{self.shown}: Polars could not create a temporary folder.",
+                "Set TMPDIR to a folder that can be written to.",
             ) from None
-        except (PolarsError, OSError, ValueError, TypeError) as wrong:
-            raise self.told(wrong) from None
+        except (PolarsError, OSError, ValueError, TypeError) as error:
+            raise self.input_error(error) from None
 
-    def told(self, wrong: BaseException) -> InputError:
-        """What the engine says of a store, in a sentence, without secrets."""
-        said = str(wrong)
-        about = said.replace(self.url.partition("://")[2].partition("/")[2] or "://", "")  # whose words are the user's
-        store = isinstance(wrong, OSError) or "error sending request" in said
-        for pattern, fact, hint in _SAID if store else ():
-            if re.search(pattern, about):
+    def input_error(self, error: BaseException) -> InputError:
+        """Explain an error of Polars in one sentence, without secrets."""
+        message = str(error)
+        searched = message.replace(self.url.partition("://")[2].partition("/")[2] or "://", "")  # the user's own words
+        store = isinstance(error, OSError) or "error sending request" in message
+        for pattern, fact, hint in _EXPLANATIONS if store else ():
+            if re.search(pattern, searched):
                 return InputError(f"{self.shown}: {fact}.", hint)
-        fact = redacted(said.strip().split("\n", 1)[0], self.hidden)
-        return InputError(f"{self.shown}: cannot be read: {fact}", "Is it the file itself, and whole?")
+        fact = redacted(message.strip().split("\n", 1)[0], self.hidden)
+        return InputError(f"{self.shown}: cannot be read: {fact}", "Check that it is the file itself, and complete.")
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A ``File`` of a URL; JSON lines are those of the copy."""
+    """A ``File`` at a URL; JSON lines are read from the copy."""
 
     remote: Remote
     schema: pl.Schema
@@ -279,44 +280,44 @@ class RemoteFile:
 
     @property
     def path(self) -> Path:
-        """Where the copy is, else what the URL looks like as a path."""
+        """The path of the copy, else the URL as a path."""
         return self.copy.path if self.copy else Path(self.name)
 
     @property
     def bad(self) -> tuple[BadRow, ...]:
-        """Lines of the copy that are no rollouts."""
-        return tuple(replace(one, file=self.name) for one in (self.copy.bad if self.copy else ()))
+        """Malformed lines of the copy."""
+        return tuple(replace(row, file=self.name) for row in (self.copy.bad if self.copy else ()))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the run's owner should know of it."""
+        """Notes for the user."""
         return tuple(redacted(note, self.remote.hidden) for note in (self.copy.notes if self.copy else ()))
 
-    def again(self, reading: Reading) -> "RemoteFile":
-        """The same file, read in another way."""
+    def reopen(self, reading: Reading) -> "RemoteFile":
+        """Return the same file with other reading options."""
         if self.copy is None:
             return self
         try:
             (copy,) = open_lines([self.copy.path], reading, [self.name])
-        except InputError as wrong:
-            raise InputError(redacted(wrong.fact, self.remote.hidden), wrong.hint) from None
+        except InputError as error:
+            raise InputError(redacted(error.fact, self.remote.hidden), error.hint) from None
         return RemoteFile(self.remote, copy.schema, copy.units, copy)
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """The rows of some units; where it is read in place there is one."""
+        """Return the rows of some units; a file that is read in place is one unit."""
         if self.copy is not None:
             return self.copy.scan(first, last)
         frame = self.remote.frame()
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """The same frame by frame."""
+        """Yield the same rows frame by frame."""
         if self.copy is not None:
             return self.copy.read(first, last, names, rows)
         return by_engine(self.scan(first, last), names)
 
 
 def hidden_of(files: Iterable[File]) -> dict[str, str]:
-    """What must not be shown of files, and what is shown instead."""
+    """Return the texts of files that must not be shown, with their replacements."""
     remotes = (file.remote for file in files if isinstance(file, RemoteFile))
     return {secret: shown for remote in remotes for secret, shown in remote.hidden.items()}

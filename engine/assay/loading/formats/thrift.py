@@ -1,31 +1,31 @@
-"""What of Thrift's compact protocol the headers of parquet pages need: the integers of a struct, everything else skipped."""
+"""The part of Thrift's compact protocol that parquet page headers need: read the integers of a struct, skip the rest."""
 
 from typing import IO
 
 __all__ = ["read_struct"]
 
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-_DEEPEST = 16
+_MAX_DEPTH = 16
 
 
 def read_struct(file: IO[bytes], depth: int = 0) -> dict[int, int]:
-    """The integers of a struct by their field's number; the file stands behind it then.
+    """Return the integers of a struct by field number, leaving the file after the struct.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The bytes are not a struct.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
-    found: dict[int, int] = {}
+    integers: dict[int, int] = {}
     number = 0
     while header := _byte(file):
         kind = header & 0x0F
         number = number + (header >> 4) if header >> 4 else _integer(file)
         if kind in _INTEGERS:
-            found[number] = _integer(file)
-        elif kind not in _BOOLEANS:  # which say all in their header
+            integers[number] = _integer(file)
+        elif kind not in _BOOLEANS:  # their header is their value
             _skip(file, kind, depth)
-    return found
+    return integers
 
 
 def _skip(file: IO[bytes], kind: int, depth: int) -> None:
@@ -45,14 +45,14 @@ def _skip(file: IO[bytes], kind: int, depth: int) -> None:
         for _ in range(count):
             _skip(file, header & 0x0F, depth + 1)
     else:
-        raise ValueError(f"no type {kind} in a header")
+        raise ValueError(f"unknown type {kind}")
 
 
 def _byte(file: IO[bytes]) -> int:
-    given = file.read(1)
-    if not given:
+    byte = file.read(1)
+    if not byte:
         raise ValueError("ends early")
-    return given[0]
+    return byte[0]
 
 
 def _varint(file: IO[bytes]) -> int:
@@ -64,7 +64,7 @@ def _varint(file: IO[bytes]) -> int:
         if byte < 0x80:  # noqa: PLR2004
             return value
         if shift > 63:  # noqa: PLR2004
-            raise ValueError("too long a number")
+            raise ValueError("number too long")
 
 
 def _integer(file: IO[bytes]) -> int:

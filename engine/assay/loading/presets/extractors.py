@@ -1,7 +1,7 @@
-"""What a path cannot say: named functions from a value in a file to the value of a column.
+"""Conversions that a path cannot express: named functions from a value in a file to the value of a column.
 
-Each is plain Python, and its columnar face is the same function on every value: files that need them are nested, and read by
-Python anyway.
+Each is plain Python, and its expression calls the same function on every value: files that need them are nested, and Python parses
+those anyway.
 """
 
 import math
@@ -16,7 +16,7 @@ from assay.expressions.lane import rowwise
 __all__ = ["EXTRACTORS", "Extractor"]
 
 _HUGE = 1e150
-"""Past this, a product might be no number."""
+"""Limit for scores and weights, so that no product overflows."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class Extractor:
     """A named function.
 
     Attributes:
-        function: From a value that is not null to the column's value, or None; it must not raise.
-        dtype: The type of the results, from the type of the values; None where such values give none.
-        says: What it does, for the listing.
+        function: Converts a value that is not null to the column's value, or None; it must not raise.
+        dtype: Maps the type of the values to the type of the results; None if such values have no result.
+        summary: What it does, for the listing.
     """
 
     function: Callable[[Any], Any]
     dtype: Callable[[Any], Any]
-    says: str
+    summary: str
 
     def expr(self, values: pl.Expr, dtype: Any) -> tuple[pl.Expr, Any]:
-        """The function as an expression, and the type of its results."""
-        made = self.dtype(dtype)
-        if made is None:
+        """Return the function as an expression, and the type of its results."""
+        result = self.dtype(dtype)
+        if result is None:
             return pl.lit(None), pl.Null()
-        return rowwise(values, self.function, made), made
+        return rowwise(values, self.function, result), result
 
 
 def _one_message(message: Any) -> Any:
@@ -50,7 +50,7 @@ def _one_message_type(dtype: Any) -> Any:
 
 
 def _generated(nodes: Any) -> Any:
-    """The messages of the last branch from the first that was sampled to the last of the assistant that was."""
+    """Return the messages of the last branch, from the first sampled one to the last sampled one of the assistant."""
     branch = _last_branch(nodes)
     sampled = [at for at, node in enumerate(branch) if node.get("sampled") and isinstance(node.get("message"), Mapping)]
     ends = [at for at in sampled if branch[at]["message"].get("role") == "assistant"]
@@ -60,7 +60,7 @@ def _generated(nodes: Any) -> Any:
 
 
 def _last_branch(nodes: Any) -> list[Mapping[str, Any]]:
-    """From the root to the node that was written last; a parent comes before its children."""
+    """Return the nodes from the root to the node that was written last; a parent precedes its children."""
     branch: list[Mapping[str, Any]] = []
     at: Any = len(nodes) - 1 if isinstance(nodes, list | tuple) else -1
     while type(at) is int and 0 <= at < len(nodes) and isinstance(nodes[at], Mapping):
@@ -77,12 +77,12 @@ def _generated_type(dtype: Any) -> Any:
 
 
 def _broken_off(trace: Any) -> str | None:
-    """What went wrong in a trace that was not completed; errors of one that was are of its scoring."""
+    """Return the errors of a trace that was not completed; the errors of a completed trace come from its scoring."""
     errors = trace.get("errors") if isinstance(trace, Mapping) and trace.get("is_completed") is not True else None
     if not isinstance(errors, list | tuple):
         return None
-    said = [": ".join(_texts(one)) if isinstance(one, Mapping) else str(one) for one in errors if one]
-    return "; ".join(filter(None, said)) or None
+    messages = [": ".join(_texts(error)) if isinstance(error, Mapping) else str(error) for error in errors if error]
+    return "; ".join(filter(None, messages)) or None
 
 
 def _texts(error: Mapping[str, Any]) -> list[str]:
@@ -90,13 +90,15 @@ def _texts(error: Mapping[str, Any]) -> list[str]:
 
 
 def _weighted_sum(rewards: Any) -> float | None:
-    ones = [one for one in rewards.values() if isinstance(one, Mapping)] if isinstance(rewards, Mapping) else []
-    known = [float(one["score"]) * _weight(one) for one in ones if _is_number(one.get("score"))]
-    return math.fsum(known) if known else None
+    entries = (
+        [entry for entry in rewards.values() if isinstance(entry, Mapping)] if isinstance(rewards, Mapping) else []
+    )
+    terms = [float(entry["score"]) * _weight(entry) for entry in entries if _is_number(entry.get("score"))]
+    return math.fsum(terms) if terms else None
 
 
-def _weight(one: Mapping[str, Any]) -> float:
-    weight = one.get("weight")
+def _weight(entry: Mapping[str, Any]) -> float:
+    weight = entry.get("weight")
     return float(weight) if weight is not None and _is_number(weight) else 1.0
 
 
@@ -113,7 +115,7 @@ EXTRACTORS = {
     "generated": Extractor(
         _generated,
         _generated_type,
-        "of a tree of messages, the last branch from the first sampled one to the last sampled one of the assistant",
+        "the last branch of a tree of messages, from the first sampled one to the last sampled one of the assistant",
     ),
     "broken_off": Extractor(
         _broken_off,
@@ -131,4 +133,4 @@ EXTRACTORS = {
         "SAMPLE of SAMPLE_ROLLOUT_OUTPUT",
     ),
 }
-"""By name."""
+"""All extractors by name."""

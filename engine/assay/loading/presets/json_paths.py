@@ -1,7 +1,7 @@
-"""Where a value stands in a record: ``response.body.choices[0].text``, for Python's values and for typed columns.
+"""Paths to values in a record, such as ``response.body.choices[0].text``, for Python values and for typed columns.
 
 A path is the name of a column, then any of ``.field``, ``[0]``, ``[-1]`` (from the end) and ``["field with a dot"]``; ``[]``, once,
-stands for every element of a list. It may begin with ``$.``. What is not there is null.
+stands for every element of a list. It may begin with ``$.``. A missing value is null.
 """
 
 import json
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ABSENT = object()
-"""What ``find`` returns where a path leads nowhere."""
+"""Returned by ``find`` if there is no value at the path."""
 
 _EACH = None
 _STEP = re.compile(r'\.?(?P<name>[^.\[\]"$]+)|\[(?P<at>-?\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|(?P<each>\[\])')
@@ -43,40 +43,40 @@ _DEPTH = 16
 
 @dataclass(frozen=True)
 class Path:
-    """A path, read.
+    """A parsed path.
 
     Attributes:
-        steps: Names of fields, places in lists, and None for every element.
+        steps: Names of fields, indices of lists, and None for every element.
     """
 
     steps: tuple[str | int | None, ...]
 
     def __str__(self) -> str:
-        written = "".join(map(_written, self.steps))
-        return written.removeprefix(".")
+        text = "".join(map(_step_text, self.steps))
+        return text.removeprefix(".")
 
     @property
     def column(self) -> str:
-        """The column that it begins with."""
+        """The column that the path begins with."""
         return str(self.steps[0])
 
     @property
     def is_column(self) -> bool:
-        """Whether it is a column as a whole."""
+        """Whether the path is a whole column."""
         return len(self.steps) == 1
 
     @property
     def exploded(self) -> "Path | None":
-        """The list of which it reads every element; None where it reads no such list."""
+        """The path of the list whose elements it reads; None if there is no ``[]``."""
         return Path(self.steps[: self.steps.index(_EACH)]) if _EACH in self.steps else None
 
     @property
     def below(self) -> "Path":
-        """The rest of it, from an element on; the whole of it where it reads no list."""
+        """The path from an element of that list on; the whole path if there is no ``[]``."""
         return Path(self.steps[self.steps.index(_EACH) + 1 :]) if _EACH in self.steps else self
 
 
-def _written(step: str | int | None) -> str:
+def _step_text(step: str | int | None) -> str:
     if step is _EACH:
         return "[]"
     if isinstance(step, int):
@@ -84,45 +84,45 @@ def _written(step: str | int | None) -> str:
     return f".{step}" if _STEP.fullmatch(step) and step[0] != "." else f"[{json.dumps(step)}]"
 
 
-def is_path(given: str) -> bool:
-    """Whether an option means a path, not the name of a column: it begins with ``$.`` or ``$[``."""
-    return given.startswith(("$.", "$["))
+def is_path(text: str) -> bool:
+    """Whether an option is a path rather than the name of a column: it begins with ``$.`` or ``$[``."""
+    return text.startswith(("$.", "$["))
 
 
 @lru_cache(1024)  # every file is compared with every preset
-def parse(written: str) -> Path:
-    """A path from how it is written.
+def parse(text: str) -> Path:
+    """Parse a path.
 
     Raises:
-        ValueError: It is no path; the message says from where on.
+        ValueError: The text is not a path; the message says where it goes wrong.
     """
-    at = 2 if written.startswith("$.") else int(written.startswith("$["))
+    at = 2 if text.startswith("$.") else int(text.startswith("$["))
     start, steps = at, list[str | int | None]()
-    while at < len(written):
-        match = _STEP.match(written, at)
-        if match is None or (steps and match["name"] and written[at] != ".") or (not steps and written[at] == "."):
+    while at < len(text):
+        match = _STEP.match(text, at)
+        if match is None or (steps and match["name"] and text[at] != ".") or (not steps and text[at] == "."):
             raise ValueError(
-                f'`{written}` is no path from `{written[at:]}` on; write a.b, a[0], a[-1], a[] or a["b.c"]'
+                f'`{text}` is not a valid path, from `{text[at:]}` on; write a.b, a[0], a[-1], a[] or a["b.c"]'
             )
         if match["each"] and _EACH in steps:
-            raise ValueError(f"`{written}` has [] twice; one list is taken apart, not lists of lists")
+            raise ValueError(f"`{text}` has [] twice; only one list can be split into rows")
         name = match["name"] or (json.loads(match["quoted"]) if match["quoted"] else None)
         steps.append(int(match["at"]) if match["at"] else name)
         at = match.end()
     if start == at or not isinstance(steps[0], str):
-        raise ValueError(f"`{written}` is no path: it begins with the name of a column")
+        raise ValueError(f"`{text}` is not a valid path: a path begins with the name of a column")
     return Path(tuple(steps))
 
 
 def find(value: Any, path: Path) -> Any:
-    """The definition.
+    """Return the value at a path; this is the definition.
 
     Args:
         value: A record, or an element of a list.
         path: A path without ``[]``.
 
     Returns:
-        What stands there, or ``ABSENT``.
+        The value, or ``ABSENT``.
     """
     for step in path.steps:
         if isinstance(step, str):
@@ -137,15 +137,15 @@ def find(value: Any, path: Path) -> Any:
 
 
 def find_expr(schema: pl.Schema, path: Path, element: tuple[pl.Expr, Any] | None = None) -> tuple[pl.Expr, Any] | None:
-    """The same as an expression.
+    """``find`` as an expression.
 
     Args:
         schema: The columns.
         path: A path without ``[]``.
-        element: Where to begin instead, an expression and its type.
+        element: An expression to begin with instead of a column, and its type.
 
     Returns:
-        The values and their type; None where no row can have any.
+        The values and their type; None if no row can have a value.
     """
     steps = path.steps
     if element is None:
@@ -170,11 +170,11 @@ def find_expr(schema: pl.Schema, path: Path, element: tuple[pl.Expr, Any] | None
 
 
 def outline(value: Any, depth: int = _DEPTH) -> Any:
-    """What a value is made of: a mapping of fields, a list with what its elements have in common, a word, or None for null.
+    """Return the structure of a value: a mapping of fields, a list with the merged outline of its elements, a word, or None for null.
 
     Args:
         value: The value.
-        depth: Levels to look at.
+        depth: Levels to visit.
     """
     if isinstance(value, Mapping):
         return {str(name): outline(inner, depth - 1) for name, inner in value.items()} if depth else {}
@@ -186,7 +186,7 @@ def outline(value: Any, depth: int = _DEPTH) -> Any:
 
 
 def outline_of(dtype: Any) -> Any:
-    """The outline of a column's values by its type."""
+    """Return the outline of a column's values, from its type."""
     if isinstance(dtype, pl.Struct):
         return {field.name: outline_of(field.dtype) for field in dtype.fields}
     if isinstance(dtype, pl.List | pl.Array):
@@ -197,20 +197,20 @@ def outline_of(dtype: Any) -> Any:
 
 
 def merged(outlines: Sequence[Any]) -> Any:
-    """One outline of several values: the fields of all of them."""
-    there = [one for one in outlines if one is not None]
-    if not there:
+    """Merge the outlines of several values: the fields of all of them."""
+    present = [item for item in outlines if item is not None]
+    if not present:
         return None
-    if all(isinstance(one, dict) for one in there):
-        names = dict.fromkeys(name for one in there for name in one)
-        return {name: merged([one.get(name) for one in there]) for name in names}
-    if all(isinstance(one, list) for one in there):
-        return [merged([one[0] for one in there])]
-    return there[0]
+    if all(isinstance(item, dict) for item in present):
+        names = dict.fromkeys(name for item in present for name in item)
+        return {name: merged([item.get(name) for item in present]) for name in names}
+    if all(isinstance(item, list) for item in present):
+        return [merged([item[0] for item in present])]
+    return present[0]
 
 
 def kind_of(outlined: Any, path: Path) -> str | None:
-    """``object``, ``list``, ``text``, ``number``, ``boolean`` or ``null``, what stands at a path of an outline; None for nothing."""
+    """Return ``object``, ``list``, ``text``, ``number``, ``boolean`` or ``null`` for a path of an outline; None if there is no value."""
     for step in path.steps:
         if isinstance(step, str):
             if not isinstance(outlined, dict) or step not in outlined:
@@ -226,18 +226,18 @@ def kind_of(outlined: Any, path: Path) -> str | None:
 
 
 def missing(path: Path, outlined: Any, where: str) -> ColumnsError:
-    """What to say of a path that no record has: up to where it leads, and what there is."""
+    """Return the error for a path that no record has: how far it leads, and what is there."""
     ends = (at for at in range(1, len(path.steps) + 1) if kind_of(outlined, Path(path.steps[:at])) is None)
     at = next(ends, len(path.steps))
-    before, step = Path(path.steps[: at - 1]), path.steps[at - 1]
-    owner = f"`{before}`" if before.steps else where
+    prefix, step = Path(path.steps[: at - 1]), path.steps[at - 1]
+    owner = f"`{prefix}`" if prefix.steps else where
     inside = outlined
-    for one in before.steps:
-        inside = inside[one] if isinstance(one, str) else inside[0]
+    for inner_step in prefix.steps:
+        inside = inside[inner_step] if isinstance(inner_step, str) else inside[0]
     if isinstance(step, str) and isinstance(inside, dict) and step not in inside:
         hint = did_you_mean(step, inside) or f"There are: {listed(not_hidden(inside))}."
         return ColumnsError(f"{owner} has no `{step}` (in the path `{path}`).", hint)
-    kind = kind_of(outlined, before)
+    kind = kind_of(outlined, prefix)
     if kind == ("object" if isinstance(step, str) else "list"):
         return ColumnsError(f"No record has a value at `{path}`.")
     return ColumnsError(

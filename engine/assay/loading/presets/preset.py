@@ -1,6 +1,6 @@
-"""Presets: how the files that other tools write are read, each a JSON file that says how it is recognised and what is where.
+"""Presets: each is a JSON file that says how to recognise and read the files of another tool.
 
-Those of Assay are in the folder ``presets`` beside this module; users name the file of their own.
+The built-in presets are the JSON files beside this module; users can name a file of their own.
 """
 
 import json
@@ -38,15 +38,15 @@ __all__ = [
 _COMPLETION = "completion"
 
 NONE = "none"
-"""What names no preset: the file is read as it is."""
+"""The value for no preset: the file is read as it is."""
 
 PresetSource = str | FilePath | Mapping[str, Any]
-"""A name, a file, or what such a file says."""
+"""A name, a file, or the content of such a file."""
 
 
-def _checked_path(written: str) -> str:
-    parse(written)
-    return written
+def _checked_path(text: str) -> str:
+    parse(text)
+    return text
 
 
 def _checked_name(name: str) -> str:
@@ -57,8 +57,8 @@ def _checked_name(name: str) -> str:
 
 def _checked_extractor(name: str) -> str:
     if name not in EXTRACTORS:
-        near = did_you_mean(name, EXTRACTORS) or f"There are: {', '.join(EXTRACTORS)}."
-        raise ValueError(f"there is no `{name}`. {near}")
+        hint = did_you_mean(name, EXTRACTORS) or f"Known: {', '.join(EXTRACTORS)}."
+        raise ValueError(f"there is no function `{name}`. {hint}")
     return name
 
 
@@ -75,10 +75,10 @@ class _Strict(BaseModel):
 
 
 class Extract(_Strict):
-    """A value that goes through a function.
+    """A value that is converted by a function.
 
     Attributes:
-        path: Where the value stands.
+        path: Path of the value.
         by: Name of the function.
     """
 
@@ -87,35 +87,35 @@ class Extract(_Strict):
 
 
 class Signature(_Strict):
-    """What all records of a file have, and what they do not have.
+    """Values that all records of a file have, and values that none of them has.
 
     Attributes:
-        required: Paths, and the kind of value there; null is of every kind.
-        absent: Paths that lead nowhere.
+        required: Paths, each with its kind of value; null matches every kind.
+        absent: Paths without a value.
     """
 
     required: dict[_Path, _Kind] = Described(min_length=1)
     absent: tuple[_Path, ...] = ()
 
     def fits(self, outlines: Sequence[Any]) -> bool:
-        """Whether records, by their outlines, are such."""
+        """Whether records with these outlines match."""
         return bool(outlines) and all(map(self._fits, outlines))
 
     def _fits(self, outlined: Any) -> bool:
         for path, kind in self.required.items():
-            there = kind_of(outlined, parse(path))
-            if there is None or not (kind == "any" or there in (kind, "null")):
+            actual = kind_of(outlined, parse(path))
+            if actual is None or not (kind == "any" or actual in (kind, "null")):
                 return False
         return all(kind_of(outlined, parse(path)) is None for path in self.absent)
 
 
 class Unscored(_Strict):
-    """A value that tells that there is no rollout: its row is unscored, with the reason.
+    """A value that marks a failed rollout: its row is unscored, with the reason.
 
     Attributes:
-        path: Where the value stands.
-        by: Name of the function it goes through first, if it does.
-        unless: Values that tell nothing of the kind, besides null.
+        path: Path of the value.
+        by: Name of the function that converts it first, if any.
+        unless: Values that do not mark a failure, besides null.
         says: The reason; the value follows it.
     """
 
@@ -130,15 +130,15 @@ class Preset(_Strict):
 
     Attributes:
         name: Its name.
-        title: What it is, in one line.
-        formats: The kinds of files it is looked for in.
+        title: A one-line description of the format.
+        formats: The file formats in which it is detected.
         signature: How it is recognised.
-        fields: The columns of the rollouts and where they come from; of several places, the first that has a value.
-        constants: Columns that are the same in every row.
+        fields: The columns of the rollouts and their sources; of several sources, the first that has a value is used.
+        constants: Columns with the same value in every row.
         drop: Columns of the file that do not pass through.
         unscored: Values that leave a row unscored; the first that applies is the reason.
-        first_only: A column whose values repeat the same rollouts; the first value of each file is read.
-        notes: What its users should know.
+        first_only: A column whose values repeat the same rollouts; only the first value of each file is read.
+        notes: Notes for its users.
     """
 
     name: str = Described(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -153,38 +153,41 @@ class Preset(_Strict):
     notes: tuple[str, ...] = ()
 
     def described(self) -> list[str]:
-        """Its mapping as words, ``name=place``, without the columns that have their names already."""
-        fields = (Field(name, _sources(given)) for name, given in self.fields.items())
-        return [str(one) for one in fields if not one.stays]
+        """Return its mapping as ``name=path`` texts, without columns that keep their names."""
+        fields = (Field(name, _sources(value)) for name, value in self.fields.items())
+        return [str(field) for field in fields if not field.stays]
 
 
-def _sources(given: str | Extract | tuple[str | Extract, ...]) -> tuple[Source, ...]:
-    each = given if isinstance(given, tuple) else (given,)
-    return tuple(Source(parse(one)) if isinstance(one, str) else Source(parse(one.path), one.by) for one in each)
+def _sources(value: str | Extract | tuple[str | Extract, ...]) -> tuple[Source, ...]:
+    sources = value if isinstance(value, tuple) else (value,)
+    return tuple(
+        Source(parse(source)) if isinstance(source, str) else Source(parse(source.path), source.by)
+        for source in sources
+    )
 
 
 @cache
 def presets() -> tuple[Preset, ...]:
-    """The presets of Assay, by name."""
+    """Return the built-in presets, sorted by name."""
     folder = resources.files("assay.loading.presets")
-    files = (one for one in folder.iterdir() if one.name.endswith(".json"))
-    return tuple(sorted((_read(one.read_text("utf-8"), one.name) for one in files), key=lambda one: one.name))
+    files = (entry for entry in folder.iterdir() if entry.name.endswith(".json"))
+    return tuple(sorted((_read(entry.read_text("utf-8"), entry.name) for entry in files), key=lambda entry: entry.name))
 
 
 def names() -> list[str]:
-    """The names of the presets of Assay."""
-    return [one.name for one in presets()]
+    """Return the names of the built-in presets."""
+    return [preset.name for preset in presets()]
 
 
 def load_preset(source: PresetSource) -> Preset:
-    """A preset.
+    """Load a preset.
 
     Args:
-        source: The name of one of Assay's, a path that ends in ``.json``, or what such a file says.
+        source: The name of a built-in preset, a path that ends in ``.json``, or the content of such a file.
 
     Raises:
         UsageError: There is no such preset.
-        InputError: The file is no preset; every mistake is named with its place.
+        InputError: The file is not a preset; the message lists every mistake with its place.
     """
     if isinstance(source, Mapping):
         return _read(json.dumps(dict(source)), "the preset")
@@ -196,52 +199,52 @@ def load_preset(source: PresetSource) -> Preset:
             if len(raw) > MAX_BYTES:
                 raise InputError(f"{shown_path(path)}: larger than {MAX_BYTES >> 20} MiB.", "Is this another file?")
             return _read(raw.decode("utf-8-sig"), str(path))
-        except OSError as wrong:
-            raise InputError(f"{shown_path(path)}: {wrong.strerror}.") from None
-        except UnicodeDecodeError as wrong:
-            raise InputError(f"{shown_path(path)}: not UTF-8 (byte {wrong.start}).") from None
-    known = {one.name: one for one in presets()}
-    if (found := known.get(str(source))) is None:
-        hint = did_you_mean(str(source), [*known, NONE])
-        there = f"There are: {', '.join(known)}, {NONE} to read a file as it is, and files of yours, named *.json."
-        raise UsageError(f"--preset {source}: there is no such preset.", "\n".join(filter(None, (hint, there))))
-    return found
+        except OSError as error:
+            raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+        except UnicodeDecodeError as error:
+            raise InputError(f"{shown_path(path)}: not UTF-8 (byte {error.start}).") from None
+    by_name = {entry.name: entry for entry in presets()}
+    if (preset := by_name.get(str(source))) is None:
+        hint = did_you_mean(str(source), [*by_name, NONE])
+        choices = f"Known: {', '.join(by_name)}, {NONE} (read a file as it is), or your own file, named *.json."
+        raise UsageError(f"--preset {source}: there is no such preset.", "\n".join(filter(None, (hint, choices))))
+    return preset
 
 
 def as_data(source: PresetSource) -> Any:
-    """What the caller names, as plain data that a later run can be compared with."""
+    """Return a preset as plain data, to compare with a later run."""
     return NONE if source == NONE else load_preset(source).model_dump(mode="json", exclude_defaults=True)
 
 
 def _read(text: str, where: str) -> Preset:
     try:
-        found = Preset.model_validate_json(text)
-        Layout(tuple(Field(name, _sources(given)) for name, given in found.fields.items()))
-    except ValidationError as wrong:
-        said = "\n".join(f"  {one}" for one in _problems(wrong.errors(include_url=False)))
-        raise InputError(f"{where} is no preset:\n{said}", _HOW) from None
-    except InputError as wrong:
-        raise InputError(f"{where}: {wrong.fact}", wrong.hint) from None
-    return found
+        preset = Preset.model_validate_json(text)
+        Layout(tuple(Field(name, _sources(value)) for name, value in preset.fields.items()))
+    except ValidationError as error:
+        problems = "\n".join(f"  {problem}" for problem in _problems(error.errors(include_url=False)))
+        raise InputError(f"{where} is not a preset:\n{problems}", _HOW) from None
+    except InputError as error:
+        raise InputError(f"{where}: {error.fact}", error.hint) from None
+    return preset
 
 
-_HOW = "assay presets --schema is the JSON Schema of such a file; assay presets NAME --json shows one of Assay's."
+_HOW = "assay presets --schema prints the JSON Schema of such a file; assay presets NAME --json prints a built-in one."
 _ARMS = ("constrained-str", "function-after", "Extract", "tuple")
-"""What pydantic adds to a place for the arms of a union."""
+"""Steps that pydantic adds to a place for the arms of a union."""
 
-_NOT_THAT_ARM = ("string_type", "model_type", "tuple_type")
+_OTHER_ARM = ("string_type", "model_type", "tuple_type")
 
 
 def _problems(errors: Sequence[Any]) -> list[str]:
-    """Pydantic's errors as places and facts; of a value that may be of several kinds, what is wrong with the kind it is of."""
+    """Format pydantic's errors as place and fact; for a union, only the errors of the arm that matches the value's type."""
     placed = [(_place(error["loc"]), error) for error in errors]
-    meant = [place for place, error in placed if error["type"] not in _NOT_THAT_ARM]
-    told = [
+    specific = [place for place, error in placed if error["type"] not in _OTHER_ARM]
+    lines = [
         _problem(place, error)
         for place, error in placed
-        if error["type"] not in _NOT_THAT_ARM or not any(one[: len(place)] == place for one in meant)
+        if error["type"] not in _OTHER_ARM or not any(other[: len(place)] == place for other in specific)
     ]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(lines))
 
 
 def _place(loc: Sequence[Any]) -> tuple[Any, ...]:
@@ -249,53 +252,55 @@ def _place(loc: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _problem(place: tuple[Any, ...], error: Any) -> str:
-    written = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
     fact = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         inner: Any = {"signature": Signature, "unscored": Unscored}.get(place[0], Extract)
-        near = did_you_mean(place[-1], (Preset if len(place) == 1 else inner).model_fields)
-        fact = " ".join(filter(None, ("is no field of a preset.", near)))
-    return f"`{written}`: {fact}" if written else fact
+        guess = did_you_mean(place[-1], (Preset if len(place) == 1 else inner).model_fields)
+        fact = " ".join(filter(None, ("is not a field of a preset.", guess)))
+    return f"`{path}`: {fact}" if path else fact
 
 
-def as_markdown(shown: Sequence[Preset]) -> str:
-    """A table for the README."""
+def as_markdown(listed: Sequence[Preset]) -> str:
+    """Return presets as a Markdown table."""
     lines = ["| preset | file | recognised by | read as |", "|---|---|---|---|"]
-    for one in shown:
-        signature = ", ".join(f"`{path}`" for path in one.signature.required)
-        fields = ", ".join(f"`{said}`" for said in one.described()) or "it is"
-        lines.append(f"| `{one.name}` | {one.title} | {signature} | {fields} |")
+    for preset in listed:
+        signature = ", ".join(f"`{path}`" for path in preset.signature.required)
+        fields = ", ".join(f"`{field}`" for field in preset.described()) or "it is"
+        lines.append(f"| `{preset.name}` | {preset.title} | {signature} | {fields} |")
     return "\n".join(lines) + "\n"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a preset's file."""
+    """Return the JSON Schema of a preset file."""
     return Preset.model_json_schema()
 
 
 def matching(outlines: Sequence[Any], kind: str) -> list[Preset]:
-    """The presets that a file's records fit, with the most specific signature; several where none is more specific.
+    """Return the presets that records match with the most specific signature; several if none is more specific.
 
-    A file with a ``completion`` of its own fits no preset that takes the completion from elsewhere.
+    A file with its own ``completion`` does not match a preset that takes the completion from elsewhere.
 
     Args:
         outlines: The outlines of records.
         kind: The file's format.
     """
-    found = [
-        one for one in presets() if kind in one.formats and one.signature.fits(outlines) and _is_free(one, outlines)
+    fitting = [
+        preset
+        for preset in presets()
+        if kind in preset.formats and preset.signature.fits(outlines) and _is_free(preset, outlines)
     ]
-    most = max((len(one.signature.required) for one in found), default=0)
-    return [one for one in found if len(one.signature.required) == most]
+    longest = max((len(preset.signature.required) for preset in fitting), default=0)
+    return [preset for preset in fitting if len(preset.signature.required) == longest]
 
 
 def _is_free(preset: Preset, outlines: Sequence[Any]) -> bool:
-    return not (_moves_completion(preset) and any(_COMPLETION in one for one in outlines))
+    return not (_moves_completion(preset) and any(_COMPLETION in outline for outline in outlines))
 
 
 def _moves_completion(preset: Preset) -> bool:
-    given = preset.fields.get(_COMPLETION)
-    return given is not None and not Field(_COMPLETION, _sources(given)).stays
+    source = preset.fields.get(_COMPLETION)
+    return source is not None and not Field(_COMPLETION, _sources(source)).stays
 
 
 def laid_out(
@@ -306,37 +311,39 @@ def laid_out(
     first: Sequence[Any] = (),
     detected: bool = False,
 ) -> Layout:
-    """The layout of a preset, with what the user maps instead.
+    """Return the layout of a preset, overridden by the user's mapping.
 
     Args:
         preset: The preset; None for the user's mapping alone.
         mapping: A name, and the column or the path (``$.a.b``) that it comes from.
-        sure: Whether the file's records fit the preset; else the completion must be found.
+        sure: Whether the file's records match the preset; if not, the completion is required.
         first: Values of ``first_only`` that are read.
-        detected: Whether nobody named the preset, so that it must not take a completion of the records' own.
+        detected: Whether the preset was detected rather than named, so that it must not override the records' own completion.
 
     Raises:
-        UsageError: A path cannot be read.
+        UsageError: A path is not valid.
     """
-    fields = {} if preset is None else {name: Field(name, _sources(given)) for name, given in preset.fields.items()}
+    fields = {} if preset is None else {name: Field(name, _sources(source)) for name, source in preset.fields.items()}
     if not sure and "completion" in fields:
-        fields["completion"] = Field("completion", fields["completion"].sources, asked=True)
-    for name, given in mapping.items():
-        fields[name] = Field(name, (Source(_path(name, given)),), asked=True)
+        fields["completion"] = Field("completion", fields["completion"].sources, required=True)
+    for name, source in mapping.items():
+        fields[name] = Field(name, (Source(_path(name, source)),), required=True)
     if preset is None:
         return Layout(tuple(fields.values()))
     return Layout(
         tuple(fields.values()),
         tuple((name, value) for name, value in preset.constants.items() if name not in mapping),
         preset.drop,
-        tuple(Failure(parse(one.path), one.unless, one.says, one.by or "") for one in preset.unscored),
+        tuple(
+            Failure(parse(failure.path), failure.unless, failure.says, failure.by or "") for failure in preset.unscored
+        ),
         None if preset.first_only is None else (preset.first_only, tuple(first)),
         detected and _COMPLETION not in mapping and _moves_completion(preset),
     )
 
 
-def _path(name: str, given: str) -> Any:
+def _path(name: str, source: str) -> Any:
     try:
-        return parse(given if is_path(given) else f"[{json.dumps(given)}]")
-    except ValueError as wrong:
-        raise UsageError(f"--map {name}={given}: {wrong}.") from None
+        return parse(source if is_path(source) else f"[{json.dumps(source)}]")
+    except ValueError as error:
+        raise UsageError(f"--map {name}={source}: {error}.") from None
