@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.checks import CHECKS
-from assay.checks.base import Check, Outcome
+from assay.checks.base import Check, Outcome, RunCheck
 from assay.errors import encodable
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
@@ -71,7 +70,7 @@ def score_column(verifier: VerifierSpec) -> str:
 
 def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Return the output column that a check adds beside its score, or ``""``."""
-    return check.check.extra.format(verifier=verifier.id) if check.check is not None else ""
+    return check.check.extra.format(verifier=verifier.id) if isinstance(check.check, RunCheck) else ""
 
 
 def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
@@ -148,7 +147,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     columns = [pl.when(scored).then(raw).alias(score_name)]
     if error is not None:
         columns.append(pl.when(scored).then(error).alias(error_name))
-    if check.extra:
+    if isinstance(check, RunCheck) and check.extra:
         columns.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
     if (remark := check.remark_expr()) is not None:
         columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
@@ -165,7 +164,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
 
 def _is_boolean(check: Check) -> bool:
     """Whether a check can only score 0 or 1: a built-in Boolean check."""
-    return type(check) in CHECKS and not check.graded
+    return check.is_builtin and not check.graded
 
 
 def may_err(check: Check) -> bool:

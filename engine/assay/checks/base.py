@@ -25,6 +25,7 @@ __all__ = [
     "Outcome",
     "Params",
     "Row",
+    "RunCheck",
     "is_reward",
     "is_score",
 ]
@@ -90,11 +91,8 @@ class Check:
         aliases: Other names that specs may use.
         graded: Whether scores between 0 and 1 occur; then ``expr`` is Float64, else Boolean.
         bounded: Whether scores lie in [0, 1]; if False, any finite number is a score.
-        whole: Whether the check must see all rows of a run together; such a run has one part.
         reads: Columns that the check reads in addition to ``completion``.
         may_read: Columns that it reads if the rollouts have them.
-        stays: Columns that it reads and that are nevertheless passed through to the output.
-        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
         examples: Cases that document and test the check.
         joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
         params: This check's params.
@@ -105,11 +103,8 @@ class Check:
     aliases: ClassVar[tuple[str, ...]] = ()
     graded: ClassVar[bool] = False
     bounded: ClassVar[bool] = True
-    whole: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()
     may_read: ClassVar[tuple[str, ...]] = ()
-    stays: ClassVar[tuple[str, ...]] = ()
-    extra: ClassVar[str] = ""
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
     Params: ClassVar[builtins.type[Params]] = Params
@@ -176,31 +171,6 @@ class Check:
 
     # ── rows that cannot be scored, and results beside the score ────────────────────────────────────────────────────────
 
-    def unscored(self, row: Row) -> str | None:
-        """Return why a row with a completion cannot be scored at all; None if it can."""
-        del row
-        return None
-
-    def unscored_expr(self) -> pl.Expr | None:
-        """Return ``unscored`` as a String expression; None if every row can be scored."""
-        return None
-
-    def extra_expr(self) -> pl.Expr:
-        """Return the value of the column ``extra`` as an expression."""
-        return self._row_lane().col.struct.field("extra")
-
-    def refused_expr(self) -> pl.Expr | None:
-        """Return why the run must not start because of a row, as a String expression; None if no row prevents it."""
-        return None
-
-    def doubt_expr(self) -> pl.Expr | None:
-        """Return a likely mistake in a row, reported before the run, as a String expression; None if there is none to find."""
-        return None
-
-    def refusal_lanes(self) -> tuple[Lane, ...]:
-        """Return the lanes that ``refused_expr`` and ``doubt_expr`` read."""
-        return ()
-
     def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
         """Return problems of the rollouts' columns, except missing ones of ``reads``: facts, each with a hint."""
         del schema
@@ -222,12 +192,6 @@ class Check:
     def explain(self) -> str:
         """Return which engine runs the check, and why."""
         return "columns" if self.has_expr else "Python, row by row: the check has no expr()"
-
-    def together(self, rows: Sequence[Row]) -> None:
-        """Take all rows of a run before the first ``outcome``; for checks that share work between rows."""
-
-    def close(self) -> None:
-        """End helper processes; called at the end of a run."""
 
     def outcome(self, row: Row) -> Outcome:
         """Return score, reason and error of one row, by ``row`` and the rules for exceptions and invalid scores."""
@@ -254,6 +218,11 @@ class Check:
         return NO_SCORE if self.bounded else NO_REWARD
 
     @property
+    def is_builtin(self) -> bool:
+        """Whether this is one of Assay's check types: the conformance tests hold its two faces equal."""
+        return type(self).__module__.rpartition(".")[0] == __package__
+
+    @property
     def has_expr(self) -> bool:
         """Whether the check defines ``expr``."""
         return type(self).expr is not Check.expr
@@ -277,6 +246,51 @@ class Check:
             return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype, each=within)
 
         return Lane(f"rows:{self._identity()}", build)
+
+
+class RunCheck(Check):
+    """Base class of checks that ask what rows bring, verifier classes or rubrics: they may refuse rows, or look at several.
+
+    Attributes:
+        whole: Whether the check must see all rows of a run together; such a run has one part.
+        stays: Columns that it reads and that are nevertheless passed through to the output.
+        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
+    """
+
+    whole: ClassVar[bool] = False
+    stays: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
+
+    def unscored(self, row: Row) -> str | None:
+        """Return why a row with a completion cannot be scored at all; None if it can."""
+        del row
+        return None
+
+    def unscored_expr(self) -> pl.Expr | None:
+        """Return ``unscored`` as a String expression; None if every row can be scored."""
+        return None
+
+    def extra_expr(self) -> pl.Expr:
+        """Return the value of the column ``extra`` as an expression."""
+        return self._row_lane().col.struct.field("extra")
+
+    def refused_expr(self) -> pl.Expr | None:
+        """Return why the run must not start because of a row, as a String expression; None if no row prevents it."""
+        return None
+
+    def doubt_expr(self) -> pl.Expr | None:
+        """Return a likely mistake in a row, reported before the run, as a String expression; None if there is none to find."""
+        return None
+
+    def refusal_lanes(self) -> tuple[Lane, ...]:
+        """Return the lanes that ``refused_expr`` and ``doubt_expr`` read."""
+        return ()
+
+    def together(self, rows: Sequence[Row]) -> None:
+        """Take all rows of a run before the first ``outcome``; for checks that share work between rows."""
+
+    def close(self) -> None:
+        """End helper processes; called at the end of a run."""
 
 
 def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:

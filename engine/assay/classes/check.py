@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import NO_REWARD, own_failure, scalar, settled
-from assay.checks.base import BELOW_1, Check, Outcome, Row
+from assay.checks.base import BELOW_1, Outcome, Row, RunCheck
 from assay.classes.registry import Verifier
 from assay.errors import RAISED, said_by
 from assay.expressions.json import NOT_JSON, loads, mended
@@ -62,7 +62,7 @@ def _read(value: Any) -> Any:
     return parsed if isinstance(parsed, dict) else value
 
 
-class ByClass(Check):
+class ByClass(RunCheck):
     """The reward of a verifier class.
 
     Args:

@@ -32,8 +32,7 @@ from assay.aggregating.aggregate import (
     score_column,
 )
 from assay.calls.limits import own_failure
-from assay.checks import CHECKS
-from assay.checks.base import Check
+from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
 from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
@@ -93,6 +92,10 @@ class Plan:
         """All checks that run, in order, each with its verifier."""
         return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
 
+    @property
+    def _run_checks(self) -> list[RunCheck]:
+        return [check for _, _, check in self.checks if isinstance(check, RunCheck)]
+
     @cached_property
     def passed_through(self) -> dict[str, str]:
         """Input columns in the output: their output name, mapped to their input name.
@@ -139,7 +142,7 @@ class Plan:
     @property
     def piece(self) -> int:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
-        shared = any(check.reads or type(check) not in CHECKS for _, _, check in self.checks)
+        shared = any(check.reads or not check.is_builtin for _, _, check in self.checks)
         return max(1, THRESHOLDS.shared_piece if shared else THRESHOLDS.piece)
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +185,7 @@ class Plan:
         schema = pl.Schema(self.schema)
         rollouts = fitted(rollouts, schema)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
-        for _, _, check in self.checks:
+        for check in self._run_checks:
             reason, doubt = check.refused_expr(), check.doubt_expr()
             if reason is None and doubt is None:
                 continue
@@ -231,7 +234,7 @@ class Plan:
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
-        is_builtin = all(type(check) in CHECKS or isinstance(check, OnRow) for _, _, check in self.checks)
+        is_builtin = all(check.is_builtin or isinstance(check, OnRow) for _, _, check in self.checks)
         if rows is None or rows > THRESHOLDS.unstreamed_rows or not is_builtin:
             return False
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
@@ -278,7 +281,7 @@ class Plan:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
-        check_reasons = (check.unscored_expr() for _, _, check in self.checks)
+        check_reasons = (check.unscored_expr() for check in self._run_checks)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
         return pl.coalesce(*bad, reason, *(one_line_expr(message) for message in check_reasons if message is not None))
 
@@ -288,7 +291,7 @@ class Plan:
         """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = pl.Schema(self.schema)
         for verifier, spec, check in self.checks:
-            if type(check) in CHECKS:
+            if check.is_builtin:
                 continue
             frame = pl.LazyFrame(schema=schema).with_columns(
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)

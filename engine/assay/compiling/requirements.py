@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from assay.checks.base import RunCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -55,7 +56,10 @@ def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
     return {COMPLETION} | {
-        name for check in checks for name in (*check.reads, *check.may_read) if name not in check.stays
+        name
+        for check in checks
+        for name in (*check.reads, *check.may_read)
+        if not (isinstance(check, RunCheck) and name in check.stays)
     }
 
 

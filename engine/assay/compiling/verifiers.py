@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from assay.calls.event_loop import LOOP
 from assay.calls.limits import Limits
+from assay.checks.base import RunCheck
 from assay.errors import SpecError, UsageError
 from assay.functions.check import OnRow
 from assay.functions.registry import get
@@ -57,7 +58,7 @@ def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
         yield
     finally:
         for spec in (spec for verifier in verifiers for spec in verifier.checks):
-            if spec.check is not None:
+            if isinstance(spec.check, RunCheck):
                 spec.check.close()
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, quoted, shown_path
-from assay.loading.formats.files import expand, format_of
+from assay.loading.formats.files import expand
+from assay.loading.formats.format import LINES, format_of
 from assay.loading.formats.lines import Source, cut
 from assay.loading.formats.reading import Reading
 from assay.loading.presets.preset import NONE
@@ -78,7 +79,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
     """
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files = expand(source)
-        if all(format_of(file) == "jsonl" for file in files):
+        if all(format_of(file) is LINES for file in files):
             return [row for file in files for row in _lines(file)]
     if isinstance(source, Mapping):
         return _of_columns(source)

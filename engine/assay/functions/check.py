@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from assay.checks.base import Check, Outcome, Row
+from assay.checks.base import Outcome, Row, RunCheck
 from assay.errors import listed
 from assay.expressions.lane import Lane, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
@@ -24,7 +24,7 @@ GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "ta
 """Names that other tools give the expected value."""
 
 
-class OnRow(Check):
+class OnRow(RunCheck):
     """The reward of the function that the row's ``verifier`` names, called with its ``expected`` and ``params``."""
 
     type = IN_PROCESS

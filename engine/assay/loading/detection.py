@@ -1,7 +1,6 @@
 """Choose the preset for a file: the one that the caller names, else the one whose signature the records match."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,22 +10,15 @@ import polars as pl
 
 from assay.errors import InputError, shown_path
 from assay.expressions.lane import exactly
-from assay.loading.formats.files import ENGINE_ERRORS, format_of
-from assay.loading.formats.ipc import open_ipc
-from assay.loading.formats.lines import Source
+from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.format import LINES, format_of
 from assay.loading.formats.reading import Reading
 from assay.loading.formats.remote import RemoteFile
 from assay.loading.presets.json_paths import is_path, outline, outline_of
 from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.loading.presets.record_layout import Layout
-from assay.system.special_files import engine_path
 
 __all__ = ["Choice", "Preview", "choose", "preview", "preview_remote"]
-
-_LINES = 100
-_BYTES = 1 << 24
-_BLOCK = 1 << 18
-"""Limits of detection in a JSONL file: objects, bytes in total, and bytes read at a time."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ class Choice:
             return reading
         if self.layout.is_flat:
             return replace(reading, mapping=self.layout.renamed)
-        return replace(reading, mapping={}, reshape=self.layout.rows if kind == "jsonl" else None)
+        return replace(reading, mapping={}, reshape=self.layout.rows if kind == LINES.name else None)
 
     def description(self, columns: Sequence[str]) -> str:
         """Describe the choice for the summary and the provenance; ``""`` if there is nothing to say.
@@ -116,46 +108,15 @@ class Choice:
 def preview(path: Path, reading: Reading) -> Preview:
     """Preview a file."""
     kind = format_of(path)
-    if kind == "jsonl":
-        return Preview(str(path), kind, partial(_first_lines, path, reading))
-    if kind == "parquet":
-        return Preview(str(path), kind, frame=partial(pl.scan_parquet, engine_path(path), glob=False))
-    if kind == "ipc":
-        return Preview(str(path), kind, frame=lambda: open_ipc(path, reading).scan())
-    return Preview(str(path), kind)
+    records = tuple if kind.records is None else partial(kind.records, path, reading)
+    return Preview(str(path), kind.name, records, None if kind.frame is None else partial(kind.frame, path, reading))
 
 
 def preview_remote(file: RemoteFile, reading: Reading) -> Preview:
     """Preview an opened URL."""
     if file.copy is not None:
-        return Preview(file.name, "jsonl", partial(_first_lines, file.copy.path, reading))
-    return Preview(file.name, file.remote.kind, frame=file.scan)
-
-
-def _first_lines(path: Path, reading: Reading) -> list[dict[str, Any]]:
-    """Return the first lines that are JSON objects."""
-    records: list[dict[str, Any]] = []
-    with Source.of(path, str(path), reading).open() as read:
-        for raw in _lines(read):
-            try:
-                value = json.loads(raw.decode("utf-8-sig", errors="replace"))
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                records.append(value)
-            if len(records) == _LINES:
-                break
-    return records
-
-
-def _lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yield the lines of the first bytes of a file; the last one may be cut off."""
-    size, rest = 0, b""
-    while size < _BYTES and (block := read(_BLOCK)):
-        *whole, rest = (rest + block).split(b"\n")
-        yield from whole
-        size += len(block)
-    yield rest
+        return replace(preview(file.copy.path, reading), name=file.name)
+    return Preview(file.name, file.remote.kind.name, frame=file.scan)
 
 
 def choose(previews: Sequence[Preview], preset: PresetSource | None, mapping: Mapping[str, str]) -> Choice:

@@ -20,11 +20,8 @@ from assay.loading.formats.files import (
     Files,
     combined,
     expand,
-    first_line,
-    format_of,
-    open_each,
-    open_lines,
 )
+from assay.loading.formats.format import LINES, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
 from assay.loading.presets.json_paths import merged
@@ -211,10 +208,10 @@ def _open_object(source: Any, reading: Reading) -> Rollouts:
     preset = NONE if reading.preset is None else reading.preset
     if isinstance(source, list | tuple):
         preview_of_rows = Preview(
-            name, "jsonl", lambda: [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
+            name, LINES.name, lambda: [row for row in source[:_PREVIEW_ROWS] if isinstance(row, Mapping)]
         )
         chosen = choose([preview_of_rows], preset, mapping)
-        reading = chosen.reading(reading, "jsonl")
+        reading = chosen.reading(reading, LINES.name)
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
         frame = from_rows(rows, reading.mapping)
         outlines = None if reading.reshape is None else preview_of_rows.outlines
@@ -275,14 +272,16 @@ def _open_files(
 def _open_remotes(
     sources: Sequence[Path | Remote], reading: Reading
 ) -> tuple[list[Path | RemoteFile], list[tuple[str, str]]]:
-    """Open URLs, before it is known how they are read; return local files and open_each URLs, and skipped sources with the reason."""
+    """Open URLs, before it is known how they are read; return local files and opened URLs, and skipped sources with the reason."""
     local: list[Path | RemoteFile] = []
     skipped: list[tuple[str, str]] = []
     for source in sources:
         try:
             if reading.skip_bad_files and isinstance(source, Path):
-                open_each([source], _named_reading(reading, format_of(source)))
-            local.append(source.open(_named_reading(reading, source.kind)) if isinstance(source, Remote) else source)
+                open_each([source], _named_reading(reading, format_of(source).name))
+            local.append(
+                source.open(_named_reading(reading, source.kind.name)) if isinstance(source, Remote) else source
+            )
         except InputError as error:
             skipped.append((source.shown if isinstance(source, Remote) else path_text(source), error.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
@@ -300,9 +299,9 @@ def _named_reading(reading: Reading, kind: str) -> Reading:
 def _open_all(
     local: Sequence[Path | RemoteFile], reading: Reading, original: Reading, names: Mapping[Path, str]
 ) -> list[File]:
-    """Return the open_each files, in order."""
+    """Return the opened files, in order."""
     if names:
-        return list(open_lines(list(names), reading, list(names.values())))
+        return open_each(list(names), reading, names)
     local_files = iter(open_each([source for source in local if isinstance(source, Path)], reading))
     remote_files = (
         source if reading == original else source.reopen(reading) for source in local if isinstance(source, RemoteFile)
@@ -319,7 +318,7 @@ def _input(file: File, name: str) -> InputFile:
 
 
 def unchanged(inputs: Iterable[InputFile]) -> None:
-    """Check that files have not changed since the run open_each them.
+    """Check that files have not changed since the run opened them.
 
     Raises:
         InputError: A file has changed or is gone.

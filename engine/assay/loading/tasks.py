@@ -11,7 +11,8 @@ import polars as pl
 
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly, not_hidden
-from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
+from assay.loading.formats.files import ENGINE_ERRORS, broken_file
+from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION, HIDDEN, TASK_FOUND, TASK_ID

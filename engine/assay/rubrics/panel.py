@@ -14,7 +14,7 @@ import polars as pl
 from assay.calls.in_thread import run
 from assay.calls.limits import Limits, listed, own_failure, settled
 from assay.calls.runner import Work
-from assay.checks.base import Check, Outcome, Row
+from assay.checks.base import Outcome, Row, RunCheck
 from assay.errors import printable, said_by
 from assay.expressions.lane import Lane, exactly, positions, text
 from assay.names import TASK_FOUND
@@ -265,7 +265,7 @@ def _key(value: Any) -> Any:
     return json.dumps(value, default=str, sort_keys=True) if isinstance(value, list | dict) else value
 
 
-class Reward(Check):
+class Reward(RunCheck):
     """The reward of one function.
 
     Args:

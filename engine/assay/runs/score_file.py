@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
@@ -201,7 +202,7 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
         wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
         raise UsageError(f"{shown_path(folder)}/: a run in parts reads {wants}.", _ONE_FILE)
     for verifier, spec, check in plan.checks:
-        if check.whole:
+        if isinstance(check, RunCheck) and check.whole:
             said = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
             raise UsageError(f"{shown_path(folder)}/: {said}", _ONE_FILE)
     tell(plan.refuse(source.frame))

@@ -11,13 +11,13 @@ from typing import Any, Unpack
 import polars as pl
 from polars.exceptions import PanicException
 
-from assay.checks import CHECKS
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import check_one_verifier, read_columns
 from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, AssayWarning, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
-from assay.loading.formats.files import ENGINE_ERRORS, broken_file, first_line
+from assay.loading.formats.files import ENGINE_ERRORS, broken_file
+from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import File, name_of, reading_of
 from assay.loading.formats.remote import RemoteFile, hidden_of
 from assay.loading.rollouts import Rollouts, open_rollouts
@@ -160,9 +160,7 @@ def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None 
         said = "There was not enough memory to go on; nothing was written."
         return OutputError(said, "Make do with less: --memory-limit 600MB.")
     own = {
-        f"{verifier.id}/{spec.id}"
-        for verifier, spec, check in (plan.checks if plan else ())
-        if type(check) not in CHECKS
+        f"{verifier.id}/{spec.id}" for verifier, spec, check in (plan.checks if plan else ()) if not check.is_builtin
     }
     hint = (
         f"Checks of your own: {', '.join(sorted(own))}; try each with assay.testing.assert_check_conforms."

@@ -21,7 +21,7 @@ from assay.aggregating.aggregate import (
     score_column,
     settle,
 )
-from assay.checks.base import Check, Outcome, Row
+from assay.checks.base import Check, Outcome, Row, RunCheck
 from assay.compiling.plan import NULL_COMPLETION, no_task
 from assay.expressions.completion import completion_text
 from assay.names import BAD, COMPLETION, TASK_FOUND, TASK_ID
@@ -51,7 +51,8 @@ def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[d
     asked = [_seen(row) for row in rows]
     there = [seen for seen, why in asked if why is None]  # also those that a single check leaves unscored
     for check in checks:
-        check.together(there)
+        if isinstance(check, RunCheck):
+            check.together(there)
     return [_scored(seen, why or _unscored(seen, checks), verifiers) for seen, why in asked]
 
 
@@ -68,7 +69,8 @@ def _seen(row: Row) -> tuple[Row, str | None]:
 
 def _unscored(seen: Row, checks: Sequence[Check]) -> str | None:
     """Why a check leaves a row unscored."""
-    return next((said for check in checks if (said := check.unscored(seen)) is not None), None)
+    reasons = (check.unscored(seen) for check in checks if isinstance(check, RunCheck))
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _scored(seen: Row, why: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:

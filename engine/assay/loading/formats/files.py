@@ -1,56 +1,25 @@
 """Resolve a path, glob or folder to its files, and open each file by its format."""
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, did_you_mean, path_text, shown_path
-from assay.loading.formats.engine_source import by_engine, one_after_another
-from assay.loading.formats.ipc import open_ipc
-from assay.loading.formats.jsonl import JsonlFile
-from assay.loading.formats.jsonl_survey import open_jsonl
-from assay.loading.formats.lines import compression
-from assay.loading.formats.parquet import ParquetFile, open_parquet
-from assay.loading.formats.reading import BadRow, File, Reading, Unit, name_of, rows_in_all
+from assay.errors import InputError, did_you_mean, shown_path
+from assay.loading.formats.engine_source import one_after_another
+from assay.loading.formats.format import ENDINGS, ending_of, first_line, known_endings, open_each
+from assay.loading.formats.parquet import ParquetFile
+from assay.loading.formats.reading import File, Reading, name_of, rows_in_all
 from assay.system.memory import at_once
-from assay.system.special_files import engine_path, what_is
+from assay.system.special_files import what_is
 
-__all__ = [
-    "ENGINE_ERRORS",
-    "FORMATS",
-    "Cut",
-    "Files",
-    "broken_file",
-    "combined",
-    "expand",
-    "first_line",
-    "format_of",
-    "open_each",
-    "open_files",
-    "open_lines",
-]
+__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand", "open_files"]
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".jsonl.zst": "jsonl",
-    ".ndjson.gz": "jsonl",
-    ".ndjson.zst": "jsonl",
-    ".arrow": "ipc",
-    ".ipc": "ipc",
-    ".feather": "ipc",
-    ".csv": "csv",
-}
 _SKIPPED = ("_", ".")
 
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
@@ -69,8 +38,8 @@ def expand(source: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        files = [file for file in sorted(path.iterdir()) if file.is_file() and _ending(file) in FORMATS]
-        kinds = {FORMATS[_ending(file)] for file in files if _visible(file)}
+        files = [file for file in sorted(path.iterdir()) if file.is_file() and ending_of(file) in ENDINGS]
+        kinds = {ENDINGS[ending_of(file)].name for file in files if _visible(file)}
         if len(kinds) > 1:
             raise InputError(
                 f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",
@@ -88,39 +57,12 @@ def expand(source: str | Path) -> list[Path]:
         raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
     files = [file for file in files if _visible(file)]
     if not files:
-        raise InputError(f"{shown_path(source)}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
+        raise InputError(f"{shown_path(source)}: no rollout files there.", known_endings())
     return files
-
-
-def _ending(path: Path) -> str:
-    """Return a file's suffix; for a compressed file, the last two suffixes."""
-    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
-    return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
 
 
 def _visible(path: Path) -> bool:
     return not path.name.startswith(_SKIPPED) and path.suffix != ".tmp"
-
-
-def format_of(path: str | Path) -> str:
-    """Return the format of a file, by its suffix, else by its first bytes.
-
-    Raises:
-        InputError: Neither is known.
-    """
-    by_suffix = FORMATS.get(_ending(Path(path)))
-    if by_suffix:
-        return by_suffix
-    if Path(path).is_file():
-        with Path(path).open("rb") as file:
-            magic = file.read(6)
-        if magic[:4] == b"PAR1":
-            return "parquet"
-        if magic == b"ARROW1":
-            return "ipc"
-        if compression(Path(path)):
-            return "jsonl"
-    raise InputError(f"{shown_path(path)}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
 
 
 @dataclass(frozen=True)
@@ -213,7 +155,7 @@ def open_files(paths: Sequence[Path], reading: Reading) -> Files:
 
 
 def combined(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
-    """Combine open_each files, to be read one after another.
+    """Combine opened files, to be read one after another.
 
     Raises:
         InputError: A column has types that cannot be reconciled; both files are named.
@@ -224,27 +166,6 @@ def combined(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), mem
     empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
-
-
-def open_each(paths: Sequence[Path], reading: Reading) -> list[File]:
-    """Open files in order; JSON lines files settle their column types together."""
-    lines = [path for path in paths if format_of(path) == "jsonl"]
-    by_path: dict[Path, File] = dict(zip(lines, open_lines(lines, reading), strict=True)) if lines else {}
-    return [by_path[path] if path in by_path else _open_file(path, reading) for path in paths]
-
-
-def open_lines(paths: Sequence[Path], reading: Reading, names: Sequence[str] = ()) -> list[JsonlFile]:
-    """Open JSON lines files to be read one after another.
-
-    Args:
-        paths: The files.
-        reading: The reading options.
-        names: Their names in messages, by default their paths.
-
-    Raises:
-        InputError: A file cannot be read, or its values do not fit one column type.
-    """
-    return open_jsonl(list(zip(paths, names or map(path_text, paths), strict=True)), reading)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:
@@ -286,58 +207,3 @@ def broken_file(files: Sequence[File]) -> InputError | None:
         except InputError as error:
             return error
     return None
-
-
-def _open_file(path: Path, reading: Reading) -> File:
-    kind = format_of(path)
-    try:
-        return _OPENERS[kind](path, reading)
-    except (PolarsError, PanicException, pa.ArrowException) as error:
-        raise InputError(f"{shown_path(path)}: not a readable {kind} file: {first_line(error)}") from None
-    except OSError as error:
-        raise InputError(f"{shown_path(path)}: {error.strerror or first_line(error)}.") from None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of Polars' message, without its query trace; a panic prints its own message to standard error."""
-    if isinstance(error, PanicException):
-        return "it is damaged, Polars fails on it"
-    return str(error).strip().split("\n", 1)[0]
-
-
-@dataclass(frozen=True)
-class _Whole:
-    """A ``File`` that is read as one unit."""
-
-    path: Path
-    schema: pl.Schema
-    units: tuple[Unit, ...]
-    reader: Callable[[Path], pl.LazyFrame]
-    bad: tuple[BadRow, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """Return all rows, or none if the range excludes its one unit."""
-        frame = self.reader(self.path)
-        return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
-
-    def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
-        """Yield the same rows frame by frame."""
-        return by_engine(self.scan(first, last), names, self.units[0].size)
-
-
-def _whole(path: Path, reader: Callable[[Path], pl.LazyFrame]) -> File:
-    return _Whole(path, reader(path).collect_schema(), (Unit(None, path.stat().st_size),), reader)
-
-
-def _scan_csv(path: Path) -> pl.LazyFrame:
-    return pl.scan_csv(
-        engine_path(path), infer_schema=False, glob=False
-    )  # every cell is text: the id 007 is not the number 7
-
-
-_OPENERS: dict[str, Callable[[Path, Reading], File]] = {
-    "parquet": open_parquet,
-    "ipc": open_ipc,
-    "csv": lambda path, _: _whole(path, _scan_csv),
-}

@@ -1,6 +1,7 @@
 """The bytes of a file of lines, plain or compressed: cut into chunks of whole lines, in constant memory."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,3 +186,35 @@ def _skip_line(beginning: bytes, read: Callable[[int], bytes]) -> tuple[Piece, b
         if end:
             return Piece(beginning[:_SAMPLE], length, whole=False), block[end:]
     return Piece(beginning[:_SAMPLE], length, whole=False), b""
+
+
+_FIRST = 100
+_FIRST_BYTES = 1 << 24
+_FIRST_BLOCK = 1 << 18
+"""Limits of detection in a JSONL file: objects, bytes in total, and bytes read at a time."""
+
+
+def first_records(path: Path, reading: Reading) -> list[dict[str, Any]]:
+    """Return the objects of the first lines of a file of JSON lines; other lines are skipped."""
+    records: list[dict[str, Any]] = []
+    with Source.of(path, str(path), reading).open() as read:
+        for raw in _first_lines(read):
+            try:
+                value = json.loads(raw.decode("utf-8-sig", errors="replace"))
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                records.append(value)
+            if len(records) == _FIRST:
+                break
+    return records
+
+
+def _first_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Yield the lines of the first bytes of a file; the last one may be cut off."""
+    size, rest = 0, b""
+    while size < _FIRST_BYTES and (block := read(_FIRST_BLOCK)):
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+        size += len(block)
+    yield rest

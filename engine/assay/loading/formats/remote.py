@@ -23,7 +23,7 @@ from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
 from assay.loading.formats.engine_source import by_engine
-from assay.loading.formats.files import FORMATS, open_lines
+from assay.loading.formats.format import ENDINGS, LINES, Format, known_endings, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
 from assay.system.spool import refused_by_temporary_folder, spool_file
@@ -109,13 +109,13 @@ class Remote:
         return redacted(self.url)
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Format:
         """The format, by the suffix; of a compressed file, the format inside."""
         path = Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
-        by_suffix = FORMATS.get(name.suffix.lower())
-        if by_suffix is None or (name != path and by_suffix != "jsonl"):
-            raise InputError(f"{self.shown}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
+        by_suffix = ENDINGS.get(name.suffix.lower())
+        if by_suffix is None or (name != path and by_suffix is not LINES):
+            raise InputError(f"{self.shown}: unknown kind of file.", known_endings())
         return by_suffix
 
     def expand(self) -> list["Remote"]:
@@ -137,10 +137,10 @@ class Remote:
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
         files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
-        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*FORMATS, *_COMPRESSED)]
+        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*ENDINGS, *_COMPRESSED)]
         if not files:
-            raise InputError(f"{self.shown}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
-        kinds = {file.kind for file in files}
+            raise InputError(f"{self.shown}: no rollout files there.", known_endings())
+        kinds = {file.kind.name for file in files}
         if is_folder and len(kinds) > 1:
             raise InputError(f"{self.shown}: holds {' and '.join(sorted(kinds))} files.", "Name one kind: …/*.jsonl")
         return files
@@ -154,12 +154,12 @@ class Remote:
         Raises:
             InputError: It cannot be read; the message names the URL.
         """
-        if self.kind == "jsonl":
+        if self.kind.scan_url is None:
             copy = self._open_copy(reading)
             return RemoteFile(self, copy.schema, copy.units, copy)
         schema = self._request(lambda options: self._frame(options).collect_schema())
         rows = None
-        if self.kind == "parquet":
+        if self.kind.counts_rows:
             rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
         return RemoteFile(self, schema, (Unit(rows, 0),))
 
@@ -180,12 +180,10 @@ class Remote:
         return {**(defaults or {}), **numbered} or None
 
     def _frame(self, options: dict[str, Any] | None) -> pl.LazyFrame:
-        url = self._engine_url
-        if self.kind == "parquet":
-            return pl.scan_parquet(url, glob=False, storage_options=options)
-        if self.kind == "ipc":
-            return pl.scan_ipc(url, glob=False, storage_options=options)
-        return pl.scan_csv(url, glob=False, storage_options=options, infer_schema=False)
+        scan = self.kind.scan_url
+        if scan is None:
+            raise TypeError(f"{self.kind.name} is copied before it is read")
+        return scan(self._engine_url, options)
 
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -203,7 +201,7 @@ class Remote:
             lines = pl.scan_csv(self._engine_url, glob=False, storage_options=options, infer_schema=False, **lossy)  # type: ignore[arg-type]
             self._copy(lines, path)
         try:
-            return open_lines([path], reading, [self.shown])[0]
+            return open_each([path], reading, {path: self.shown})[0]
         except InputError as error:
             raise InputError(redacted(error.fact, self.hidden), error.hint) from None
 
@@ -298,7 +296,7 @@ class RemoteFile:
         if self.copy is None:
             return self
         try:
-            (copy,) = open_lines([self.copy.path], reading, [self.name])
+            (copy,) = open_each([self.copy.path], reading, {self.copy.path: self.name})
         except InputError as error:
             raise InputError(redacted(error.fact, self.remote.hidden), error.hint) from None
         return RemoteFile(self.remote, copy.schema, copy.units, copy)

@@ -1,0 +1,153 @@
+"""What each file format needs to be recognised, previewed and read: one record for each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from polars.exceptions import PanicException, PolarsError
+
+from assay.errors import InputError, path_text, shown_path
+from assay.loading.formats.csv import open_csv
+from assay.loading.formats.ipc import open_ipc
+from assay.loading.formats.jsonl_survey import open_jsonl
+from assay.loading.formats.lines import compression, first_records
+from assay.loading.formats.parquet import open_parquet
+from assay.loading.formats.reading import File, Reading
+from assay.system.special_files import engine_path
+
+__all__ = ["ENDINGS", "LINES", "Format", "ending_of", "first_line", "format_of", "known_endings", "open_each"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes:
+        name: Its name in messages and presets.
+        endings: Endings of its files.
+        open: Opens files that are read one after another, each with its name in messages.
+        magic: First bytes of its files, if they are always the same.
+        frame: Gives the lazy frame whose schema a preset is recognised by.
+        records: Gives the first records that a preset is recognised by, where columns have no types.
+        scan_url: Reads a URL in place, given the options of the store; without it, the file is copied first.
+        counts_rows: Whether the rows of a URL can be counted without reading them.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    open: Callable[[Sequence[tuple[Path, str]], Reading], Sequence[File]]
+    magic: bytes = b""
+    frame: Callable[[Path, Reading], pl.LazyFrame] | None = None
+    records: Callable[[Path, Reading], Sequence[Mapping[str, Any]]] | None = None
+    scan_url: Callable[[str, Any], pl.LazyFrame] | None = None
+    counts_rows: bool = False
+
+
+def _each(name: str, opener: Callable[[Path, Reading], File]) -> Callable[..., Sequence[File]]:
+    """An opener of several files that opens each by itself."""
+
+    def open_file(path: Path, reading: Reading) -> File:
+        try:
+            return opener(path, reading)
+        except (PolarsError, PanicException, pa.ArrowException) as error:
+            raise InputError(f"{shown_path(path)}: not a readable {name} file: {first_line(error)}") from None
+        except OSError as error:
+            raise InputError(f"{shown_path(path)}: {error.strerror or first_line(error)}.") from None
+
+    return lambda files, reading: [open_file(path, reading) for path, _ in files]
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a Polars error: its message without the trace of the query."""
+    if isinstance(error, PanicException):  # Polars has printed its own message to standard error
+        return "it is damaged, the engine fails on it"
+    return str(error).strip().split("\n", 1)[0]
+
+
+LINES = Format(
+    "jsonl",
+    (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
+    open_jsonl,  # together, because the files settle the types of their columns together
+    records=first_records,
+)
+
+_FORMATS = (
+    Format(
+        "parquet",
+        (".parquet", ".pq"),
+        _each("parquet", open_parquet),
+        b"PAR1",
+        frame=lambda path, _: pl.scan_parquet(engine_path(path), glob=False),
+        scan_url=lambda url, options: pl.scan_parquet(url, glob=False, storage_options=options),
+        counts_rows=True,
+    ),
+    LINES,
+    Format(
+        "ipc",
+        (".arrow", ".ipc", ".feather"),
+        _each("ipc", open_ipc),
+        b"ARROW1",
+        frame=lambda path, reading: open_ipc(path, reading).scan(),
+        scan_url=lambda url, options: pl.scan_ipc(url, glob=False, storage_options=options),
+    ),
+    Format(
+        "csv",
+        (".csv",),
+        _each("csv", open_csv),
+        scan_url=lambda url, options: pl.scan_csv(url, glob=False, storage_options=options, infer_schema=False),
+    ),
+)
+
+ENDINGS = {ending: kind for kind in _FORMATS for ending in kind.endings}
+"""Formats by the endings of their files."""
+
+
+def known_endings() -> str:
+    """Return the endings for a message."""
+    return f"Known endings: {', '.join(ENDINGS)}"
+
+
+def ending_of(path: Path) -> str:
+    """Return a file's ending; for a compressed file, the one before it too."""
+    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
+
+
+def format_of(path: str | Path) -> Format:
+    """Return a file's format, by its ending or its first bytes.
+
+    Raises:
+        InputError: The format is unknown.
+    """
+    path = Path(path)
+    if (by_ending := ENDINGS.get(ending_of(path))) is not None:
+        return by_ending
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.read(max(len(kind.magic) for kind in _FORMATS))
+        by_magic = next((kind for kind in _FORMATS if kind.magic and first.startswith(kind.magic)), None)
+        if by_magic is not None or compression(path):
+            return by_magic or LINES
+    raise InputError(f"{shown_path(path)}: unknown kind of file.", known_endings())
+
+
+def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str] | None = None) -> list[File]:
+    """Open files in order; those of one format are opened together.
+
+    Args:
+        paths: The files.
+        reading: The reading options.
+        names: Their names in messages, by default their paths.
+
+    Raises:
+        InputError: A file cannot be read, or its values do not fit one column type.
+    """
+    kinds = {path: LINES if names else format_of(path) for path in paths}
+    opened: dict[Path, File] = {}
+    for kind in dict.fromkeys(kinds.values()):
+        files = [(path, (names or {}).get(path, path_text(path))) for path in paths if kinds[path] is kind]
+        opened |= zip([path for path, _ in files], kind.open(files, reading), strict=True)
+    return [opened[path] for path in paths]
