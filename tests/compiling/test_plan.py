@@ -161,7 +161,7 @@ def test_what_checks_share_is_one_column_computed_once():
     assert len(made) == len(set(made))
     assert [name for name in made if name.startswith("__assay/lower")] == ["__assay/lower"]
     json = {name.removeprefix("__assay/json-") for name in made if name.startswith("__assay/json")}
-    assert json == {"candidate", "first", "accepted", "valid", "object", "keys:('a',)", "keys:('a',):there"}
+    assert json == {"candidate", "first", "accepted", "valid", "object", "keys:('a',)", "keys:('a',):present"}
 
 
 def test_python_is_asked_once_for_each_row_that_needs_it(monkeypatch):

@@ -258,9 +258,8 @@ async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
     finally:
         if not task.done():
             task.cancel()
-            task.add_done_callback(
-                lambda task: task.cancelled() or task.exception()
-            )  # marks the exception as retrieved
+            # mark the exception as retrieved
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
     if not task.done():
         raise _TimedOut
     result, error = task.result()

@@ -399,7 +399,7 @@ def test_types_that_drift_between_files(tmp_path):
 @pytest.mark.parametrize(
     ("reads", "message"),
     [
-        ({"memory_limit": "10MB"}, "--memory-limit 10,485,760: at least 536,870,912 bytes"),
+        ({"memory_limit": "10MB"}, "--memory-limit 10,485,760: below the minimum of 536,870,912 bytes"),
         ({"memory_limit": "plenty"}, "--memory-limit plenty: expected a size."),
         ({"max_uncompressed": "-1"}, "--max-uncompressed -1: expected a size."),
         ({"max_ratio": 0}, "--max-ratio 0: a ratio is at least 1."),

@@ -119,9 +119,8 @@ class _Server:
         assert self.process.stdout is not None  # noqa: S101
         self._stdin, self._answers = self.process.stdin, self.process.stdout.fileno()
         self._questions = self._stdin.fileno()
-        os.set_blocking(
-            self._questions, False
-        )  # the server does not read while it searches, and the run may have to stop
+        # the server does not read while it searches, and the run may have to stop
+        os.set_blocking(self._questions, False)
         self._unsent: Iterator[bytes] = iter(())
         self._piece = memoryview(b"")
         self.sent = True

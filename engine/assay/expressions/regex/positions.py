@@ -293,9 +293,8 @@ class _Repeat:
         reached, count = positions, self.low
         while positions and count != self.high:
             text.spend()
-            positions = (
-                step(text, positions) & ~reached
-            )  # positions reached with fewer repeats have been expanded already
+            # positions reached with fewer repeats have been expanded already
+            positions = step(text, positions) & ~reached
             reached |= positions
             count += 1
         return reached
