@@ -88,7 +88,7 @@ def expand(source: str | Path) -> list[Path]:
         raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
     files = [file for file in files if _visible(file)]
     if not files:
-        raise InputError(f"{shown_path(source)}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
+        raise InputError(f"{shown_path(source)}: no rollout files found.", f"Known suffixes: {', '.join(FORMATS)}")
     return files
 
 
@@ -120,7 +120,7 @@ def format_of(path: str | Path) -> str:
             return "ipc"
         if compression(Path(path)):
             return "jsonl"
-    raise InputError(f"{shown_path(path)}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
+    raise InputError(f"{shown_path(path)}: unknown file format.", f"Known suffixes: {', '.join(FORMATS)}")
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class Remote:
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
         by_suffix = FORMATS.get(name.suffix.lower())
         if by_suffix is None or (name != path and by_suffix != "jsonl"):
-            raise InputError(f"{self.shown}: unknown kind of file.", f"Known endings: {', '.join(FORMATS)}")
+            raise InputError(f"{self.shown}: unknown file format.", f"Known suffixes: {', '.join(FORMATS)}")
         return by_suffix
 
     def expand(self) -> list["Remote"]:
@@ -134,7 +134,7 @@ class Remote:
         files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
         files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*FORMATS, *_COMPRESSED)]
         if not files:
-            raise InputError(f"{self.shown}: no rollout files there.", f"Known endings: {', '.join(FORMATS)}")
+            raise InputError(f"{self.shown}: no rollout files found.", f"Known suffixes: {', '.join(FORMATS)}")
         kinds = {file.kind for file in files}
         if is_folder and len(kinds) > 1:
             raise InputError(f"{self.shown}: holds {' and '.join(sorted(kinds))} files.", "Name one kind: …/*.jsonl")
