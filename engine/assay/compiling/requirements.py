@@ -81,7 +81,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     for name in keep or ():
         if name not in columns:
             hint = did_you_mean(name, columns) or f"Columns: {', '.join(columns)}."
-            problems.append((f"--keep {name}: the rollouts have no such column.", hint))
+            problems.append((f"--keep: the rollouts have no column `{name}`.", hint))
     if problems:
         raise ColumnsError("\n".join(fact for fact, _ in problems), "\n".join(hint for _, hint in problems if hint))
 

@@ -13,7 +13,7 @@ from assay.calls.limits import MAX_CONCURRENT, REGEX_TIMEOUT
 from assay.checks.base import Check
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
-from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.functions.registry import user_functions
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
@@ -131,7 +131,7 @@ def score_file(
             settings = {"verifier_name": verifier_name, "pass_threshold": pass_threshold, **times}
             settings |= reading.settings() | {"preset": None if reading.preset is None else as_data(reading.preset)}
             return _to_folder(source, plan, run, settings, parts)
-        with judged_by(loaded):
+        with closing_checks(loaded):
             return _to_file(source, plan, run)
 
 
