@@ -80,7 +80,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --map completion", "expected NAME=COLUMN"),
         ("score in.jsonl --spec v.json --map completion=", "expected NAME=COLUMN"),
         ("score in.jsonl --spec v.json --map completion=output", "no column `output`"),
-        ("score in.jsonl --spec v.json --map ident=id --keep id", "--keep id: the rollouts have no such column"),
+        ("score in.jsonl --spec v.json --map ident=id --keep id", "--keep: the rollouts have no column `id`"),
         ("score in.jsonl --spec v.json --max-errors x", "--max-errors x"),
         ("score in.jsonl --spec v.json --limit -1", "--limit"),
         ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
@@ -88,7 +88,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
         ("score in.jsonl --spec v.json --out out.txt", "known: .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),
-        ("score v.json --spec v.json", "v.json: unknown kind of file"),
+        ("score v.json --spec v.json", "v.json: unknown file format"),
         ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
         ("check missing.json", "missing.json: no such file"),
         ("check bad.json", "$.checks[0].wieght"),
@@ -241,7 +241,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
     ]
     assert seen[0].count(ESCAPED) == 2
     assert r"rewards: \x1b[31m\u202e.csv" in seen[0]
-    assert r"--keep \x9b: " in seen[1]
+    assert r"`\x9b`" in seen[1]
     assert ESCAPED in seen[1]
     assert r"\x1b]0;gone\x07: no such file" in seen[2]
     assert [code for text in seen for code in text if not (code.isprintable() or code == "\n")] == []

@@ -186,7 +186,7 @@ def test_all_kinds_of_column_problems_are_one_error():
         "lack 1 column",
         "a completion is a string",
         "`metadata` has type Int64",
-        "--keep idd: the rollouts have no such column",
+        "--keep: the rollouts have no column `idd`",
     ):
         assert part in said
 

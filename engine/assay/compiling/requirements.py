@@ -96,9 +96,7 @@ def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, st
     known = set(columns)
     lacking = [name for name in keep if name not in known]
     guessed = {name: did_you_mean(name, columns) or f"Columns: {listed(columns)}." for name in lacking[:_SHOWN]}
-    problems = [
-        (f"--keep names `{name}`, which the rollouts lack.", guessed.get(name, "")) for name in lacking[:_NAMED]
-    ]
+    problems = [(f"--keep: the rollouts have no column `{name}`.", guessed.get(name, "")) for name in lacking[:_NAMED]]
     more = len(lacking) - _NAMED
     return [*problems, (f"… and {more:,} other{'s' * (more > 1)}", "")] if more > 0 else problems
 

@@ -17,7 +17,7 @@ from assay.names import IN_PROCESS
 from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
-__all__ = ["Rewarding", "judged_by", "limits_of_run", "on_row", "verifiers_of_run"]
+__all__ = ["Rewarding", "closing_checks", "limits_of_run", "on_row", "verifiers_of_run"]
 
 
 @runtime_checkable
@@ -51,7 +51,7 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
 
 
 @contextlib.contextmanager
-def judged_by(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
+def closing_checks(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
     """Close the checks of a run at its end, with everything they started outside of this process."""
     LOOP.make_way()  # for asynchronous functions
     try:

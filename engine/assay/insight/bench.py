@@ -16,7 +16,7 @@ from assay.checks.base import Check, Row
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
-from assay.compiling.verifiers import judged_by, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
 from assay.loading.formats.engine_source import batches
@@ -157,7 +157,7 @@ def bench(
         warn(loaded)
         try:
             tell(plan.refuse(source.frame))
-            with judged_by(loaded):
+            with closing_checks(loaded):
                 return replace(_measured(plan, opened, source.frame), notes=source.notes)
         except ENGINE_ERRORS as wrong:
             raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)

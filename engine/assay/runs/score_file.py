@@ -12,7 +12,7 @@ from typing import Any, Unpack
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
-from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import UsageError, did_you_mean, path_text, shown_path
 from assay.functions.check import OnRow
 from assay.functions.registry import user_functions
@@ -95,7 +95,7 @@ def score_file(
         warn(loaded)
         if is_folder(out):
             return _to_folder(source, plan, run)
-        with judged_by(loaded):
+        with closing_checks(loaded):
             return _to_file(source, plan, run)
 
 

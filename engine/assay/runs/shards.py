@@ -12,7 +12,7 @@ import polars as pl
 
 from assay._version import __version__
 from assay.compiling.plan import Plan
-from assay.compiling.verifiers import judged_by
+from assay.compiling.verifiers import closing_checks
 from assay.errors import InputError, said_by, shown_path
 from assay.functions.registry import Function, Reference, adopt
 from assay.loading.formats.files import ENGINE_ERRORS, Cut, Files
@@ -181,7 +181,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
     summary = Summary.of(job.plan)
     try:
         schema = output_schema(job.plan, frame)
-        with open_writer(job.folder / shard.name, schema, alone=False) as writer, judged_by(job.plan.verifiers):
+        with open_writer(job.folder / shard.name, schema, alone=False) as writer, closing_checks(job.plan.verifiers):
             counted = None if tell is None else lambda: tell(summary.rows)
             stream(job.plan, frame, writer, summary, counted, job.files)
             unchanged(job.inputs[number] for number in shard.cut.files)
@@ -198,7 +198,7 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
 
 def try_shard(job: Job, shard: Shard) -> None:
     """Score one shard and write nothing: to find what ends a process."""
-    with judged_by(job.plan.verifiers):
+    with closing_checks(job.plan.verifiers):
         stream(job.plan, job.frame(shard.cut), None, Summary.of(job.plan))
 
 

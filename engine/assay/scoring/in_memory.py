@@ -13,7 +13,7 @@ from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import check_one_verifier, read_columns
-from assay.compiling.verifiers import Rewarding, judged_by, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, AssayWarning, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
@@ -104,7 +104,7 @@ def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
     try:
         for said in plan.refuse(source.frame, rows=source.rows):
             warnings.warn(said, AssayWarning, stacklevel=3)
-        with judged_by(plan.verifiers):
+        with closing_checks(plan.verifiers):
             return plan.score(source.frame, rows=source.rows)
     except ENGINE_ERRORS as wrong:
         raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)

@@ -51,7 +51,7 @@ def read_document(path: Path) -> Document:
     name = shown_path(path)
     if path.suffix.lower() not in FORMATS:
         hint = f"A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
-        raise SpecError(f"{name}: unknown kind of file.", hint)
+        raise SpecError(f"{name}: unknown file format.", hint)
     try:
         with open_input(path) as file:
             raw = file.read(MAX_BYTES + 1)

@@ -79,9 +79,9 @@ def test_a_folder_of_two_formats_is_refused(tmp_path):
         ("rolouts.jsonl", ": no such file or folder.\n\nDid you mean `rollouts.jsonl`?"),
         ("zzz", ": no such file or folder."),
         ("no/such/rollouts.jsonl", ": no such file or folder."),
-        ("empty", ": no rollout files there.\n\nKnown endings: {}"),
-        ("*.parquet", ": no rollout files there.\n\nKnown endings: {}"),
-        ("notes.txt", ": unknown kind of file.\n\nKnown endings: {}"),
+        ("empty", ": no rollout files found.\n\nKnown suffixes: {}"),
+        ("*.parquet", ": no rollout files found.\n\nKnown suffixes: {}"),
+        ("notes.txt", ": unknown file format.\n\nKnown suffixes: {}"),
     ],
 )
 def test_a_path_that_means_no_rollouts_is_refused(tmp_path, name, message):

@@ -177,8 +177,8 @@ def test_tasks_may_be_in_a_store(store, tmp_path):
     [
         ("s3://bucket/no.parquet", "s3://bucket/no.parquet: no such object."),
         ("s3://bucket/no.jsonl", "s3://bucket/no.jsonl: no such object."),
-        ("s3://bucket/no*.parquet", "s3://bucket/no*.parquet: no rollout files there."),
-        ("s3://bucket/none/", "s3://bucket/none/: no rollout files there."),
+        ("s3://bucket/no*.parquet", "s3://bucket/no*.parquet: no rollout files found."),
+        ("s3://bucket/none/", "s3://bucket/none/: no rollout files found."),
         ("s3://nobody/a.parquet", "s3://nobody/a.parquet: there is no such bucket."),
         ("s3://nobody/*.parquet", "s3://nobody/*.parquet: there is no such bucket."),
         ("s3://bucket/mixed/", "s3://bucket/mixed/: holds jsonl and parquet files."),
@@ -187,7 +187,7 @@ def test_tasks_may_be_in_a_store(store, tmp_path):
             "s3://bucket/x/page.parquet: cannot be read: parquet: File out of specification",
         ),
         ("s3://bucket/x/cut.parquet", "s3://bucket/x/cut.parquet: cannot be read: parquet: File out of specification"),
-        ("s3://bucket/x", "s3://bucket/x: unknown kind of file."),
+        ("s3://bucket/x", "s3://bucket/x: unknown file format."),
         (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is listed twice."),
         (
             ["s3://bucket/runs/a.parquet", "s3://bucket/x/other.parquet"],
@@ -254,7 +254,7 @@ def test_a_signed_url_of_the_web_is_read(name):
         ("page.parquet", "cannot be read: parquet: File out of specification"),
         ("runs/*.parquet", "a web server does not list its files."),
         ("runs/", "a web server does not list its files."),
-        ("download", "unknown kind of file."),
+        ("download", "unknown file format."),
     ],
 )
 def test_what_the_web_refuses_is_told_without_the_signature(path, said):

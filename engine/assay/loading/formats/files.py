@@ -12,7 +12,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, did_you_mean, shown_path
 from assay.loading.formats.engine_source import one_after_another
-from assay.loading.formats.format import ENDINGS, ending_of, first_line, known_endings, open_each
+from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, open_each, suffix_of
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading, name_of, rows_in_all
 from assay.system.memory import at_once
@@ -38,8 +38,8 @@ def expand(source: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        files = [file for file in sorted(path.iterdir()) if file.is_file() and ending_of(file) in ENDINGS]
-        kinds = {ENDINGS[ending_of(file)].name for file in files if _visible(file)}
+        files = [file for file in sorted(path.iterdir()) if file.is_file() and suffix_of(file) in SUFFIXES]
+        kinds = {SUFFIXES[suffix_of(file)].name for file in files if _visible(file)}
         if len(kinds) > 1:
             raise InputError(
                 f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",
@@ -57,7 +57,7 @@ def expand(source: str | Path) -> list[Path]:
         raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
     files = [file for file in files if _visible(file)]
     if not files:
-        raise InputError(f"{shown_path(source)}: no rollout files there.", known_endings())
+        raise InputError(f"{shown_path(source)}: no rollout files found.", known_suffixes())
     return files
 
 

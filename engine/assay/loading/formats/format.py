@@ -18,7 +18,7 @@ from assay.loading.formats.parquet import open_parquet
 from assay.loading.formats.reading import File, Reading
 from assay.system.special_files import engine_path
 
-__all__ = ["ENDINGS", "LINES", "Format", "ending_of", "first_line", "format_of", "known_endings", "open_each"]
+__all__ = ["LINES", "SUFFIXES", "Format", "first_line", "format_of", "known_suffixes", "open_each", "suffix_of"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Format:
 
     Attributes:
         name: Its name in messages and presets.
-        endings: Endings of its files.
+        suffixes: Suffixes of its files.
         open: Opens files that are read one after another, each with its name in messages.
         magic: First bytes of its files, if they are always the same.
         frame: Gives the lazy frame whose schema a preset is recognised by.
@@ -37,7 +37,7 @@ class Format:
     """
 
     name: str
-    endings: tuple[str, ...]
+    suffixes: tuple[str, ...]
     open: Callable[[Sequence[tuple[Path, str]], Reading], Sequence[File]]
     magic: bytes = b""
     frame: Callable[[Path, Reading], pl.LazyFrame] | None = None
@@ -101,37 +101,37 @@ _FORMATS = (
     ),
 )
 
-ENDINGS = {ending: kind for kind in _FORMATS for ending in kind.endings}
-"""Formats by the endings of their files."""
+SUFFIXES = {suffix: kind for kind in _FORMATS for suffix in kind.suffixes}
+"""Formats by the suffixes of their files."""
 
 
-def known_endings() -> str:
-    """Return the endings for a message."""
-    return f"Known endings: {', '.join(ENDINGS)}"
+def known_suffixes() -> str:
+    """Return the suffixes for a message."""
+    return f"Known suffixes: {', '.join(SUFFIXES)}"
 
 
-def ending_of(path: Path) -> str:
-    """Return a file's ending; for a compressed file, the one before it too."""
-    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
-    return "".join(endings) if endings[-1:] in ([".gz"], [".zst"]) else "".join(endings[-1:])
+def suffix_of(path: Path) -> str:
+    """Return a file's suffix; for a compressed file, the one before it too."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] in ([".gz"], [".zst"]) else "".join(suffixes[-1:])
 
 
 def format_of(path: str | Path) -> Format:
-    """Return a file's format, by its ending or its first bytes.
+    """Return a file's format, by its suffix or its first bytes.
 
     Raises:
         InputError: The format is unknown.
     """
     path = Path(path)
-    if (by_ending := ENDINGS.get(ending_of(path))) is not None:
-        return by_ending
+    if (by_suffix := SUFFIXES.get(suffix_of(path))) is not None:
+        return by_suffix
     if path.is_file():
         with path.open("rb") as file:
             first = file.read(max(len(kind.magic) for kind in _FORMATS))
         by_magic = next((kind for kind in _FORMATS if kind.magic and first.startswith(kind.magic)), None)
         if by_magic is not None or compression(path):
             return by_magic or LINES
-    raise InputError(f"{shown_path(path)}: unknown kind of file.", known_endings())
+    raise InputError(f"{shown_path(path)}: unknown file format.", known_suffixes())
 
 
 def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str] | None = None) -> list[File]:

@@ -23,7 +23,7 @@ from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
 from assay.loading.formats.engine_source import by_engine
-from assay.loading.formats.format import ENDINGS, LINES, Format, known_endings, open_each
+from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.redaction import redacted, secrets_of
 from assay.system.spool import refused_by_temporary_folder, spool_file
@@ -113,9 +113,9 @@ class Remote:
         """The format, by the suffix; of a compressed file, the format inside."""
         path = Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
-        by_suffix = ENDINGS.get(name.suffix.lower())
+        by_suffix = SUFFIXES.get(name.suffix.lower())
         if by_suffix is None or (name != path and by_suffix is not LINES):
-            raise InputError(f"{self.shown}: unknown kind of file.", known_endings())
+            raise InputError(f"{self.shown}: unknown file format.", known_suffixes())
         return by_suffix
 
     def expand(self) -> list["Remote"]:
@@ -137,9 +137,9 @@ class Remote:
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
         files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
-        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*ENDINGS, *_COMPRESSED)]
+        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
         if not files:
-            raise InputError(f"{self.shown}: no rollout files there.", known_endings())
+            raise InputError(f"{self.shown}: no rollout files found.", known_suffixes())
         kinds = {file.kind.name for file in files}
         if is_folder and len(kinds) > 1:
             raise InputError(f"{self.shown}: holds {' and '.join(sorted(kinds))} files.", "Name one kind: …/*.jsonl")
