@@ -141,7 +141,7 @@ def test_no_info_is_an_empty_one(info):
 @pytest.mark.parametrize(
     ("judge", "options", "said"),
     [
-        ([assay.Rubric([clings])], {}, "alone, not in a list"),
+        ([assay.Rubric([clings])], {}, "cannot be in a list of verifiers"),
         (assay.Rubric, {}, "Rubric is a class"),
         (assay.Rubric([clings]), {"function_timeout": "5"}, "--function-timeout 5"),
         (assay.Rubric([clings]), {"workers": "5"}, "--workers 5"),

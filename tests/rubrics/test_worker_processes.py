@@ -135,7 +135,7 @@ def test_limits_that_cannot_be_kept_are_refused(options, said):
 
 
 def test_processes_without_a_rubric_are_refused():
-    with pytest.raises(assay.UsageError, match="for the functions of a rubric"):
+    with pytest.raises(assay.UsageError, match="applies to the functions of a rubric"):
         assay.score(ROWS, {"checks": [{"type": "json_valid"}]}, workers=1)
 
 
