@@ -89,9 +89,9 @@ def test_the_help_is_grouped_whole_and_as_wide_as_the_terminal(width):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"function_timeout": 0}, "--function-timeout 0: expected seconds, more than 0."),
-        ({"regex_timeout": -1}, "--regex-timeout -1: expected seconds; 0 for no limit."),
-        ({"workers": -1}, "--workers -1: expected a number of processes; 0 for none."),
+        ({"function_timeout": 0}, "--function-timeout 0: expected a number of seconds above 0."),
+        ({"regex_timeout": -1}, "--regex-timeout -1: expected a number of seconds; 0 for no limit."),
+        ({"workers": -1}, "--workers -1: expected a number of processes; 0 to use none."),
         ({"max_concurrent": "x"}, "--max-concurrent x: expected a number of rows; 0 for all."),
         ({"utf8": "lenient"}, "--utf8 lenient: expected replace or strict."),
         ({"max_ratio": 0.5}, "--max-ratio 0.5: a ratio is at least 1."),

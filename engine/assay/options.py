@@ -59,6 +59,7 @@ class Option(NamedTuple):
         parse: From the flag and the value that somebody gave to the value that is used.
         decides: Whether it is part of what makes a run the same run.
         python: What it does, for ``help()``, where a keyword takes something else than the command line.
+        none_is_default: Whether None stands for the default; False where it could be meant as "no limit".
     """
 
     help: str
@@ -73,23 +74,24 @@ class Option(NamedTuple):
     parse: Callable[[str, Any], Any] = lambda flag, value: value  # noqa: ARG005
     decides: bool = False
     python: str = ""
+    none_is_default: bool = True
 
 
 def _seconds(flag: str, value: Any) -> Any:
     if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise UsageError(f"{flag} {value}: expected seconds, more than 0.")
+        raise UsageError(f"{flag} {value}: expected a number of seconds above 0.")
     return value
 
 
 def _seconds_or_none(flag: str, value: Any) -> Any:
     if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-        raise UsageError(f"{flag} {value}: expected seconds; 0 for no limit.")
+        raise UsageError(f"{flag} {value}: expected a number of seconds; 0 for no limit.")
     return value
 
 
 def _processes(flag: str, value: Any) -> Any:
     if not isinstance(value, int) or value < 0:
-        raise UsageError(f"{flag} {value}: expected a number of processes; 0 for none.")
+        raise UsageError(f"{flag} {value}: expected a number of processes; 0 to use none.")
     return value
 
 
@@ -344,6 +346,7 @@ class FunctionOptions(TypedDict, total=False):
             FUNCTIONS,
             default=MAX_CONCURRENT,
             parse=_rows_at_once,
+            none_is_default=False,
             metavar="N",
         ),
     ]
@@ -355,6 +358,7 @@ class FunctionOptions(TypedDict, total=False):
             FUNCTIONS,
             default=REGEX_TIMEOUT,
             parse=_seconds_or_none,
+            none_is_default=False,
             decides=True,
             metavar="SECONDS",
         ),
@@ -466,7 +470,7 @@ def settle(kind: Callable[..., _T], given: Mapping[str, Any], function: str) -> 
 
     Args:
         kind: The function's options.
-        given: Keywords; None stands for the default.
+        given: Keywords; for most of them None stands for the default.
         function: The function's name, for the message.
 
     Raises:
@@ -478,7 +482,9 @@ def settle(kind: Callable[..., _T], given: Mapping[str, Any], function: str) -> 
         hint = did_you_mean(name, options)
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'.{f' {hint}' if hint else ''}")
     settled = {
-        name: option.default if given.get(name) is None else option.parse(flag_of(name, option), given[name])
+        name: option.default
+        if name not in given or (given[name] is None and option.none_is_default)
+        else option.parse(flag_of(name, option), given[name])
         for name, (_, option) in options.items()
     }
     return cast("_T", settled)

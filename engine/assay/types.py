@@ -207,7 +207,7 @@ class GenerateOutputs(_ById):
 
         Raises:
             UsageError: The path cannot be used, or a file is already there.
-            OutputError: The file cannot be written; what was there before is untouched.
+            OutputError: The file cannot be written; an existing file is unchanged.
 
         Warns:
             AssayWarning: As ``to_arrow``, once the file is written.

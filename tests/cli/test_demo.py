@@ -33,7 +33,7 @@ def test_the_demo_scores_the_samples_and_says_what_to_try_next(tmp_path):
     assert rewards == [row["reward"] for row in golden]
     assert "mean reward 0.8230" in shown
     assert "rewards: rewards.parquet" in shown
-    assert "assay init" in shown
+    assert " init verifier.yaml" in shown
 
 
 def test_the_demo_replaces_a_file_only_when_it_is_told_to(tmp_path):
@@ -71,7 +71,7 @@ def test_a_starter_can_be_used_as_it_is(tmp_path, name):
 
 def test_a_starter_replaces_nothing(tmp_path):
     (tmp_path / "verifier.yaml").write_text("mine")
-    assert "verifier.yaml: already there." in run("init", code=2).stderr
+    assert "verifier.yaml: already exists." in run("init", code=2).stderr
     assert (tmp_path / "verifier.yaml").read_text() == "mine"
 
 

@@ -2,11 +2,11 @@
 
 import pickle
 
-import assay.plan
 import polars as pl
 import pytest
 
 import assay
+import assay.compiling.plan
 from assay import errors
 from assay.compiling.requirements import needed_columns
 from assay.testing import hostile_texts
@@ -70,15 +70,17 @@ def test_many_names_that_are_not_there_are_told_in_a_few_words(monkeypatch):
         assay.compile(PLAIN, schema, keep=["c0", *(f"d{at}" for at in range(1500))])
     assert len(asked) == 5
     facts = caught.value.fact.split("\n")
-    assert facts[0] == "--keep names `d0`, which the rollouts lack."
-    assert facts[99:] == ["--keep names `d99`, which the rollouts lack.", "… and 1,400 others"]
+    assert facts[0] == "--keep: the rollouts have no column `d0`."
+    assert facts[99:] == ["--keep: the rollouts have no column `d99`.", "… and 1,400 others"]
     assert caught.value.hint.startswith("There are: completion, c0, c1,")
     assert caught.value.hint.endswith(", c98 … and 201 more.")
 
 
 def test_what_checks_read_is_asked_once_however_many_columns_there_are(monkeypatch):
     asked = []
-    monkeypatch.setattr(assay.plan, "consumed_columns", lambda verifiers: asked.append(verifiers) or {"completion"})
+    monkeypatch.setattr(
+        assay.compiling.plan, "consumed_columns", lambda verifiers: asked.append(verifiers) or {"completion"}
+    )
     schema = {"completion": pl.String} | {f"c{at}": pl.Int64 for at in range(20)}
     assert len(assay.compile(PLAIN, schema).passed_through) == 20
     assert len(asked) == 1

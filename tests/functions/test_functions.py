@@ -234,7 +234,9 @@ def test_a_rubric_does_not_take_another_function_of_the_name(registry):
     fns.register("starts", starts)
     data = pickle.dumps(assay.Rubric([starts]))
     fns.register("starts", ends)
-    with pytest.raises(assay.UsageError, match=r"'starts' \(.*test_fns\.starts\) is another function in this process"):
+    with pytest.raises(
+        assay.UsageError, match=r"'starts' \(.*test_functions\.starts\) is another function in this process"
+    ):
         pickle.loads(data)  # noqa: S301  (bytes of our own)
 
 

@@ -155,7 +155,7 @@ def test_a_result_that_another_run_has_written_meanwhile_is_not_replaced(tmp_pat
             yield
 
     monkeypatch.setattr("assay.system.atomic_file.locked", late)
-    with pytest.raises(assay.UsageError, match=r"out\.jsonl: already there\."):
+    with pytest.raises(assay.UsageError, match=r"out\.jsonl: already exists\."):
         assay.score_file(ROWS, assay.Rubric([waits]), target)
     assert target.read_text() == "theirs"
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]

@@ -17,7 +17,7 @@ import pytest
 from cases import sized
 
 import assay
-from assay import fns
+from assay.functions import registry as fns
 from assay.loading.formats.files import Cut, open_files
 from assay.loading.formats.reading import Reading
 from assay.runs.shards import Shard, cut

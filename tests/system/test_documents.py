@@ -219,11 +219,11 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
     [
         (
             "v.txt",
-            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
+            "{}: unknown file format.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
         ),
         (
             "v",
-            "{}: unknown kind of file.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
+            "{}: unknown file format.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
         ),
         ("missing.json", "{}: no such file."),
         ("folder.json", "{}: is a folder."),

@@ -27,7 +27,7 @@ class RegexParams(Params):
 class Regex(Check):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
-    RowLimit patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
+    Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
     that takes more than 0.2 s (``--regex-timeout``) or 1 GiB scores 0.0 and fills ``error``.
     """
 

@@ -154,7 +154,7 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
     if TASK_ID not in schema:
         hint = did_you_mean(TASK_ID, schema) or "Rename a column with --map task_id=COLUMN."
         raise ColumnsError(
-            f"The rollouts have no `{TASK_ID}` to find their tasks by. Columns: {listed(not_hidden(schema))}.", hint
+            f"The rollouts have no `{TASK_ID}` to join their tasks on. Columns: {listed(not_hidden(schema))}.", hint
         )
     _check_key(rollouts, "rollouts")
     task_schema = tasks.collect_schema()

@@ -13,6 +13,11 @@ from assay.errors import OutputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["Messages", "only_data", "open_console", "open_streams", "standard_output", "write_data"]
 
 _STDOUT, _STDERR = 1, 2
@@ -69,7 +74,7 @@ def _descriptor_of_data() -> Iterator[Any]:
         yield stream
         return
     stream.flush()
-    kept = os.dup(_STDOUT)
+    kept = _duplicated(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
     data = open(kept, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)  # noqa: SIM115
     try:
@@ -79,6 +84,13 @@ def _descriptor_of_data() -> Iterator[Any]:
             data.close()
         os.dup2(kept, _STDOUT)
         os.close(kept)
+
+
+def _duplicated(number: int) -> int:
+    """Duplicate a descriptor. NOTE: not to the lowest number, which ``/dev/fd/3`` may name although nobody gave it."""
+    if fcntl is None:
+        return os.dup(number)
+    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 100)
 
 
 class Messages:

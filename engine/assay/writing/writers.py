@@ -194,7 +194,7 @@ def open_writer(
         alone: Whether no other run may write it at the same time.
 
     Raises:
-        OutputError: The file cannot be written; what was there before is untouched.
+        OutputError: The file cannot be written; an existing file is unchanged.
         UsageError: Another run is writing it.
     """
     if out is None:

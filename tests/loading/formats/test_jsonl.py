@@ -532,7 +532,7 @@ def test_a_pipe_that_the_temporary_folder_cannot_take_is_refused_and_leaves_noth
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(assay.InputError) as caught:
         spool(io.BytesIO(b"x" * 10_000), "standard input")
-    assert caught.value.fact == f"standard input: cannot be set down in {tmp_path}: File too large."
+    assert caught.value.fact == f"standard input: cannot be copied to {tmp_path}: File too large."
     assert not list(tmp_path.iterdir())
 
 
@@ -543,9 +543,7 @@ class Broken(io.RawIOBase):
 
 def test_that_there_is_no_temporary_folder_is_said_of_what_needs_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(
-        assay.InputError, match=r"^standard input: cannot be set down in a temporary file: No such file"
-    ):
+    with pytest.raises(assay.InputError, match=r"^standard input: cannot be copied to a temporary file: No such file"):
         spool(io.BytesIO(), "standard input")
 
 

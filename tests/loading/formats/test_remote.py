@@ -443,7 +443,7 @@ def test_a_copy_that_the_temporary_folder_cannot_take_is_not_blamed_on_the_store
                 assay.score(f"{web.url}/a.jsonl", SPEC)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert caught.value.fact == f"{web.url}/a.jsonl: cannot be set down in {tmp_path}: File too large."
+    assert caught.value.fact == f"{web.url}/a.jsonl: cannot be copied to {tmp_path}: File too large."
     assert not list(tmp_path.iterdir())
 
 
@@ -453,7 +453,7 @@ def test_a_temporary_folder_that_the_engine_cannot_make_is_no_internal_error(tmp
     with Web({"/a.csv": b"completion\na refund\n"}) as web:
         done = command("score", f"{web.url}/a.csv", "-s", tmp_path / "v.json", TMPDIR=str(tmp_path / "file"))
     assert done.returncode == 2
-    assert b"/a.csv: the engine can make no temporary folder.\n" in done.stderr
+    assert b"/a.csv: Polars could not create a temporary folder.\n" in done.stderr
 
 
 def test_no_copy_stays_when_a_run_is_ended(tmp_path):

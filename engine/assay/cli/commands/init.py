@@ -56,7 +56,7 @@ def init(
         raise UsageError(f"{shown_path(path)}: the verifier is written as YAML, which has comments.", "Name it .yaml")
     check_target(path, overwrite=True, how="")
     if path.exists():
-        raise UsageError(f"{shown_path(path)}: already there.", "Name another file: assay init NAME.yaml")
+        raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")
     text = STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
     with new_file(path) as (file, told), told():
         file.write(text.encode())

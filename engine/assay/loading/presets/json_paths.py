@@ -235,7 +235,7 @@ def missing(path: Path, outlined: Any, where: str) -> ColumnsError:
     for inner_step in prefix.steps:
         inside = inside[inner_step] if isinstance(inner_step, str) else inside[0]
     if isinstance(step, str) and isinstance(inside, dict) and step not in inside:
-        hint = did_you_mean(step, inside) or f"There are: {listed(not_hidden(inside))}."
+        hint = did_you_mean(step, inside) or f"Columns: {listed(not_hidden(inside))}."
         return ColumnsError(f"{owner} has no `{step}` (in the path `{path}`).", hint)
     kind = kind_of(outlined, prefix)
     if kind == ("object" if isinstance(step, str) else "list"):
