@@ -72,7 +72,7 @@ def test_many_names_that_are_not_there_are_told_in_a_few_words(monkeypatch):
     facts = caught.value.fact.split("\n")
     assert facts[0] == "--keep: the rollouts have no column `d0`."
     assert facts[99:] == ["--keep: the rollouts have no column `d99`.", "… and 1,400 others"]
-    assert caught.value.hint.startswith("There are: completion, c0, c1,")
+    assert caught.value.hint.startswith("Columns: completion, c0, c1,")
     assert caught.value.hint.endswith(", c98 … and 201 more.")
 
 
