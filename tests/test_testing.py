@@ -267,16 +267,19 @@ def nothing(output, expected, params):
 @pytest.mark.parametrize(
     ("twin", "said"),
     [
-        (None, "^idle has no twin to compare$"),
+        (None, "^idle has no Polars version to compare$"),
         (
             lambda output, expected, params: output == params["gone"],
-            "^the twin of idle never answers: KeyError: 'gone'$",
+            "^the Polars version of idle never returns a value: KeyError: 'gone'$",
         ),
         (
             lambda output, expected, params: output.map_batches(lambda _: 1 / 0, return_dtype=pl.Float64),
-            "^the twin of idle never answers: ZeroDivisionError: division by zero",
+            "^the Polars version of idle never returns a value: ZeroDivisionError: division by zero",
         ),
-        (lambda output, expected, params: pl.lit(None, dtype=pl.Float64), "never answers: it is null on every row"),
+        (
+            lambda output, expected, params: pl.lit(None, dtype=pl.Float64),
+            "never returns a value: it is null on every row",
+        ),
     ],
 )
 def test_a_function_whose_twin_proves_nothing_does_not_conform(twin, said, monkeypatch):
@@ -294,5 +297,5 @@ def test_a_class_without_a_twin_proves_nothing(monkeypatch):
     monkeypatch.setattr(assay.classes.registry, "_REGISTRY", dict(assay.classes.registry._REGISTRY))
     one = type("One", (assay.classes.registry.FormatOnly,), {"name": "one", "verify_expr": None})
     assay.register_verifier("one")(one)
-    with pytest.raises(AssertionError, match="one has no twin to compare: the class has no verify_expr"):
+    with pytest.raises(AssertionError, match="one has no Polars version to compare: the class has no verify_expr"):
         assert_verifier_conforms("one", cases=20)

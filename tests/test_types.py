@@ -45,7 +45,7 @@ def test_ids_are_read_and_to_be_had_by_both_names(name):
 
 def test_ids_that_differ_are_refused():
     assert GenerateInputs(prompt=["a"], id=[1], example_id=[1]).id == [1]
-    with pytest.raises(ValidationError, match="two names of one list"):
+    with pytest.raises(ValidationError, match="two names of the same list"):
         GenerateInputs(prompt=["a"], id=[1], example_id=[2])
 
 

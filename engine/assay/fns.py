@@ -1,4 +1,4 @@
-"""Verifier functions, as users register them.
+"""Register verifier functions.
 
     from assay.fns import register_fn
 
@@ -6,8 +6,8 @@
     def startswith(model_output: str, expected, params: dict) -> float:
         return 1.0 if model_output.startswith(str(expected)) else 0.0
 
-A function takes the completion's text, the row's ``expected`` (a JSON value, None where absent) and its ``params``, and returns
-the reward. A function may bring a *twin*, the same as a Polars expression; where the twin returns null, the function runs.
+A function takes the completion's text, the row's ``expected`` (a JSON value, None if missing) and its ``params``, and returns
+the reward. A function may have a Polars version, which computes the same as an expression; where it returns null, the function runs.
 """
 
 from assay.functions.registry import (

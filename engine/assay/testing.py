@@ -1,7 +1,7 @@
-"""Prove that the two faces of a check agree, yours or ours.
+"""Prove that the row and the column implementation of a check agree, for your own checks and the built-in ones.
 
-Texts are made of what breaks text code: case rules, control characters, combining marks, brackets, near-JSON, regex bait. They
-are drawn by a seed, so that a failure can be seen again.
+Hostile texts cover cases that break text code: case rules, control characters, combining marks, brackets, near-JSON, regex syntax.
+They are drawn with a seed, so that a failure can be reproduced.
 """
 
 import random
@@ -43,7 +43,7 @@ _WORDS = (
 
 
 def hostile_texts(count: int, seed: int = 0) -> Iterator[str]:
-    """Texts that break text code.
+    """Yield texts that break text code.
 
     Args:
         count: How many.
@@ -78,28 +78,28 @@ def assert_check_conforms(
         check: The check class.
         params: Params to try, besides those of its examples.
         rows: Rows to try, besides its examples and hostile texts.
-        cases: How many hostile texts, shared out among the params, other ones for each.
+        cases: How many hostile texts, divided among the params, with different texts for each.
         seed: Seed of the hostile texts.
 
     Returns:
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The faces differ, or an example does not score what it says; the message shows the row.
+        AssertionError: ``expr()`` and ``row()`` differ, or the score of an example differs from its ``score``; the message shows the row.
     """
-    own = () if check in CHECKS else (check,)
+    custom = () if check in CHECKS else (check,)
     for example in check.examples:
-        verifier = _verifier(check, example.params or {}, own)
-        found = score_rows([_row(example)], [verifier])[0]["reward"]
-        assert found == example.score, f"{check.type}: {example} scores {found}"  # noqa: S101  (an assertion is the point)
-    tried = _distinct([example.params or {} for example in check.examples] + list(params)) or [{}]
-    given = [*map(_row, check.examples), *rows] or [_row(Example("", 0.0))]
-    given.append({**given[0], COMPLETION: None})
+        verifier = _verifier(check, example.params or {}, custom)
+        score = score_rows([_row(example)], [verifier])[0]["reward"]
+        assert score == example.score, f"{check.type}: {example} scores {score}"  # noqa: S101  (an assertion is the point)
+    configurations = _distinct([example.params or {} for example in check.examples] + list(params)) or [{}]
+    sample_rows = [*map(_row, check.examples), *rows] or [_row(Example("", 0.0))]
+    sample_rows.append({**sample_rows[0], COMPLETION: None})
     compared = 0
-    for nth, one in enumerate(tried):
-        texts = hostile_texts(-(-cases // len(tried)), seed + nth)
-        drawn = [{**_row(Example(text, 0.0)), **_structure(given, at)} for at, text in enumerate(texts)]
-        compared += assert_plan_conforms([_verifier(check, one, own)], [*given, *drawn])
+    for number, configuration in enumerate(configurations):
+        texts = hostile_texts(-(-cases // len(configurations)), seed + number)
+        drawn = [{**_row(Example(text, 0.0)), **_structure(sample_rows, at)} for at, text in enumerate(texts)]
+        compared += assert_plan_conforms([_verifier(check, configuration, custom)], [*sample_rows, *drawn])
     return compared
 
 
@@ -115,33 +115,33 @@ def assert_fn_conforms(
     cases: int = 2000,
     seed: int = 0,
 ) -> int:
-    """Prove that a verifier function and its columnar twin give the same, bit for bit, with reasons and errors.
+    """Prove that a verifier function and its Polars version give the same results, bit for bit, with reasons and errors.
 
     Args:
         fn_name: A registered function.
         golds: Values of ``expected`` to try, besides hostile strings.
         params: Params to try.
-        texts: Outputs to try, besides hostile ones, each with every gold.
-        cases: How many hostile outputs, each with a gold and params drawn by the seed.
-        seed: Seed of the draw.
+        texts: Outputs to try, each with every gold, besides hostile ones.
+        cases: How many hostile outputs, each with a gold and params drawn with the seed.
+        seed: Seed of the draws.
 
     Returns:
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The two differ; the message shows the row. Or the function has no twin, or one that never answers.
+        AssertionError: The two differ; the message shows the row. Or the function has no Polars version, or one that never returns a value.
         ValueError: No function has that name.
     """
-    get(fn_name)  # says which names there are
+    get(fn_name)  # raises for an unknown name and lists the names
     rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
-    others = list(hostile_texts(max(cases // 8, 1), seed + 1))
+    hostile = list(hostile_texts(max(cases // 8, 1), seed + 1))
     drawn: list[tuple[str, Any]] = [(text, gold) for text in texts for gold in golds]
     drawn += [
-        (text, rng.choice((rng.choice(golds), rng.choice(others), _piece(text, rng))))
+        (text, rng.choice((rng.choice(golds), rng.choice(hostile), _piece(text, rng))))
         for text in hostile_texts(cases, seed)
     ]
-    _assert_twin_answers(
-        fn_name, [(text, gold if isinstance(gold, str) else others[0]) for text, gold in drawn], params
+    _assert_expression_answers(
+        fn_name, [(text, gold if isinstance(gold, str) else hostile[0]) for text, gold in drawn], params
     )
     rows: list[dict[str, Any]] = [
         {COMPLETION: text, "verifier": {"fn_name": fn_name, "expected": gold, "params": rng.choice(params)}}
@@ -152,29 +152,37 @@ def assert_fn_conforms(
     return len(rows)
 
 
-def _assert_twin_answers(fn_name: str, pairs: Sequence[tuple[str, str]], params: Sequence[Mapping[str, Any]]) -> None:
-    """A run asks the function where its twin raises or says nothing, so a twin that never answers would differ nowhere."""
-    one = function(fn_name)
-    if one is None or one.expr is None:
-        raise AssertionError(f"{fn_name} has no twin to compare")
+def _assert_expression_answers(
+    fn_name: str, pairs: Sequence[tuple[str, str]], params: Sequence[Mapping[str, Any]]
+) -> None:
+    """Check that a Polars version ever returns a value: where it raises or returns null, the function runs, so it could never differ."""
+    registered = function(fn_name)
+    if registered is None or registered.expr is None:
+        raise AssertionError(f"{fn_name} has no Polars version to compare")
     texts = pl.DataFrame(pairs, schema={"text": pl.String, "expected": pl.String}, orient="row")
-    said = "it is null on every row"
-    for given in params:
-        read = {name: given[name] for name in (given if one.params is None else one.params) if name in given}
+    reason = "it is null on every row"
+    for configuration in params:
+        known_params = {
+            name: configuration[name]
+            for name in (configuration if registered.params is None else registered.params)
+            if name in configuration
+        }
         try:
-            answer = texts.with_columns(answer=one.expr(pl.col("text"), pl.col("expected"), read))["answer"]
+            answer = texts.with_columns(answer=registered.expr(pl.col("text"), pl.col("expected"), known_params))[
+                "answer"
+            ]
             reward = answer.struct.field("score") if isinstance(answer.dtype, pl.Struct) else answer
             if reward.cast(pl.Float64).is_finite().any():
                 return
-        except BaseException as wrong:
-            if not own_failure(wrong):
+        except BaseException as error:
+            if not own_failure(error):
                 raise
-            said = said_by(wrong)
-    raise AssertionError(f"the twin of {fn_name} never answers: {said}")
+            reason = said_by(error)
+    raise AssertionError(f"the Polars version of {fn_name} never returns a value: {reason}")
 
 
 def _piece(text: str, rng: random.Random) -> str:
-    """A part of a text, for a gold that is found in it."""
+    """Return a part of a text, as a gold that occurs in it."""
     start = rng.randrange(len(text) + 1)
     return text[start : start + rng.choice((1, 3, 10, len(text)))]
 
@@ -187,7 +195,7 @@ def assert_verifier_conforms(
     cases: int = 2000,
     seed: int = 0,
 ) -> int:
-    """Prove that a verifier class and its columnar twin give the same, bit for bit, with info, reasons and errors.
+    """Prove that a verifier class and its Polars version give the same results, bit for bit, with info, reasons and errors.
 
     Args:
         kind: Name of a registered class.
@@ -200,32 +208,33 @@ def assert_verifier_conforms(
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The two differ; the message shows the row. Or the class has no twin.
-        SpecError: There is no such class, or a configuration is not one of its own.
+        AssertionError: The two differ; the message shows the row. Or the class has no Polars version.
+        SpecError: There is no such class, or a configuration is invalid.
     """
     compared = 0
-    given: list[Mapping[str, Any]] = [{COMPLETION: None}, *rows]
-    for nth, one in enumerate(params):
-        verifier = load_verifier({"kind": kind, "params": dict(one)})
+    sample_rows: list[Mapping[str, Any]] = [{COMPLETION: None}, *rows]
+    for number, configuration in enumerate(params):
+        verifier = load_verifier({"kind": kind, "params": dict(configuration)})
         if not all(spec.check is not None and spec.check.has_expr for spec in verifier.checks):
-            raise AssertionError(f"{kind} has no twin to compare: the class has no verify_expr()")
-        prompts = hostile_texts(cases, seed + nth + 1)
+            raise AssertionError(f"{kind} has no Polars version to compare: the class has no verify_expr()")
+        prompts = hostile_texts(cases, seed + number + 1)
         drawn = [
             {COMPLETION: text, "prompt": prompt}
-            for text, prompt in zip(hostile_texts(cases, seed + nth), prompts, strict=True)
+            for text, prompt in zip(hostile_texts(cases, seed + number), prompts, strict=True)
         ]
-        assert_plan_conforms([verifier], [*given, *drawn])
-        compared += len(given) + len(drawn)
+        assert_plan_conforms([verifier], [*sample_rows, *drawn])
+        compared += len(sample_rows) + len(drawn)
     return compared
 
 
-def _structure(seen: Sequence[Mapping[str, Any]], at: int) -> dict[str, Any]:
-    """The metadata and schema of one of the examples, in turn."""
-    return {name: value for name, value in seen[at % len(seen)].items() if name != COMPLETION} if seen else {}
+def _structure(sample_rows: Sequence[Mapping[str, Any]], at: int) -> dict[str, Any]:
+    """Return the metadata and schema of one of the rows, in turn."""
+    row = sample_rows[at % len(sample_rows)] if sample_rows else {}
+    return {name: value for name, value in row.items() if name != COMPLETION}
 
 
 def _distinct(params: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({repr(sorted(one.items())): one for one in params}.values())
+    return list({repr(sorted(configuration.items())): configuration for configuration in params}.values())
 
 
 def _row(example: Example) -> dict[str, Any]:
@@ -236,13 +245,13 @@ def _row(example: Example) -> dict[str, Any]:
     }
 
 
-def _verifier(check: type[Check], params: Mapping[str, Any], own: Sequence[type[Check]]) -> VerifierSpec:
+def _verifier(check: type[Check], params: Mapping[str, Any], custom: Sequence[type[Check]]) -> VerifierSpec:
     plain = {"type": check.type, "weight": 0.7, "params": dict(params)}
-    return load_verifier({"checks": [plain, {**plain, "id": "negated", "negate": True, "weight": 0}]}, checks=own)
+    return load_verifier({"checks": [plain, {**plain, "id": "negated", "negate": True, "weight": 0}]}, checks=custom)
 
 
 def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mapping[str, Any]]) -> int:
-    """Prove that a plan gives what the row loop gives: whole, row by row, in pairs, in many chunks, and streaming.
+    """Prove that a plan gives the same as the row loop: for whole frames, single rows, pairs, many chunks, and streaming.
 
     Args:
         verifiers: The verifiers.
@@ -269,10 +278,10 @@ def assert_plan_conforms(verifiers: Sequence[VerifierSpec], rows: Sequence[Mappi
     return len(expected) * (len(plan.results) - 4)
 
 
-def _assert_same(found: pl.DataFrame, expected: Sequence[Mapping[str, Any]], frame: pl.DataFrame, how: str) -> None:
-    assert found.height == len(expected), f"{how}: {found.height} rows out of {len(expected)}"  # noqa: S101
-    for at, (row, other) in enumerate(zip(found.to_dicts(), expected, strict=True)):
-        # repr tells 0.0 from -0.0 and True from 1
+def _assert_same(result: pl.DataFrame, expected: Sequence[Mapping[str, Any]], frame: pl.DataFrame, how: str) -> None:
+    assert result.height == len(expected), f"{how}: expected {len(expected)} rows, got {result.height}"  # noqa: S101
+    for at, (row, other) in enumerate(zip(result.to_dicts(), expected, strict=True)):
+        # repr distinguishes 0.0 from -0.0 and True from 1
         differing = {name: (row[name], other[name]) for name in other if repr(row[name]) != repr(other[name])}
         if differing:
             raise AssertionError(

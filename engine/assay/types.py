@@ -1,8 +1,8 @@
-"""The types around which RL environments are written: messages, inputs and outputs of generation, scores.
+"""Types of RL environments: messages, inputs and outputs of generation, scores.
 
     from assay.types import ChatMessage, GenerateInputs, GenerateOutputs, Messages, State
 
-Models check what they are given and keep every field; unknown fields are refused by none of them, and not kept either.
+Models validate their fields; unknown fields are ignored.
 A run goes to a table and back without loss: ``run.to_parquet("run.parquet")``, ``GenerateOutputs.from_parquet("run.parquet")``.
 """
 
@@ -28,44 +28,44 @@ __all__ = [
 ]
 
 ChatMessage = dict[str, Any]
-"""A message: ``role`` ("system", "user", "assistant", "tool"), ``content``, and what else its role has: ``tool_calls`` …"""
+"""A message: ``role`` ("system", "user", "assistant", "tool"), ``content``, and further fields of its role, such as ``tool_calls``."""
 
 Messages = str | list[ChatMessage]
 """A prompt or a completion: text, or chat messages."""
 
 Info = dict[str, Any]
-"""What a dataset knows of an example beside its answer."""
+"""Further data of an example in a dataset, besides its answer."""
 
 State = dict[str, Any]
-"""What a rollout knows of itself: ``prompt``, ``completion``, ``answer``, ``task``, ``info``, ``example_id``, ``responses``,
+"""The state of a rollout: ``prompt``, ``completion``, ``answer``, ``task``, ``info``, ``example_id``, ``responses``,
 ``timing`` (milliseconds), and whatever its environment adds."""
 
 SamplingArgs = dict[str, Any]
-"""Arguments of a generation request; what only vLLM knows stands under ``extra_body``."""
+"""Arguments of a generation request; those that only the server knows, such as vLLM's, go under ``extra_body``."""
 
 RewardFunc = Callable[..., float | Awaitable[float]]
-"""A reward function: it gets the arguments that it names (see ``assay.Rubric``)."""
+"""A reward function; it gets the arguments that it names (see ``assay.Rubric``)."""
 
 
 class _ById(BaseModel):
-    """Base of models that number their examples: ``id`` and ``example_id`` are one list by two names."""
+    """Base of models with example ids: ``id`` and ``example_id`` are two names of the same list."""
 
     @model_validator(mode="before")
     @classmethod
-    def _one_name(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or "example_id" not in given:
-            return given
-        found = dict(given)
-        other = found.pop("example_id")
-        if found.setdefault("id", other) is None:
-            found["id"] = other
-        if other is not None and list(found["id"]) != list(other):
-            raise ValueError("`id` and `example_id` are two names of one list; here they differ")
-        return found
+    def _unify_ids(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or "example_id" not in data:
+            return data
+        fields = dict(data)
+        example_ids = fields.pop("example_id")
+        if fields.setdefault("id", example_ids) is None:
+            fields["id"] = example_ids
+        if example_ids is not None and list(fields["id"]) != list(example_ids):
+            raise ValueError("`id` and `example_id` are two names of the same list, but they differ")
+        return fields
 
     @property
     def example_id(self) -> Any:
-        """``id`` by its other name."""
+        """Return ``id``."""
         return self.id
 
     @example_id.setter
@@ -74,15 +74,15 @@ class _ById(BaseModel):
 
 
 class GenerateInputs(_ById):
-    """What to generate from, one value a rollout in every list.
+    """Inputs of generation, with one value per rollout in every list.
 
     Attributes:
         prompt: Text or chat messages.
         answer: The gold of each.
-        info: What else is known of each example.
+        info: Further data of each example.
         task: The kind of task of each.
-        completion: Completions that are there already; such rollouts are scored and not generated.
-        id: The example of each; rollouts of one example share it. Also read, and to be had, as ``example_id``.
+        completion: Existing completions; such rollouts are scored, not generated.
+        id: The example of each; rollouts of the same example share it. Also available as ``example_id``.
     """
 
     prompt: list[Messages]
@@ -98,18 +98,18 @@ class GenerateMetadata(BaseModel):
 
     Attributes:
         env_id: Name of the environment.
-        env_args: Its arguments.
+        env_args: Arguments of the environment.
         model: Name of the model.
-        base_url: Where it answered.
-        num_examples: Examples generated from.
-        rollouts_per_example: Rollouts of each.
+        base_url: Base URL of its server.
+        num_examples: Number of examples.
+        rollouts_per_example: Number of rollouts of each example.
         sampling_args: Arguments of the requests.
-        date: When the run began, ISO 8601 with its offset.
+        date: When the run began, ISO 8601 with UTC offset.
         time_ms: How long it took, in milliseconds.
-        avg_reward: Mean of the rewards of the scored rollouts; 0 where none is.
-        avg_metrics: The same for each metric.
-        state_columns: Fields of the state that are kept in what is saved.
-        path_to_save: Where the run is saved.
+        avg_reward: Mean reward of the scored rollouts; 0 if there are none.
+        avg_metrics: Mean of each metric, likewise.
+        state_columns: The fields of the state named in ``generate``; every field is saved anyway.
+        path_to_save: The folder in which the run is saved.
     """
 
     env_id: str = ""
@@ -128,18 +128,18 @@ class GenerateMetadata(BaseModel):
 
 
 class GenerateOutputs(_ById):
-    """Rollouts with their rewards, one value a rollout in every list.
+    """Rollouts with their rewards, with one value per rollout in every list.
 
     Attributes:
         prompt: Text or chat messages.
         completion: Text or chat messages.
         answer: The gold of each.
-        state: What each rollout knows of itself.
-        info: What else is known of each example.
+        state: The state of each.
+        info: Further data of each example.
         task: The kind of task of each.
-        id: The example of each. Also read, and to be had, as ``example_id``.
-        reward: The reward of each; None for a rollout that failed and has nothing to score.
-        metrics: By the name of a reward function, what it gave each rollout.
+        id: The example of each. Also available as ``example_id``.
+        reward: The reward of each; None for a rollout that is not scored, because it failed or scoring was off.
+        metrics: The scores of each reward function, by its name.
         metadata: How the run was generated.
     """
 
@@ -155,62 +155,62 @@ class GenerateOutputs(_ById):
     metadata: GenerateMetadata
 
     def to_arrow(self) -> Any:
-        """The rollouts as a table, which ``assay.score`` reads and ``from_arrow`` turns back.
+        """Return the rollouts as a table, which ``assay.score`` reads and ``from_arrow`` converts back.
 
-        Columns: ``example_id``; ``prompt`` and ``completion``, text where all are, else lists of structs with ``role``,
+        Columns: ``example_id``; ``prompt`` and ``completion``, text if all are text, else lists of structs with ``role``,
         ``content``, ``tool_calls`` (each as JSON) and ``tool_call_id``, in which a text is one message without a role; ``task``;
         ``answer``; ``info`` and ``state`` as JSON text; ``reward``; ``generation_ms``, ``scoring_ms``, ``total_ms`` and
-        ``error`` as the state has them, null where it does not; ``generation_error`` where a generation failed, with
-        which a row stays unscored when it is scored again; and one a metric, by its name, or as ``metric/<name>``
-        where that is taken. ``exact``, a column and a field of messages, is there where something needs it: JSON of
-        what the others cannot say. ``metadata`` stands in the metadata of the schema.
+        ``error`` from the state, null if it lacks them; ``generation_error`` if a generation failed, which keeps a row
+        unscored when the table is scored again; and one column for each metric, by its name, or ``metric/<name>`` if
+        that name is taken. ``exact``, a column and a field of messages, exists if needed: it holds as JSON the values that
+        the other columns cannot represent. ``metadata`` is stored in the metadata of the schema.
 
-        JSON is tagged where it has no word for a value of Python's (a tuple, a key that is no string, bytes, a date …), so
-        that it comes back as it was. Pydantic models, such as responses of openai, come back as dicts.
+        Python values that JSON cannot represent (tuples, keys that are not strings, bytes, dates …) are tagged, so that they
+        are restored exactly. Pydantic models, such as responses of openai, come back as dicts.
 
         Returns:
             A ``pyarrow.Table``; the same bytes for the same outputs.
 
         Warns:
-            AssayWarning: Other objects come back changed, as text, a list or a dict; the warning says where they are.
+            AssayWarning: Other objects come back as text, a list or a dict; the warning lists where they are.
         """
         from assay.values import saved_outputs as outputs
 
-        table, changed = outputs.table_of(self)
-        outputs.warn(changed)
+        table, losses = outputs.table_of(self)
+        outputs.warn(losses)
         return table
 
     @classmethod
     def from_arrow(cls, table: Any) -> Self:
-        """The rollouts of a table that ``to_arrow`` gave.
+        """Read the rollouts of a table from ``to_arrow``.
 
-        Rows may have been taken away or put in another order since. Other libraries may have lost the metadata of the
-        schema, as Polars does; then the outputs have the default ``metadata``, and every further column of floats is a metric.
-        Columns that are copies of what is in the state are not read.
+        Rows may have been removed or reordered since. If a library such as Polars has dropped the metadata of the schema, the
+        outputs have the default ``metadata``, and every further column of floats is a metric. Columns that copy fields of the
+        state are not read.
 
         Args:
-            table: A ``pyarrow.Table``, or what gives an Arrow stream, such as a Polars frame.
+            table: A ``pyarrow.Table``, or an object that exports an Arrow stream, such as a Polars frame.
 
         Raises:
             InputError: A column is missing, or a value cannot be read.
         """
         from assay.values import saved_outputs as outputs
 
-        return cls._made(*outputs.read_table(table))
+        return cls._from_fields(*outputs.read_table(table))
 
     def to_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the rollouts, the whole file or none.
+        """Save the rollouts; the file is written completely or not at all.
 
         Args:
-            path: A file that ends in ``.parquet``; what is in it is what ``to_arrow`` says.
+            path: A file that ends in ``.parquet``; its columns are those of ``to_arrow``.
             overwrite: Replace an existing file.
 
         Raises:
-            UsageError: The path cannot be used, or a file is already there.
-            OutputError: The file cannot be written; an existing file is unchanged.
+            UsageError: The path cannot be used, or the file exists and ``overwrite`` is not set.
+            OutputError: The file cannot be written; an existing file is untouched.
 
         Warns:
-            AssayWarning: As ``to_arrow``, once the file is written.
+            AssayWarning: As for ``to_arrow``, after the file is written.
         """
         from assay.values import saved_outputs as outputs
 
@@ -218,27 +218,27 @@ class GenerateOutputs(_ById):
 
     @classmethod
     def from_parquet(cls, path: str | Path) -> Self:
-        """The rollouts of a file that ``to_parquet`` wrote.
+        """Read the rollouts of a file from ``to_parquet``.
 
         Raises:
             InputError: The file cannot be read, or ``to_parquet`` did not write it.
         """
         from assay.values import saved_outputs as outputs
 
-        return cls._made(*outputs.read_file(path))
+        return cls._from_fields(*outputs.read_file(path))
 
     @classmethod
-    def _made(cls, fields: dict[str, Any], metadata: dict[str, Any]) -> Self:
-        # not checked again: what could be saved can be read
+    def _from_fields(cls, fields: dict[str, Any], metadata: dict[str, Any]) -> Self:
+        # without validation: outputs that could be saved are valid
         return cls.model_construct(**fields, metadata=GenerateMetadata.model_construct(**metadata))
 
 
 class RolloutScore(BaseModel):
-    """What a rubric says of one rollout.
+    """The score of one rollout by a rubric.
 
     Attributes:
         reward: The weighted sum.
-        metrics: By the name of a reward function, what it gave.
+        metrics: The score of each reward function, by its name.
     """
 
     reward: float
@@ -246,11 +246,11 @@ class RolloutScore(BaseModel):
 
 
 class RolloutScores(BaseModel):
-    """What a rubric says of rollouts, one value a rollout in every list.
+    """The scores of rollouts by a rubric, with one value per rollout in every list.
 
     Attributes:
         reward: The weighted sums.
-        metrics: By the name of a reward function, what it gave each.
+        metrics: The scores of each reward function, by its name.
     """
 
     reward: list[float]
@@ -258,7 +258,7 @@ class RolloutScores(BaseModel):
 
 
 class ProcessedOutputs(BaseModel):
-    """Rollouts as a trainer reads them, one list a rollout.
+    """Rollouts as a trainer reads them, with one list per rollout.
 
     Attributes:
         prompt_ids: Token ids of the prompt.

@@ -12,7 +12,7 @@ from loopback import Loopback, client_of, drop, echo, garbage, refuse, say
 
 import assay
 from assay.environments.client import OVERLONG, Retries, ask
-from assay.environments.streams import Fields, NotACompletion, gathered
+from assay.environments.streams import Fields, NotACompletion, gather
 
 ROWS = [{"question": f"say {number}", "answer": f"say {number}"} for number in range(4)]
 
@@ -310,7 +310,7 @@ def test_pieces_of_every_kind_are_added():
         return {"delta": {"tool_calls": list(pieces)}}
 
     one = asyncio.run(
-        gathered(
+        gather(
             stream(
                 chunk({"delta": {"role": "assistant", "content": None, "reasoning_content": "hm"}}, model="m"),
                 chunk(
@@ -343,7 +343,7 @@ def test_pieces_of_every_kind_are_added():
 def test_a_stream_without_an_end_is_no_answer():
     for chunks in ((), (chunk({"delta": {"content": "a"}}),)):
         with pytest.raises(NotACompletion):
-            asyncio.run(gathered(stream(*chunks), "chat"))
+            asyncio.run(gather(stream(*chunks), "chat"))
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_a_stream_without_an_end_is_no_answer():
 def test_what_is_no_piece_of_an_answer_is_said_to_be_none(choices):
     piece = SimpleNamespace(model_dump=lambda **_: {"choices": choices})
     with pytest.raises(NotACompletion, match="stream"):
-        asyncio.run(gathered(stream(piece), "chat"))
+        asyncio.run(gather(stream(piece), "chat"))
 
 
 def test_a_choice_without_a_number_is_the_first_and_words_of_the_server_are_kept():
@@ -371,12 +371,12 @@ def test_a_choice_without_a_number_is_the_first_and_words_of_the_server_are_kept
         {"index": None, "delta": {"content": "b"}, "finish_reason": "stop"},
     ]
     one = asyncio.run(
-        gathered(stream(*(SimpleNamespace(model_dump=lambda p=p, **_: {"choices": [dict(p)]}) for p in pieces)), "chat")
+        gather(stream(*(SimpleNamespace(model_dump=lambda p=p, **_: {"choices": [dict(p)]}) for p in pieces)), "chat")
     )
     assert one.choices[0].message.content == "ab"
     broken = SimpleNamespace(model_dump=lambda **_: {"choices": None, "error": {"message": "overloaded"}})
     with pytest.raises(NotACompletion, match="overloaded"):
-        asyncio.run(gathered(stream(broken), "chat"))
+        asyncio.run(gather(stream(broken), "chat"))
 
 
 def test_fields_are_read_both_ways():

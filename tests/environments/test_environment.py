@@ -118,7 +118,7 @@ def test_rows_keep_their_own_fields_and_tables_add_none_to_messages(tmp_path):
         ({"prompt": 4}, "Row 1: `prompt` is int"),
         ({"prompt": "x", "info": "{"}, "Row 1: `info` is text that is not JSON"),
         ({"prompt": "x", "info": [1]}, "Row 1: `info` is list"),
-        (7, "Row 1 is int"),
+        (7, "Row 1: expected a mapping of columns to values, got int"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(row, said):
@@ -353,13 +353,13 @@ def test_an_argument_the_client_does_not_take_is_refused_before_the_first_reques
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"model": None}, "model: NoneType"),
-        ({"sampling_args": "temperature=1"}, "sampling_args: str"),
-        ({"sampling_args": {1: 2}}, "sampling_args: dict"),
-        ({"sampling_args": {"extra_body": ["top_k"]}}, "extra_body: list"),
-        ({"sampling_args": {"messages": []}}, "`messages` is no argument of sampling"),
-        ({"client": "http://127.0.0.1:8000/v1"}, "str is no client"),
-        ({"max_concurent": 3}, r"`max_concurent` is no argument of generate[\s\S]*Did you mean `max_concurrent`"),
+        ({"model": None}, "model: expected the name of a model, got NoneType"),
+        ({"sampling_args": "temperature=1"}, "sampling_args: expected a dict with names as keys, got str"),
+        ({"sampling_args": {1: 2}}, "sampling_args: expected a dict with names as keys, got dict"),
+        ({"sampling_args": {"extra_body": ["top_k"]}}, "extra_body: expected a dict with names as keys, got list"),
+        ({"sampling_args": {"messages": []}}, "`messages` is not a sampling argument"),
+        ({"client": "http://127.0.0.1:8000/v1"}, "str is not a client"),
+        ({"max_concurent": 3}, r"`max_concurent` is not an argument of generate[\s\S]*Did you mean `max_concurrent`"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_the_first_request(given, said):
@@ -375,7 +375,7 @@ def test_a_dataset_whose_answers_are_misspelt_is_told(caplog):
 
 
 def test_without_a_client_there_is_nothing_to_generate_with():
-    with pytest.raises(assay.UsageError, match=r"no client[\s\S]*pip install 'assay\[generate\]'"):
+    with pytest.raises(assay.UsageError, match=r"but no client[\s\S]*pip install 'assay\[generate\]'"):
         single().generate_sync(ROWS)
 
 
@@ -472,7 +472,7 @@ def test_completions_that_are_not_there_are_generated():
     outputs, server = played(single(), inputs=rows)
     assert sorted(request.last for request in server.requests) == ["say 0", "say 2", "say 3"]
     assert outputs.reward == [1.0, 0.0, 1.0, 1.0]
-    with pytest.raises(assay.UsageError, match="no client"):
+    with pytest.raises(assay.UsageError, match="but no client"):
         single().generate_sync(rows)
 
 
@@ -527,7 +527,7 @@ def test_synchronous_clients_get_a_twin():
         headers = server.requests[0].headers
     assert (headers["authorization"], headers["x-mine"], headers["openai-organization"]) == ("Bearer k", "1", "o")
     azure = openai.AzureOpenAI(azure_endpoint="http://127.0.0.1:1", api_key="k", api_version="v")
-    with contextlib.closing(azure), pytest.raises(assay.UsageError, match="Give an AsyncAzureOpenAI"):
+    with contextlib.closing(azure), pytest.raises(assay.UsageError, match="Pass an AsyncAzureOpenAI"):
         single().evaluate_sync(azure, "m")
 
 

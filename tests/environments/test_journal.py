@@ -122,8 +122,8 @@ def test_a_run_that_is_cancelled_goes_on(tmp_path, caplog, together):
         finished = len(lines(tmp_path)) - 1
         assert 5 <= finished < len(ROWS)
         assert not (tmp_path / "results.parquet").exists()
-        assert f"stopped; {finished} rollouts of 12 are kept" in caplog.text
-        assert "the same call with the same results_path goes on" in caplog.text
+        assert f"stopped; {finished} of 12 rollouts are kept" in caplog.text
+        assert "to resume, repeat the call with the same results_path" in caplog.text
         before = len(server.requests)
         outputs = played(server, tmp_path, environment)
         assert len(server.requests) - before == 2 * (len(ROWS) - finished)
@@ -161,7 +161,7 @@ def test_a_process_that_is_ended_loses_what_is_in_flight(tmp_path, how, within):
         said = child.communicate(timeout=20)[1]
         assert child.returncode != 0
         if how == signal.SIGINT:
-            assert "goes on from there" in said
+            assert "to resume, repeat the call" in said
         with (tmp_path / "rollouts.jsonl").open("a") as file:
             file.write('{"rollout": 11, "completion": [{"role": "assist')  # as a machine that fails leaves it
         finished = len(lines(tmp_path)) - 2
@@ -200,14 +200,14 @@ def test_scoring_is_done_again_and_generation_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"model": "other"}, r'model "m" there, "other" here'),
+        ({"model": "other"}, r'model: "m" before, "other" now'),
         ({"sampling_args": {"top_p": 0.5}}, r"sampling args"),
-        ({"environment": env(env_id="other")}, r'env id "Talks" there, "other" here'),
-        ({"environment": env(max_turns=3)}, r"max turns 2 there, 3 here"),
+        ({"environment": env(env_id="other")}, r'env id: "Talks" before, "other" now'),
+        ({"environment": env(max_turns=3)}, r"max turns: 2 before, 3 now"),
         ({"environment": env(rubric=assay.Rubric([right], weights=[2.0]))}, r"rubric"),
-        ({"environment": env(oai_tools=[{"type": "function", "function": {"name": "f"}}])}, r"oai tools null there"),
-        ({"inputs": [*ROWS[1:], ROWS[0]]}, r"its inputs are others"),
-        ({"inputs": ROWS[:3]}, r"rollouts 12 there, 3 here"),
+        ({"environment": env(oai_tools=[{"type": "function", "function": {"name": "f"}}])}, r"oai tools: null before"),
+        ({"inputs": [*ROWS[1:], ROWS[0]]}, r"the inputs differ"),
+        ({"inputs": ROWS[:3]}, r"rollouts: 12 before, 3 now"),
     ],
 )
 def test_another_run_is_refused_and_told_in_what_it_differs(tmp_path_factory, change, said):
@@ -241,7 +241,7 @@ def test_two_runs_at_one_folder(tmp_path):
 @pytest.mark.parametrize("content", ["hello", "hello\n", '{"a": 1}\n', "[1]\n"])
 def test_a_file_that_is_no_journal_is_left_alone(tmp_path, content):
     (tmp_path / "rollouts.jsonl").write_text(content)
-    with Loopback() as server, pytest.raises(assay.InputError, match="no journal"):
+    with Loopback() as server, pytest.raises(assay.InputError, match="is not a journal"):
         played(server, tmp_path)
     assert (tmp_path / "rollouts.jsonl").read_text() == content
 
@@ -250,7 +250,7 @@ def test_results_of_something_else_are_left_alone(tmp_path):
     (tmp_path / "results.parquet").write_text("mine")
     (tmp_path / "file").write_text("mine")
     with Loopback() as server:
-        with pytest.raises(assay.UsageError, match=r"no rollouts\.jsonl beside it"):
+        with pytest.raises(assay.UsageError, match=r"exists without a rollouts\.jsonl"):
             played(server, tmp_path)
         with pytest.raises(assay.UsageError, match="is a file"):
             played(server, tmp_path / "file")

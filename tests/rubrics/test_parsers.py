@@ -201,7 +201,7 @@ def test_the_format_as_a_model_sees_it():
         (["a", "a"], ValueError, "Two fields are named `a`"),
         (["a", ("a", "b")], ValueError, "Two fields are named `a`"),
         ([()], ValueError, "at least one name"),
-        ([("a", 1)], TypeError, "are strings"),
+        ([("a", 1)], TypeError, "must be strings"),
         ([["a"]], TypeError, "not list"),
     ],
 )

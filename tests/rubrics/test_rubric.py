@@ -195,11 +195,11 @@ def test_functions_of_one_rollout_share_its_state_in_order():
 
 
 def test_what_is_no_function_is_refused_with_what_to_do():
-    with pytest.raises(TypeError, match="a verifier is loaded before it joins a rubric"):
+    with pytest.raises(TypeError, match="load a verifier before you add it to a rubric"):
         Rubric(["verifier.json"])
-    with pytest.raises(TypeError, match=r"a reward function or a verifier; this is <class 'float'>"):
+    with pytest.raises(TypeError, match=r"a reward function or a verifier, got <class 'float'>"):
         Rubric([float])
-    with pytest.raises(TypeError, match="this is 5"):
+    with pytest.raises(TypeError, match="got 5"):
         Rubric().add_reward_func(5)
 
 
@@ -372,4 +372,4 @@ def test_methods_that_are_made_anew_at_every_call_are_looked_into_once():
     for _ in range(5):
         asyncio.run(rubric.score_rollouts(["p"], ["c"], [""], [{}], ["t"], [{}]))
         asyncio.run(rubric.score_rollout("p", "c", "", {}))
-    assert len(rubric._known) == 1
+    assert len(rubric._inspections) == 1

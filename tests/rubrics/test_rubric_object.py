@@ -64,11 +64,11 @@ def test_a_weight_that_no_sum_can_have_is_refused(weight):
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0, 1.0]])
 def test_as_many_weights_as_functions(weights):
-    with pytest.raises(ValueError, match=f"2 reward functions have {len(weights)} weights"):
+    with pytest.raises(ValueError, match=f"reward functions: 2, weights: {len(weights)};"):
         Rubric([half, one], weights)
     rubric = Rubric([half])
     rubric.reward_funcs.append(one)
-    with pytest.raises(ValueError, match="2 reward functions have 1 weights"):
+    with pytest.raises(ValueError, match="reward functions: 2, weights: 1;"):
         score(rubric)
 
 
@@ -132,7 +132,7 @@ def test_without_rollouts_there_are_names():
 
 
 def test_lists_of_several_lengths_are_refused():
-    with pytest.raises(ValueError, match="2 of prompt, 2 of completion, 1 of answer"):
+    with pytest.raises(ValueError, match="the lists have different lengths: prompt 2, completion 2, answer 1"):
         score(Rubric([half]), 2, answers=["4"])
 
 

@@ -67,14 +67,14 @@ def test_a_rubric_with_a_name_is_imported_where_its_functions_cannot_travel(monk
 
 def test_an_environment_with_a_name_is_imported_for_its_rubric(monkeypatch):
     monkeypatch.setattr(desk, "env", SimpleNamespace(rubric=desk.rubric), raising=False)
-    assert workers._loaded("import", "desk_rewards:env")[0].name == desk.rubric.functions()[0].name
+    assert workers._load_functions("import", "desk_rewards:env")[0].name == desk.rubric.functions()[0].name
 
 
 def test_without_a_bound_a_process_awaits_all_its_rollouts_at_once():
     host = workers.Workers([], 2)
     work = SimpleNamespace(is_async=True, rows=[()] * 101)
-    assert host._least(work, Limits(max_concurrent=0)) == 51
-    assert host._least(work, Limits(max_concurrent=7)) == 7
+    assert host._smallest_piece(work, Limits(max_concurrent=0)) == 51
+    assert host._smallest_piece(work, Limits(max_concurrent=7)) == 7
 
 
 def test_a_rubric_that_the_process_cannot_import_is_told(monkeypatch):
@@ -100,7 +100,7 @@ def test_a_program_without_a_file_uses_functions_of_modules_and_is_told_of_its_o
     reward, error, file = done.stdout.splitlines()
     assert (reward, file) == ("3.0", "<stdin>")
     assert re.fullmatch(
-        r".*cannot be had in another process: .*'own' .* 'Define them at the top of a module .*'", error
+        r".*cannot be loaded in a worker process: .*'own' .* 'Define them at the top of a module .*'", error
     )
 
 
@@ -114,7 +114,7 @@ def test_a_daemon_is_told_that_it_may_start_no_processes(monkeypatch):
 def test_processes_end_with_the_run():
     (verifier,) = assay.Rubric(funcs=[desk.length]).members(Limits(workers=2))
     check = verifier.checks[0].check
-    assert check.rewards.over({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}])
+    assert check.rewards.score({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}])
     processes = multiprocessing.active_children()
     assert len(processes) >= 2
     check.close()
@@ -191,6 +191,6 @@ def test_an_interrupt_that_a_function_raises_ends_the_run_as_in_this_process(cap
 
 @pytest.mark.long
 def test_a_process_that_loses_its_pipe_is_told_without_a_traceback(capfd):
-    with pytest.raises(assay.UsageError, match="do not stay alive"):
+    with pytest.raises(assay.UsageError, match="keep dying"):
         assay.score(ROWS[:9], assay.Rubric(funcs=[desk.closes_every_file]), workers=1)
     assert "Traceback" not in capfd.readouterr().err

@@ -1,1 +1,1 @@
-"""Rollouts over a client."""
+"""Environments, which generate rollouts with a model."""

@@ -1,7 +1,7 @@
-"""Requests to a model by an OpenAI-compatible client: which of them are sent again, how long after, and which are given up.
+"""Requests to a model through an OpenAI-compatible client: which are retried, after how long, and which are given up.
 
-Only the client that the caller gives is talked to. The ``openai`` package is imported where its client is used; any object
-that has ``chat.completions.create`` (or ``completions.create``) as a coroutine will do.
+Only the client of the caller is used. The ``openai`` package is needed only for its own clients; any object
+that has ``chat.completions.create`` (or ``completions.create``) as a coroutine function works.
 """
 
 import asyncio
@@ -17,53 +17,62 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from assay.environments.streams import NotACompletion, as_response, gathered
+from assay.environments.streams import NotACompletion, as_response, gather
 from assay.errors import UsageError, did_you_mean, quoted
 
-__all__ = ["OVERLONG", "Retries", "address", "ask", "check_arguments", "denied", "opened", "permanent"]
+__all__ = [
+    "OVERLONG",
+    "Retries",
+    "address",
+    "ask",
+    "check_arguments",
+    "is_access_denied",
+    "is_permanent",
+    "open_client",
+]
 
 OVERLONG = "overlong-prompt"
-"""``id`` of the answer that stands for a prompt too long for the model."""
+"""``id`` of the placeholder response for a prompt that is too long for the model."""
 
-_AGAIN = (408, 409, 425, 429)
-_DENIED = (401, 403, 404)
-_TOO_LONG = (
+_RETRIED_STATUSES = (408, 409, 425, 429)
+_ACCESS_STATUSES = (401, 403, 404)
+_TOO_LONG_PHRASES = (
     *("context length", "context_length", "context size", "context window", "maximum model length"),
     *("prompt is too long",),
 )
 _EXCERPT = 200
-"""Characters of a body that a message shows."""
+"""Characters of a response body that a message shows."""
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a request is sent again, and how long after.
+    """How often a request is retried, and after how long.
 
     Attributes:
-        most: Times that one request is sent again.
-        delay: Seconds before the first of them; each further one waits twice as long, less up to a half by chance, so
-            that requests which failed together do not return together.
-        longest: Seconds that no wait exceeds, nor one that the server asks for by ``Retry-After``.
+        most: Retries of one request.
+        delay: Seconds before the first retry. The wait doubles for each further one, and a random part of up to half is
+            subtracted, so that requests that failed together are not repeated together.
+        longest: Most seconds of one wait, even if the server asks for more with ``Retry-After``.
     """
 
     most: int = 5
     delay: float = 0.5
     longest: float = 60.0
 
-    def wait(self, tried: int, wrong: Exception) -> float:
-        """Seconds to wait after the try of that number, from 0, ended so."""
-        backoff: float = self.delay * 2 ** min(tried, 32) * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
-        return min(max(backoff, _asked(wrong)), self.longest)
+    def wait(self, attempt: int, error: Exception) -> float:
+        """Return the seconds to wait after an attempt, counted from 0, that ended with an error."""
+        backoff: float = self.delay * 2 ** min(attempt, 32) * random.uniform(0.5, 1.0)  # noqa: S311  (no secret)
+        return min(max(backoff, _retry_after(error)), self.longest)
 
 
-def _asked(wrong: Exception) -> float:
-    """Seconds that a server asks to wait."""
-    headers = getattr(getattr(wrong, "response", None), "headers", None) or {}
-    said = headers.get("retry-after") or ""
+def _retry_after(error: Exception) -> float:
+    """Return the seconds that the server asks to wait."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    value = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
-        return max(float(said), 0.0)
+        return max(float(value), 0.0)
     with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(email.utils.parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
+        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
     return 0.0
 
 
@@ -77,41 +86,41 @@ async def ask(
     sampling_args: Mapping[str, Any] | None = None,
     retries: Retries | None = None,
 ) -> Any:
-    """Ask a model, as often as it takes.
+    """Ask a model; retry where that may help.
 
-    Asked again: 408, 409, 425, 429 and 5xx, connections that fail or break, timeouts, bodies that are no completion, streams
-    that end early. What is permanent is raised as it came.
+    Retried: 408, 409, 425, 429 and 5xx, connections that fail or break, timeouts, bodies that are not a completion, streams
+    that end early. A permanent error is raised unchanged.
 
     Args:
-        client: An ``openai.AsyncOpenAI`` or what acts like one.
+        client: An ``openai.AsyncOpenAI`` or a compatible client.
         model: Name of the model.
         prompt: Messages for ``chat``, text for ``completion``.
-        message_type: Which of the two.
+        message_type: ``chat`` or ``completion``.
         tools: Tools that the model may call.
-        sampling_args: Further arguments, passed as they are, those that are None left out. A stream is gathered.
-        retries: How often and how long after.
+        sampling_args: Further arguments of the request, passed unchanged; None values are left out. A stream is gathered.
+        retries: How often to retry, and after how long.
 
     Returns:
-        The answer; for a prompt too long for the model, one with the ``id`` of ``OVERLONG``.
+        The response; if the prompt is too long for the model, a placeholder whose ``id`` is ``OVERLONG``.
     """
     retries = retries or Retries()
     args = {name: value for name, value in (sampling_args or {}).items() if value is not None}
     if tools:
         args["tools"] = tools
     if getattr(client, "max_retries", 0) and _is_a(client, "AsyncOpenAI"):
-        client = client.with_options(max_retries=0)  # or every one of our tries would be several of its own
-    tried = 0
+        client = client.with_options(max_retries=0)  # else the client would retry each of our attempts itself
+    attempt = 0
     while True:
         try:
             return await _answer(client, model, prompt, message_type, args)
-        except Exception as wrong:
-            if _is_too_long(wrong):
+        except Exception as error:
+            if _is_too_long(error):
                 return _overlong(message_type)
-            if tried >= retries.most or not _may_pass(wrong):
+            if attempt >= retries.most or not _is_transient(error):
                 raise
-            wait = retries.wait(tried, wrong)
-        tried += 1
-        await asyncio.sleep(wait)
+            seconds = retries.wait(attempt, error)
+        attempt += 1
+        await asyncio.sleep(seconds)
 
 
 async def _answer(client: Any, model: str, prompt: Any, message_type: str, args: Mapping[str, Any]) -> Any:
@@ -120,7 +129,7 @@ async def _answer(client: Any, model: str, prompt: Any, message_type: str, args:
     else:
         response = await client.chat.completions.create(model=model, messages=prompt, **args)
     if args.get("stream"):
-        response = await gathered(response, message_type)
+        response = await gather(response, message_type)
     choices = getattr(response, "choices", None)
     first = choices[0] if isinstance(choices, list) and choices else None
     if message_type == "completion":
@@ -136,97 +145,97 @@ async def _answer(client: Any, model: str, prompt: Any, message_type: str, args:
 
 
 def _is_a(client: Any, name: str) -> bool:
-    """Whether it is a client of the openai package, which then has been imported."""
+    """Return whether it is a client of the openai package, which has been imported in that case."""
     openai: Any = sys.modules.get("openai")
     return openai is not None and isinstance(client, getattr(openai, name))
 
 
-def _passing() -> tuple[type, ...]:
-    """What is raised without a status and may not be raised again."""
+def _transient_types() -> tuple[type, ...]:
+    """Return the types of transient errors that have no HTTP status."""
     by_package = (("openai", "APIError"), ("httpx", "RequestError"), ("httpx2", "RequestError"))
-    there = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
-    found = [one for one in there if isinstance(one, type)]
-    return (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, *found)
+    types = [getattr(sys.modules.get(package), name, None) for package, name in by_package]
+    imported = [kind for kind in types if isinstance(kind, type)]
+    return (NotACompletion, ConnectionError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, *imported)
 
 
-def _status(wrong: BaseException) -> int | None:
-    status = getattr(wrong, "status_code", None)
+def _status(error: BaseException) -> int | None:
+    status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _may_pass(wrong: Exception) -> bool:
-    """Whether the same request may be answered another time."""
-    status = _status(wrong)
+def _is_transient(error: Exception) -> bool:
+    """Return whether the same request may succeed later."""
+    status = _status(error)
     if status is None:
-        return isinstance(wrong, _passing())
-    # below 400: the server meant to answer, and its body could not be read
-    return (status < 400 or status in _AGAIN or status >= 500) and not _is_spent(wrong)  # noqa: PLR2004  (the classes of HTTP)
+        return isinstance(error, _transient_types())
+    # below 400: the server answered, but the body could not be read
+    return (status < 400 or status in _RETRIED_STATUSES or status >= 500) and not _is_quota_error(error)  # noqa: PLR2004  (the classes of HTTP)
 
 
-def _is_spent(wrong: BaseException) -> bool:
-    """Whether it is a 429 that says the account is empty, which waiting does not fill."""
-    return getattr(wrong, "code", None) == "insufficient_quota"
+def _is_quota_error(error: BaseException) -> bool:
+    """Return whether it is a 429 for an exhausted quota, which waiting does not help."""
+    return getattr(error, "code", None) == "insufficient_quota"
 
 
-def permanent(wrong: BaseException) -> bool:
-    """Whether a request was refused for good."""
-    return isinstance(wrong, Exception) and _status(wrong) is not None and not _may_pass(wrong)
+def is_permanent(error: BaseException) -> bool:
+    """Return whether a request was refused for good."""
+    return isinstance(error, Exception) and _status(error) is not None and not _is_transient(error)
 
 
-def denied(wrong: BaseException) -> bool:
-    """Whether the key, the address or the name of the model is refused, whatever the prompt."""
-    return _status(wrong) in _DENIED or _is_spent(wrong)
+def is_access_denied(error: BaseException) -> bool:
+    """Return whether the key, the address or the model name is refused, whatever the prompt."""
+    return _status(error) in _ACCESS_STATUSES or _is_quota_error(error)
 
 
-def _is_too_long(wrong: Exception) -> bool:
-    if _status(wrong) != 400:  # noqa: PLR2004  (as servers refuse a prompt)
+def _is_too_long(error: Exception) -> bool:
+    if _status(error) != 400:  # noqa: PLR2004  (as servers refuse a prompt)
         return False
-    # NOTE: the protocol has no other sign of this than a code that few servers send, and the words of the rest
-    said = f"{getattr(wrong, 'code', '')} {wrong}".lower()
-    return any(words in said for words in _TOO_LONG)
+    # NOTE: the protocol has no sign of this except a code that few servers send; for others, only the message tells
+    message = f"{getattr(error, 'code', '')} {error}".lower()
+    return any(phrase in message for phrase in _TOO_LONG_PHRASES)
 
 
 def _overlong(message_type: str) -> Any:
-    said = {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
+    content = {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
     kind = "text_completion" if message_type == "completion" else "chat.completion"
-    choices = [{"index": 0, "finish_reason": "length", **said}]
+    choices = [{"index": 0, "finish_reason": "length", **content}]
     fields = {"id": OVERLONG, "created": 0, "model": "", "object": kind, "choices": choices}
     return as_response(fields, message_type)
 
 
 @contextlib.asynccontextmanager
-async def opened(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
-    """A client as rollouts use it: asynchronous, and without retries of its own.
+async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[Any]:
+    """Yield a client as rollouts use it: asynchronous, without retries of its own.
 
     Args:
-        client: What the caller gave; None, an ``openai.OpenAI`` and what is no client of that package included.
-        own_loop: The event loop is not the one that the client may have connections in.
+        client: The client of the caller: one of the openai package, synchronous or not, any other object, or None.
+        own_loop: The event loop differs from the one in which the client may hold connections.
 
     Raises:
-        UsageError: It is a synchronous client that has no asynchronous twin here.
+        UsageError: It is a synchronous client that cannot be converted to an asynchronous one.
     """
-    made: Any = None
+    created: Any = None
     if _is_a(client, "OpenAI"):
-        made = client = _twin(client)
+        created = client = _as_async(client)
     elif _is_a(client, "AsyncOpenAI"):
-        if own_loop and type(client._client).__name__ == "AsyncHttpxClientWrapper":  # noqa: SLF001  (nothing public tells it from the caller's own)
+        if own_loop and type(client._client).__name__ == "AsyncHttpxClientWrapper":  # noqa: SLF001  (no public API tells the default http client from a custom one)
             http = sys.modules["openai"].DefaultAsyncHttpxClient(base_url=client.base_url, timeout=client.timeout)
-            made = client = client.copy(http_client=http, max_retries=0)
+            created = client = client.copy(http_client=http, max_retries=0)
         else:
             client = client.with_options(max_retries=0)
     try:
         yield client
     finally:
-        if made is not None:
-            await made.close()
+        if created is not None:
+            await created.close()
 
 
-def _twin(client: Any) -> Any:
-    """The asynchronous client of the same server and key."""
+def _as_async(client: Any) -> Any:
+    """Return an asynchronous client with the same server and key."""
     openai = sys.modules["openai"]
     if type(client) is not openai.OpenAI:
         name = type(client).__name__
-        raise UsageError(f"{name} is synchronous; rollouts need its asynchronous twin.", f"Give an Async{name}.")
+        raise UsageError(f"{name} is synchronous; rollouts need an asynchronous client.", f"Pass an Async{name}.")
     return openai.AsyncOpenAI(
         api_key=client.api_key,
         organization=client.organization,
@@ -240,34 +249,36 @@ def _twin(client: Any) -> Any:
 
 
 def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, Any]) -> None:
-    """Refuse, before the first request, what no request could be sent with.
+    """Check the client and the sampling arguments before the first request.
 
     Raises:
-        UsageError: There is no client, or it takes no such argument.
+        UsageError: There is no client, or it does not accept an argument.
     """
     if client is None:
-        hint = "Give client=openai.AsyncOpenAI(base_url=…); pip install 'assay[generate]' installs it."
-        raise UsageError("There are rollouts to generate and no client to generate them with.", hint)
+        hint = "Pass client=openai.AsyncOpenAI(base_url=…); install it with: pip install 'assay[generate]'."
+        raise UsageError("There are rollouts to generate, but no client.", hint)
     try:
         endpoint = client.completions if message_type == "completion" else client.chat.completions
-    except AttributeError as wrong:
-        raise UsageError(f"{type(client).__name__} is no client: {wrong}.", "Give an openai.AsyncOpenAI.") from None
-    if taken_already := {"model", "prompt", "messages"}.intersection(sampling_args):
-        raise UsageError(f"sampling_args: `{min(taken_already)}` is no argument of sampling; the run gives it.")
+    except AttributeError as error:
+        raise UsageError(f"{type(client).__name__} is not a client: {error}.", "Pass an openai.AsyncOpenAI.") from None
+    if reserved := {"model", "prompt", "messages"}.intersection(sampling_args):
+        raise UsageError(f"sampling_args: `{min(reserved)}` is not a sampling argument; the run sets it.")
     try:
-        taken = inspect.signature(endpoint.create).parameters
-    except (TypeError, ValueError):  # what stands in for a client need not say what it takes
+        parameters = inspect.signature(endpoint.create).parameters
+    except (TypeError, ValueError):  # the signature of a custom client may not be readable
         return
-    if any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in sampling_args:
-        if name not in taken:
-            near = did_you_mean(name, taken, cutoff=0.85)
-            hint = f'{near} What only the server knows: {{"extra_body": {{"{name}": …}}}}'.strip()
-            raise UsageError(f"sampling_args: the client takes no `{name}`.", hint)
+        if name not in parameters:
+            suggestion = did_you_mean(name, parameters, cutoff=0.85)
+            hint = (
+                f'{suggestion} Pass arguments that only the server knows as {{"extra_body": {{"{name}": …}}}}.'.strip()
+            )
+            raise UsageError(f"sampling_args: the client does not accept `{name}`.", hint)
 
 
 def address(client: Any) -> str:
-    """Where a client asks, without user, password and query."""
+    """Return the base URL of a client, without user, password and query."""
     parts = urlsplit(str(getattr(client, "base_url", "") or ""))
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

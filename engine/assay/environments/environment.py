@@ -1,9 +1,9 @@
-"""Environments: a dataset, a model that answers, an environment that replies, and a rubric that says what it was worth.
+"""Environments: a dataset, a model that answers, an environment that replies, and a rubric that scores.
 
     env = assay.SingleTurnEnv(dataset=rows, system_prompt="Answer with a number.", rubric=rubric)
     outputs = env.evaluate_sync(openai.AsyncOpenAI(), "gpt-5-mini", max_concurrent=64, results_path="runs/gpt-5-mini")
 
-The shape of the class follows PrimeIntellect's ``verifiers`` 0.1.6: an environment written for that release changes its import.
+The interface follows PrimeIntellect's ``verifiers`` 0.1.6: an environment written for that release only changes its import.
 """
 
 import logging
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.calls.coroutines import in_own_loop, maybe_await
-from assay.environments.client import Retries, ask, opened
-from assay.environments.evaluation import RunOptions, check_options, generated, merged
+from assay.environments.client import Retries, ask, open_client
+from assay.environments.evaluation import RunOptions, check_options, merge_sampling_args, run_rollouts
 from assay.environments.examples import Examples
-from assay.environments.generation import filled, standard_state
+from assay.environments.generation import fill_state, standard_state
 from assay.environments.inputs import Rollout
 from assay.errors import UsageError
 from assay.rubrics.parsers import Parser
@@ -27,27 +27,27 @@ __all__ = ["Environment"]
 
 
 class Environment(Examples, ABC):
-    """What rollouts are generated in; ``SingleTurnEnv`` and ``MultiTurnEnv`` are the two to build on.
+    """Base of environments that generate rollouts; subclass ``SingleTurnEnv`` or ``MultiTurnEnv``.
 
     Args:
-        dataset: Examples to generate from: what ``assay.scan`` reads, with a ``prompt`` or a ``question`` in every row, and
-            ``answer``, ``info``, ``task``, ``example_id`` where there are some.
-        eval_dataset: Examples of ``evaluate``; without it, those of ``dataset``.
-        system_prompt: First message of prompts that are made of a text.
-        few_shot: Messages between that and the text.
-        parser: Reads answers out of completions.
+        dataset: Examples to generate from: anything ``assay.scan`` reads, with a ``prompt`` or a ``question`` in every row, and
+            optional ``answer``, ``info``, ``task``, ``example_id``.
+        eval_dataset: Examples of ``evaluate``; by default, those of ``dataset``.
+        system_prompt: First message of prompts that are made from a text.
+        few_shot: Messages between the system prompt and the text.
+        parser: Extracts answers from completions.
         rubric: Scores rollouts.
-        sampling_args: Arguments of every request; what only the server knows stands under ``extra_body``.
-        message_type: ``chat``, or ``completion`` for the endpoint that completes text.
-        oai_tools: Tools that the model may call; a row's ``info["oai_tools"]`` goes before.
-        max_workers: RowLimit threads for what the environment sends to threads in ``generate_sync``.
-        env_id: Name of the environment in the metadata; the name of the class without it.
-        env_args: Its arguments, for the metadata.
-        max_retries: Times that a request is sent again which failed but may pass: 408, 409, 425, 429, 5xx, broken
-            connections, timeouts, answers that are none. They replace the retries of the client.
-        retry_delay: Seconds before the first of them; each further one waits about twice as long, and a ``Retry-After`` is kept to.
-        max_retry_delay: Seconds that no wait exceeds.
-        **kwargs: Become attributes.
+        sampling_args: Arguments of every request; those that only the server knows go under ``extra_body``.
+        message_type: ``chat``, or ``completion`` for the text completion endpoint.
+        oai_tools: Tools that the model may call; ``info["oai_tools"]`` of a row takes precedence.
+        max_workers: Most threads for functions that the environment runs in threads in ``generate_sync``.
+        env_id: Name of the environment in the metadata; by default, the name of the class.
+        env_args: Arguments of the environment, for the metadata.
+        max_retries: Retries of a request after an error that may pass: 408, 409, 425, 429, 5xx, broken connections,
+            timeouts, responses that are not a completion. They replace the retries of the client.
+        retry_delay: Seconds before the first retry; each further one waits about twice as long. ``Retry-After`` is respected.
+        max_retry_delay: Most seconds of one wait.
+        **kwargs: Set as attributes.
 
     Raises:
         InputError: A dataset cannot be read, or a row of it cannot be used.
@@ -76,11 +76,11 @@ class Environment(Examples, ABC):
     ) -> None:
         self.logger = logging.getLogger(f"assay.{type(self).__name__}")
         if message_type not in ("chat", "completion"):
-            raise UsageError(f'message_type is "{message_type}".', 'It is "chat" or "completion".')
+            raise UsageError(f'message_type is "{message_type}".', 'Use "chat" or "completion".')
         if message_type == "completion" and (system_prompt or few_shot):
             raise UsageError(
-                "A text completion has no messages for `system_prompt` and `few_shot` to be.",
-                'Use message_type="chat", or write them into the prompts.',
+                "`system_prompt` and `few_shot` are messages; text completion has none.",
+                'Use message_type="chat", or put their text into the prompts.',
             )
         self.message_type = message_type
         self.oai_tools = oai_tools
@@ -90,7 +90,7 @@ class Environment(Examples, ABC):
         self.rubric = rubric or Rubric()
         if type(self.parser) is not type(self.rubric.parser):
             self.logger.warning(
-                "the environment parses by %s and its rubric by %s",
+                "the environment uses the parser %s, its rubric %s",
                 type(self.parser).__name__,
                 type(self.rubric.parser).__name__,
             )
@@ -107,23 +107,23 @@ class Environment(Examples, ABC):
             setattr(self, name, value)
 
     def get_reward_funcs(self) -> list[RewardFunc]:
-        """The functions of the rubric."""
+        """Return the reward functions of the rubric."""
         return list(self.rubric.get_reward_funcs())
 
     def get_reward_weights(self) -> list[float]:
-        """Their weights."""
+        """Return the weights of the reward functions."""
         return list(self.rubric.get_reward_weights())
 
     # one rollout
 
     async def init_completion(self) -> Messages:
-        """The completion before there is one."""
+        """Return the empty completion that a rollout starts with."""
         return [] if self.message_type == "chat" else ""
 
     def reset_for_rollout(self, prompt: Messages, answer: str, info: Info | None) -> State:
-        """The state of a new rollout; a subclass may return one of its own, or a coroutine of it.
+        """Return the state of a new rollout; an override may also be a coroutine function.
 
-        Standard fields that it lacks are added: ``completion``, ``example_id``, ``task``, ``responses``, ``turn``, ``timing``.
+        Missing standard fields are added: ``completion``, ``example_id``, ``task``, ``responses``, ``turn``, ``timing``.
         """
         return {"prompt": prompt, "answer": answer, "info": info or {}, "responses": [], "turn": 0}
 
@@ -137,13 +137,13 @@ class Environment(Examples, ABC):
         example_id: int,
         **kwargs: Any,
     ) -> State:
-        """The state of a new rollout, by ``reset_for_rollout``, with every standard field."""
+        """Return the state of a new rollout, from ``reset_for_rollout``, with all standard fields."""
         del kwargs
         rollout = Rollout(prompt, answer, info, task, example_id)
         standard = standard_state(rollout, completion)
         if type(self).reset_for_rollout is Environment.reset_for_rollout:
             return standard
-        return filled(await maybe_await(self.reset_for_rollout(prompt, answer, info)), standard)
+        return fill_state(await maybe_await(self.reset_for_rollout(prompt, answer, info)), standard)
 
     async def get_model_response(
         self,
@@ -155,19 +155,19 @@ class Environment(Examples, ABC):
         message_type: str | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Ask the model, again where that may help.
+        """Ask the model; retry where that may help.
 
         Args:
             client: An OpenAI-compatible client.
             model: Name of the model.
             prompt: Messages, or text to complete.
             oai_tools: Tools that the model may call.
-            sampling_args: Arguments of the request, passed as they are; None leaves one out. A stream is gathered.
-            message_type: ``chat`` or ``completion``; the environment's without it.
-            **kwargs: What else the rollout was given; not sent.
+            sampling_args: Arguments of the request, passed unchanged; None values are left out. A stream is gathered.
+            message_type: ``chat`` or ``completion``; by default, that of the environment.
+            **kwargs: Further arguments of the rollout; not sent.
 
         Returns:
-            A ``ChatCompletion`` or ``Completion``; one whose ``id`` is ``overlong-prompt`` where the prompt is too long for the model.
+            A ``ChatCompletion`` or ``Completion``; its ``id`` is ``overlong-prompt`` if the prompt is too long for the model.
         """
         del kwargs
         return await ask(
@@ -224,42 +224,44 @@ class Environment(Examples, ABC):
     ) -> GenerateOutputs:
         """Generate rollouts and score them.
 
-        A rollout that fails is unscored (its reward is None, its ``state["error"]`` says why) and the run goes on; the log says
-        at the end how many did. Only where the first 8 (or all, if there are fewer) are refused for want of a key, an
-        address or a model (401, 403, 404), or the first 8 for one and the same other reason for good, the run ends.
+        A rollout that fails stays unscored (its reward is None, its ``state["error"]`` says why) and the run goes on; at the
+        end, the number of failures is logged. The run ends early only if the first 8 rollouts are all refused for good for
+        the same reason; for a refused key, address or model (401, 403, 404) also if there are fewer and all are refused.
 
         Args:
-            inputs: ``GenerateInputs``, or examples as the constructor reads them, one a rollout. Those that have a ``completion``
-                are scored, not generated; without a client, an empty completion counts as one.
-            client: An ``openai.AsyncOpenAI``, or what acts like one; an ``openai.OpenAI`` is turned into its twin.
+            inputs: ``GenerateInputs``, or examples as for the constructor, one for each rollout. Those with a ``completion``
+                are scored, not generated; without a client, even if the completion is empty.
+            client: An ``openai.AsyncOpenAI`` or a compatible client; an ``openai.OpenAI`` is converted to an asynchronous one.
             model: Name of the model.
-            sampling_args: Arguments of the requests besides those of the environment; these go before, ``extra_body`` key by key.
-            num_examples: For the metadata, where it is not the number of different ``example_id``.
-            rollouts_per_example: For the metadata, where it is not the rollouts by that number.
-            score_rollouts: Score them; unscored, every reward is None.
-            max_concurrent: RowLimit rollouts generated, and most scored, at a time; not positive: 1,000.
-            max_concurrent_generation: The first of the two.
-            max_concurrent_scoring: The second.
-            interleave_scoring: Score each rollout once it is generated, else all at the end; so it is, too, where the rubric
-                has functions over all rollouts of an example.
-            results_path: A folder for ``rollouts.jsonl`` (every finished rollout, at once), ``results.parquet`` and
-                ``metadata.json`` (at the end). The same call with the same folder goes on where a run was stopped, and tries
-                failed rollouts again. Without it nothing is written.
-            state_columns: Fields of the state to keep in what is saved.
-            save_every: Taken and not needed: every rollout is saved when it is finished.
-            use_tqdm: Show how far it is, where standard error is a terminal.
+            sampling_args: Arguments of the requests; they take precedence over those of the environment, ``extra_body`` key by key.
+            num_examples: For the metadata; by default, the number of distinct ``example_id``.
+            rollouts_per_example: For the metadata; by default, the number of rollouts divided by ``num_examples``.
+            score_rollouts: Score the rollouts; if False, every reward is None.
+            max_concurrent: Most rollouts generated, and most scored, at a time; 1,000 if not positive.
+            max_concurrent_generation: Most rollouts generated at a time; by default, ``max_concurrent``.
+            max_concurrent_scoring: Most rollouts scored at a time; by default, ``max_concurrent``.
+            interleave_scoring: Score each rollout once it is generated, instead of all at the end; ignored if the rubric
+                has functions that take all rollouts of an example.
+            results_path: A folder for ``rollouts.jsonl`` (every rollout, as soon as it is finished), ``results.parquet`` and
+                ``metadata.json`` (at the end). The same call with the same folder resumes a stopped run and repeats
+                failed rollouts. By default, nothing is written.
+            state_columns: Recorded in the metadata; every field of the state is saved anyway.
+            save_every: Ignored, as every rollout is saved when it is finished.
+            use_tqdm: Show a progress bar if standard error is a terminal.
             **kwargs: Further arguments for ``rollout`` and for the functions of the rubric.
 
         Raises:
             InputError: An input cannot be used.
-            UsageError: There is no client though there is something to generate, the client does not take an argument, the
-                server refuses everything, the folder holds another run, or the process was forked after the engine had run.
+            UsageError: There are rollouts to generate, but no client; the client does not accept an argument; the
+                server refuses all requests; the folder holds another run; or the process was forked after Polars had run.
             OutputError: The folder cannot be written.
         """
         del save_every
-        prepare_process()  # before anything is asked of a server
+        prepare_process()  # before the first request
         check_options(kwargs, Environment.generate)
-        limits = [max_concurrent if one is None else one for one in (max_concurrent_generation, max_concurrent_scoring)]
+        limits = [
+            max_concurrent if limit is None else limit for limit in (max_concurrent_generation, max_concurrent_scoring)
+        ]
         options = RunOptions(
             num_examples=num_examples,
             rollouts_per_example=rollouts_per_example,
@@ -273,7 +275,9 @@ class Environment(Examples, ABC):
             further=kwargs,
         )
         rollouts = self._rollouts(inputs, client=client is not None)
-        return await generated(self, rollouts, client, model, merged(self.sampling_args, sampling_args), options)
+        return await run_rollouts(
+            self, rollouts, client, model, merge_sampling_args(self.sampling_args, sampling_args), options
+        )
 
     a_generate = generate
 
@@ -287,13 +291,13 @@ class Environment(Examples, ABC):
         rollouts_per_example: int | None = None,
         **options: Any,
     ) -> GenerateOutputs:
-        """``generate`` for code that is no coroutine; where an event loop runs (a notebook), in a thread with its own.
+        """Call ``generate`` from synchronous code; inside a running event loop (a notebook), in a thread with its own loop.
 
-        The client's connections belong to one event loop: here a copy of it is used, unless it has an http client of yours.
+        Connections of a client belong to one event loop, so a copy of the client is used, unless it has a custom http client.
         """
 
         async def run() -> GenerateOutputs:
-            async with opened(client, own_loop=True) as ready:
+            async with open_client(client, own_loop=True) as ready:
                 return await self.generate(
                     inputs, ready, model, sampling_args, num_examples, rollouts_per_example, **options
                 )
@@ -309,15 +313,15 @@ class Environment(Examples, ABC):
         rollouts_per_example: int = 1,
         **options: Any,
     ) -> GenerateOutputs:
-        """``generate`` on the examples for evaluation.
+        """Call ``generate`` with the examples for evaluation.
 
         Args:
             client: As for ``generate``.
             model: Name of the model.
             sampling_args: As for ``generate``.
-            num_examples: So many examples; all when not positive.
+            num_examples: How many examples; all if not positive.
             rollouts_per_example: Rollouts of each.
-            **options: What else ``generate`` takes.
+            **options: Further arguments of ``generate``.
         """
         inputs = self.get_eval_inputs(num_examples, rollouts_per_example)
         return await self.generate(
@@ -333,7 +337,7 @@ class Environment(Examples, ABC):
         rollouts_per_example: int = 1,
         **options: Any,
     ) -> GenerateOutputs:
-        """``evaluate`` for code that is no coroutine, as ``generate_sync``."""
+        """Call ``evaluate`` from synchronous code, as ``generate_sync`` does."""
         inputs = self.get_eval_inputs(num_examples, rollouts_per_example)
         return self.generate_sync(
             inputs, client, model, sampling_args, rollouts_per_example=rollouts_per_example, **options

@@ -1,4 +1,4 @@
-"""From rollouts that are still to run to the outputs of ``generate``: metadata, the folder of a run, results on the disk."""
+"""Runs of ``generate``: from rollouts to outputs, with metadata, the folder of a run, and results on disk."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.environments.client import address, check_arguments, opened
+from assay.environments.client import address, check_arguments, open_client
 from assay.environments.generation import UNLIMITED, Run
 from assay.environments.inputs import Rollout
-from assay.environments.journal import RESULTS, Journal, digest, functions_digest, locked
+from assay.environments.journal import RESULTS, Journal, digest, functions_digest, lock_folder
 from assay.errors import UsageError, did_you_mean
 from assay.system.atomic_file import new_file
 from assay.types import GenerateMetadata, GenerateOutputs, SamplingArgs
 from assay.values.saved_outputs import save
 
-__all__ = ["RunOptions", "check_options", "generated", "merged"]
+__all__ = ["RunOptions", "check_options", "merge_sampling_args", "run_rollouts"]
 
 _METADATA = "metadata.json"
-_SECRET = ("extra_headers", "extra_query")
-"""Sampling arguments that may hold credentials: only their names are kept."""
+_SECRET_FIELDS = ("extra_headers", "extra_query")
+"""Sampling arguments that may hold credentials; only the names in them are saved."""
 
 _ARGS = '{"temperature": 0.7, "extra_body": {"top_k": 50}}'
 
@@ -34,7 +34,7 @@ _LOG = logging.getLogger("assay")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is done; the meaning of each is that of ``Environment.generate``."""
+    """Options of a run, as in ``Environment.generate``."""
 
     num_examples: int | None = None
     rollouts_per_example: int | None = None
@@ -49,22 +49,22 @@ class RunOptions:
 
 
 def check_options(further: Mapping[str, Any], method: Callable[..., Any]) -> None:
-    """Refuse further arguments that are arguments of the method misspelt: nobody else would.
+    """Refuse further arguments that look like misspelt arguments of the method, as nothing else would notice them.
 
     Raises:
-        UsageError: There is one.
+        UsageError: An argument looks misspelt.
     """
-    known = [name for name in inspect.signature(method).parameters if name not in ("self", "kwargs")]
+    options = [name for name in inspect.signature(method).parameters if name not in ("self", "kwargs")]
     for name in further:
-        if near := did_you_mean(name, known, cutoff=0.85):
-            raise UsageError(f"`{name}` is no argument of {method.__name__}.", near)
+        if suggestion := did_you_mean(name, options, cutoff=0.85):
+            raise UsageError(f"`{name}` is not an argument of {method.__name__}.", suggestion)
 
 
-def merged(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> SamplingArgs:
-    """Sampling arguments of which the second go before, ``extra_body`` key by key; what is None is left out.
+def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> SamplingArgs:
+    """Merge sampling arguments; the second ones win, ``extra_body`` key by key, and None values are left out.
 
     Raises:
-        UsageError: They, or their ``extra_body``, are no mapping.
+        UsageError: They, or their ``extra_body``, are not a mapping.
     """
     for args in (first, second or {}):
         for name, value in (
@@ -72,46 +72,46 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any] | None) -> Sampli
             ("extra_body", isinstance(args, Mapping) and args.get("extra_body")),
         ):
             if value and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
-                raise UsageError(f"{name}: {type(value).__name__} where a dict with names as keys belongs.", _ARGS)
-    found = {**first, **(second or {})}
+                raise UsageError(f"{name}: expected a dict with names as keys, got {type(value).__name__}.", _ARGS)
+    merged = {**first, **(second or {})}
     bodies = [args.get("extra_body") or {} for args in (first, second or {})]
-    found["extra_body"] = {**bodies[0], **bodies[1]} or None
-    return {name: value for name, value in found.items() if value is not None}
+    merged["extra_body"] = {**bodies[0], **bodies[1]} or None
+    return {name: value for name, value in merged.items() if value is not None}
 
 
-async def generated(
+async def run_rollouts(
     env: Any, rollouts: list[Rollout], client: Any, model: str, sampling_args: SamplingArgs, options: RunOptions
 ) -> GenerateOutputs:
-    """Run rollouts, in a folder where there is one.
+    """Run rollouts and save them if there is a folder.
 
     Raises:
-        UsageError: There is no client, it does not take an argument, the server refuses everything, or the folder holds
+        UsageError: There is no client, it does not accept an argument, the server refuses all requests, or the folder holds
             another run.
         OutputError: The folder cannot be written.
     """
     began = time.perf_counter()
     if not isinstance(model, str):
-        raise UsageError(f"model: {type(model).__name__} where the name of a model belongs.")
+        raise UsageError(f"model: expected the name of a model, got {type(model).__name__}.")
     metadata = _metadata(env, rollouts, client, model, sampling_args, options)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         journal = None
         if options.folder is not None:
-            held.enter_context(locked(options.folder))
-            journal = held.enter_context(Journal(options.folder, _settings(env, rollouts, metadata)))
+            stack.enter_context(lock_folder(options.folder))
+            journal = stack.enter_context(Journal(options.folder, _settings(env, rollouts, metadata)))
             metadata.date = journal.settings["date"]
-            there = journal.restore(rollouts, to_score=options.score)
-            if there:
-                _LOG.info("%s: %s of %s rollouts are there already", journal.path, there, len(rollouts))
-            if journal.stale and any(one.reward is not None for one in rollouts):
-                said = "reward functions have changed since; rollouts that were scored keep their rewards"
-                _LOG.warning("%s: %s. assay.score(%r, rubric) scores them anew", journal.path, said, RESULTS)
-            held.enter_context(_tell_how_to_resume(journal, rollouts))
-        if any(one.to_generate for one in rollouts):
+            restored = journal.restore(rollouts, to_score=options.score)
+            if restored:
+                _LOG.info("%s: %s of %s rollouts are already finished", journal.path, restored, len(rollouts))
+            if journal.stale and any(rollout.reward is not None for rollout in rollouts):
+                message = "reward functions have changed; rollouts already scored keep their rewards"
+                _LOG.warning("%s: %s. To score them again: assay.score(%r, rubric)", journal.path, message, RESULTS)
+            stack.enter_context(_log_how_to_resume(journal, rollouts))
+        if any(rollout.to_generate for rollout in rollouts):
             check_arguments(client, env.message_type, sampling_args)
         if not options.score:
-            for one in rollouts:
-                one.reward = one.metrics = None
-        async with opened(client) as ready:
+            for rollout in rollouts:
+                rollout.reward = rollout.metrics = None
+        async with open_client(client) as ready:
             run = Run(
                 env,
                 ready,
@@ -133,19 +133,19 @@ async def generated(
 
 
 def _save(outputs: GenerateOutputs, folder: Path) -> None:
-    # NOTE: what cannot be saved as it is is logged: a warning may be an error, and would cost the caller the rollouts
-    if changed := save(outputs, folder / RESULTS, overwrite=True):
-        _LOG.warning("%s: %s", folder / RESULTS, changed)
-    with new_file(folder / _METADATA) as (file, told), told():
+    # NOTE: values saved with losses are logged, not warned: where warnings are errors, the caller would lose the rollouts
+    if losses := save(outputs, folder / RESULTS, overwrite=True):
+        _LOG.warning("%s: %s", folder / RESULTS, losses)
+    with new_file(folder / _METADATA) as (file, naming_errors), naming_errors():
         file.write(outputs.metadata.model_dump_json(indent=2).encode() + b"\n")
 
 
 def _metadata(
     env: Any, rollouts: Sequence[Rollout], client: Any, model: str, sampling_args: SamplingArgs, options: RunOptions
 ) -> GenerateMetadata:
-    examples = options.num_examples or len({one.example_id for one in rollouts})
-    kept = {
-        name: dict.fromkeys(value, "…") if name in _SECRET and isinstance(value, Mapping) else value
+    examples = options.num_examples or len({rollout.example_id for rollout in rollouts})
+    shown_args = {
+        name: dict.fromkeys(value, "…") if name in _SECRET_FIELDS and isinstance(value, Mapping) else value
         for name, value in sampling_args.items()
     }
     return GenerateMetadata(
@@ -155,7 +155,7 @@ def _metadata(
         base_url=address(client),
         num_examples=examples,
         rollouts_per_example=options.rollouts_per_example or max(len(rollouts) // max(examples, 1), 1),
-        sampling_args=kept,
+        sampling_args=shown_args,
         date=dt.datetime.now().astimezone().isoformat(timespec="seconds"),
         state_columns=options.state_columns,
         path_to_save=options.folder or Path(),
@@ -163,7 +163,7 @@ def _metadata(
 
 
 def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata) -> dict[str, Any]:
-    """What makes a run the same run."""
+    """Return the settings that identify a run."""
     names, weights = env.rubric.get_reward_func_names(), env.rubric.get_reward_weights()
     return {
         "env_id": metadata.env_id,
@@ -182,13 +182,13 @@ def _settings(env: Any, rollouts: Sequence[Rollout], metadata: GenerateMetadata)
 
 
 @contextlib.contextmanager
-def _tell_how_to_resume(journal: Journal, rollouts: Sequence[Rollout]) -> Iterator[None]:
-    """Say, to whom a run is stopped by, what is kept and how to go on."""
+def _log_how_to_resume(journal: Journal, rollouts: Sequence[Rollout]) -> Iterator[None]:
+    """When the run is stopped, log what is kept and how to resume."""
     try:
         yield
     except (KeyboardInterrupt, asyncio.CancelledError):
         _LOG.warning(
-            "stopped; %s rollouts of %s are kept in %s: the same call with the same results_path goes on from there",
+            "stopped; %s of %s rollouts are kept in %s: to resume, repeat the call with the same results_path",
             f"{journal.finished:,}",
             f"{len(rollouts):,}",
             journal.path,
@@ -201,28 +201,30 @@ def _outputs(
 ) -> GenerateOutputs:
     names = list(env.rubric.get_reward_func_names()) if scored else []
     names += [
-        name for name in dict.fromkeys(name for one in rollouts for name in one.metrics or ()) if name not in names
+        name
+        for name in dict.fromkeys(name for rollout in rollouts for name in rollout.metrics or ())
+        if name not in names
     ]
-    metrics = {name: [(one.metrics or {}).get(name) for one in rollouts] for name in names}
-    metadata.avg_reward = _mean([one.reward for one in rollouts])
+    metrics = {name: [(rollout.metrics or {}).get(name) for rollout in rollouts] for name in names}
+    metadata.avg_reward = _mean([rollout.reward for rollout in rollouts])
     metadata.avg_metrics = {name: _mean(values) for name, values in metrics.items()}
     metadata.time_ms = (time.perf_counter() - began) * 1000
-    # each value has been looked at; to look at all of them again costs as much as the rest of scoring what is there
+    # without validation: each value has been checked, and another check would cost as much as scoring
     return GenerateOutputs.model_construct(
-        prompt=[one.prompt for one in rollouts],
-        completion=["" if one.completion is None else one.completion for one in rollouts],
-        answer=[one.answer for one in rollouts],
-        state=[one.state or {} for one in rollouts],
-        info=[one.info for one in rollouts],
-        task=[one.task for one in rollouts],
-        id=[one.example_id for one in rollouts],
-        reward=[one.reward for one in rollouts],
+        prompt=[rollout.prompt for rollout in rollouts],
+        completion=["" if rollout.completion is None else rollout.completion for rollout in rollouts],
+        answer=[rollout.answer for rollout in rollouts],
+        state=[rollout.state or {} for rollout in rollouts],
+        info=[rollout.info for rollout in rollouts],
+        task=[rollout.task for rollout in rollouts],
+        id=[rollout.example_id for rollout in rollouts],
+        reward=[rollout.reward for rollout in rollouts],
         metrics=metrics,
         metadata=metadata,
     )
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    """Mean of the values that are there, 0 where none is."""
-    there = [value for value in values if value is not None]
-    return statistics.fmean(there) if there else 0.0
+    """Return the mean of the values that are not None, or 0 if there are none."""
+    present = [value for value in values if value is not None]
+    return statistics.fmean(present) if present else 0.0

@@ -1,4 +1,4 @@
-"""A run of rollouts: so many at a time, each failure its own, every finished one kept, and all of them scored."""
+"""Run rollouts: up to a limit at a time, each failure kept to its rollout, finished ones saved, all of them scored."""
 
 import asyncio
 import copy
@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.calls.coroutines import maybe_await, work_off
 from assay.calls.limits import own_failure
-from assay.environments.client import denied, permanent
+from assay.environments.client import is_access_denied, is_permanent
 from assay.environments.inputs import Rollout
 from assay.environments.journal import Journal
 from assay.errors import AssayError, UsageError, printable, said_by
@@ -18,25 +18,25 @@ from assay.system.progress import progress
 from assay.types import Messages
 from assay.values.failures import GENERATION_ERROR
 
-__all__ = ["UNLIMITED", "Run", "filled", "standard_state"]
+__all__ = ["UNLIMITED", "Run", "fill_state", "standard_state"]
 
 UNLIMITED = 1_000
-"""Rollouts at a time where the caller sets no limit: as many as the openai client opens connections."""
+"""Rollouts at a time if the caller sets no limit: as many as the openai client opens connections."""
 
-_FIRST = 8
-"""So many first rollouts that all are refused for good, and for the same reason, end a run."""
+_FIRST_ROLLOUTS = 8
+"""A run ends if this many first rollouts are all refused for good, for the same reason."""
 
 _CAUSES = 3
-"""Reasons of failures that a run names."""
+"""Most reasons for failures that a run logs."""
 
-_WORDS = 500
+_ERROR_LENGTH = 500
 """Characters of an error that are kept."""
 
 _LOG = logging.getLogger("assay")
 
 
 def standard_state(rollout: Rollout, completion: Messages) -> dict[str, Any]:
-    """What every rollout knows of itself before it begins."""
+    """Return the fields that the state of every rollout has at the start."""
     return {
         "prompt": rollout.prompt,
         "completion": completion,
@@ -50,11 +50,11 @@ def standard_state(rollout: Rollout, completion: Messages) -> dict[str, Any]:
     }
 
 
-def filled(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of somebody's own with the standard fields that it lacks.
+def fill_state(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
+    """Add missing standard fields to the state of an environment.
 
     Raises:
-        TypeError: It is no dict.
+        TypeError: The state is not a dict.
     """
     if not isinstance(state, dict):
         raise TypeError(f"the state of a rollout is a dict, not {type(state).__name__}")
@@ -68,20 +68,20 @@ def filled(state: Any, standard: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Run:
-    """Rollouts on their way.
+    """Generates and scores rollouts.
 
     Attributes:
         env: The environment.
-        client: What its requests go by.
+        client: The client for its requests.
         model: Name of the model.
         sampling_args: Arguments of the requests.
-        score: Score what was generated.
-        interleave: Score each rollout as soon as it is generated, else all of them at the end.
+        score: Score the rollouts.
+        interleave: Score each rollout as soon as it is generated, instead of all at the end.
         generating: Rollouts generated at a time.
         scoring: Rollouts scored at a time.
-        bar: Show how far it is, where standard error is a terminal.
-        journal: Where finished rollouts are written.
-        options: What else the functions of environment and rubric get.
+        bar: Show a progress bar if standard error is a terminal.
+        journal: Receives finished rollouts.
+        options: Further arguments for the environment and the rubric.
     """
 
     env: Any
@@ -100,41 +100,41 @@ class Run:
     _refused: Counter[str] = field(default_factory=Counter)
 
     async def go(self, rollouts: Sequence[Rollout]) -> None:
-        """Generate and score what is to be generated and scored.
+        """Generate the rollouts without a completion, and score those without a reward.
 
         Raises:
-            UsageError: The first rollouts were all refused for good, and for the same reason.
+            UsageError: The first rollouts were all refused for good, for the same reason.
         """
-        todo = [(number, one) for number, one in enumerate(rollouts) if one.to_generate]
+        pending = [(number, rollout) for number, rollout in enumerate(rollouts) if rollout.to_generate]
         may_generate, may_score = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
-        by_one = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
-        workers = min(len(todo), self.generating + (self.scoring if by_one else 0))
-        with progress("generating", show=self.bar and bool(todo)) as tell:
+        interleaved = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
+        workers = min(len(pending), self.generating + (self.scoring if interleaved else 0))
+        with progress("generating", show=self.bar and bool(pending)) as report:
 
             async def run_one(item: tuple[int, Rollout]) -> None:
                 number, rollout = item
                 prompt, info = rollout.prompt, rollout.info
                 async with may_generate:
-                    await self._generate(rollout, len(todo))
-                if by_one and not rollout.failed:
+                    await self._generate(rollout, len(pending))
+                if interleaved and not rollout.failed:
                     async with may_score:
                         await self._score(rollout)
                 if self.journal is not None:
                     self.journal.append(number, rollout, prompt, info)
                 self._done += 1
-                if tell is not None:
-                    tell(self._done, len(todo))
+                if report is not None:
+                    report(self._done, len(pending))
 
-            await work_off(todo, run_one, workers)
-        for one in rollouts:
-            if one.given and one.state is None:
-                await self._begin_given(one)
+            await work_off(pending, run_one, workers)
+        for rollout in rollouts:
+            if rollout.given and rollout.state is None:
+                await self._begin_given(rollout)
         if self.score:
-            await self._score_rest([one for one in rollouts if one.to_score])
-        _tell_failures(rollouts)
+            await self._score_rest([rollout for rollout in rollouts if rollout.to_score])
+        _log_failures(rollouts)
 
-    async def _begun(self, rollout: Rollout) -> dict[str, Any]:
-        """The state of a rollout before it begins, or of one that came with its completion."""
+    async def _begin_state(self, rollout: Rollout) -> dict[str, Any]:
+        """Return the initial state of a rollout, generated or given."""
         completion = rollout.completion
         if not rollout.given or completion is None:
             completion = await maybe_await(self.env.init_completion())
@@ -148,26 +148,26 @@ class Run:
                 example_id=rollout.example_id,
             )
         )
-        return filled(state, standard_state(rollout, completion))
+        return fill_state(state, standard_state(rollout, completion))
 
     async def _begin_given(self, rollout: Rollout) -> None:
-        """The state of a rollout that came with its completion, which it keeps if it has none."""
+        """Set the state of a rollout whose completion was part of the input."""
         try:
-            rollout.state = await self._begun(rollout)
-        except BaseException as wrong:
-            if not own_failure(wrong):
+            rollout.state = await self._begin_state(rollout)
+        except BaseException as error:
+            if not own_failure(error):
                 raise
-            rollout.failed, rollout.error = True, _said(wrong)
+            rollout.failed, rollout.error = True, _error_text(error)
             rollout.state = standard_state(rollout, rollout.completion or "")
         if rollout.failed:
-            _tell(rollout)
+            _record_failure(rollout)
 
     async def _generate(self, rollout: Rollout, total: int) -> None:
-        # what a rollout does to its prompt and info must not reach the other rollouts of its example
+        # changes of a rollout to its prompt and info must not affect other rollouts of its example
         rollout.prompt, rollout.info = copy.deepcopy(rollout.prompt), copy.deepcopy(rollout.info)
         rollout.error, rollout.failed, rollout.state = "", False, None
         try:
-            rollout.state = await self._begun(rollout)
+            rollout.state = await self._begin_state(rollout)
             completion, state = await self.env.rollout(
                 self.client,
                 self.model,
@@ -181,41 +181,44 @@ class Run:
                 copy.deepcopy(self.sampling_args),
                 **self.options,
             )
-            rollout.completion, rollout.state = _checked(completion), filled(state, standard_state(rollout, completion))
-        except BaseException as wrong:
-            if not own_failure(wrong):
+            rollout.completion, rollout.state = (
+                _check_completion(completion),
+                fill_state(state, standard_state(rollout, completion)),
+            )
+        except BaseException as error:
+            if not own_failure(error):
                 raise
-            self._failed(rollout, wrong)
-            self._refuse_denied(wrong, total)
+            self._fail(rollout, error)
+            self._refuse_denied(error, total)
         self._finished += 1
 
-    def _failed(self, rollout: Rollout, wrong: BaseException) -> None:
-        rollout.failed, rollout.error = True, _said(wrong)
-        nothing: Messages = [] if self.env.message_type == "chat" else ""
+    def _fail(self, rollout: Rollout, error: BaseException) -> None:
+        rollout.failed, rollout.error = True, _error_text(error)
+        empty: Messages = [] if self.env.message_type == "chat" else ""
         state = rollout.state if isinstance(rollout.state, dict) else {}
-        rollout.state = filled(state, standard_state(rollout, nothing))
+        rollout.state = fill_state(state, standard_state(rollout, empty))
         try:
-            rollout.completion = _checked(rollout.state["completion"])
+            rollout.completion = _check_completion(rollout.state["completion"])
         except TypeError:
-            rollout.completion = nothing
-        _tell(rollout)
+            rollout.completion = empty
+        _record_failure(rollout)
         _LOG.debug("a rollout of example %s failed: %s", rollout.example_id, printable(rollout.error))
 
-    def _refuse_denied(self, wrong: BaseException, total: int) -> None:
-        """End a run whose first rollouts are all refused for good, and for the same reason: the others would be, too."""
-        if self._finished >= _FIRST or not permanent(wrong):
+    def _refuse_denied(self, error: BaseException, total: int) -> None:
+        """End a run whose first rollouts are all refused for good, for the same reason, as the others would be, too."""
+        if self._finished >= _FIRST_ROLLOUTS or not is_permanent(error):
             return
-        by_key = denied(wrong)
-        self._refused[f"{type(wrong).__name__}" if by_key else _said(wrong)] += 1
-        number = self._finished + 1
-        enough = number >= (min(_FIRST, total) if by_key else _FIRST)
-        if enough and self._refused.total() == number and len(self._refused) == 1:
-            hint = "Look at the client's api_key and base_url, and at the name of the model." if by_key else ""
-            first = "The first rollout was" if number == 1 else f"The first {number} rollouts were all"
-            raise UsageError(f"{first} refused: {printable(_said(wrong))}", hint) from wrong
+        access = is_access_denied(error)
+        self._refused[f"{type(error).__name__}" if access else _error_text(error)] += 1
+        count = self._finished + 1
+        enough = count >= (min(_FIRST_ROLLOUTS, total) if access else _FIRST_ROLLOUTS)
+        if enough and self._refused.total() == count and len(self._refused) == 1:
+            hint = "Check api_key and base_url of the client, and the name of the model." if access else ""
+            first = "The first rollout was" if count == 1 else f"The first {count} rollouts were all"
+            raise UsageError(f"{first} refused: {printable(_error_text(error))}", hint) from error
 
     async def _score(self, rollout: Rollout) -> None:
-        found, wrong = await _tried(
+        score, error = await _try_score(
             self.env.rubric.score_rollout,
             prompt=rollout.prompt,
             completion=rollout.completion,
@@ -226,86 +229,86 @@ class Run:
             example_id=rollout.example_id,
             **self.options,
         )
-        if wrong is not None:
-            _unscored(rollout, wrong)
+        if error is not None:
+            _record_error(rollout, error)
         else:
-            rollout.reward, rollout.metrics = float(found.reward), dict(found.metrics)
+            rollout.reward, rollout.metrics = float(score.reward), dict(score.metrics)
 
     async def _score_rest(self, rollouts: Sequence[Rollout]) -> None:
-        """Score rollouts together: those that came with their completion, and those not scored one by one."""
+        """Score rollouts together: those with a given completion, and those not scored one by one."""
         if not rollouts:
             return
-        found, wrong = await _tried(
+        scores, error = await _try_score(
             self.env.rubric.score_rollouts,
-            prompts=[one.prompt for one in rollouts],
-            completions=[one.completion for one in rollouts],
-            answers=[one.answer for one in rollouts],
-            states=[one.state for one in rollouts],
-            tasks=[one.task for one in rollouts],
-            infos=[one.info for one in rollouts],
-            example_ids=[one.example_id for one in rollouts],
+            prompts=[rollout.prompt for rollout in rollouts],
+            completions=[rollout.completion for rollout in rollouts],
+            answers=[rollout.answer for rollout in rollouts],
+            states=[rollout.state for rollout in rollouts],
+            tasks=[rollout.task for rollout in rollouts],
+            infos=[rollout.info for rollout in rollouts],
+            example_ids=[rollout.example_id for rollout in rollouts],
             max_concurrent=self.scoring,
             use_tqdm=self.bar,
             **self.options,
         )
-        for number, one in enumerate(rollouts):
-            if wrong is not None:
-                _unscored(one, wrong)
+        for number, rollout in enumerate(rollouts):
+            if error is not None:
+                _record_error(rollout, error)
             else:
-                one.reward = found.reward[number]
-                one.metrics = {name: values[number] for name, values in found.metrics.items()}
+                rollout.reward = scores.reward[number]
+                rollout.metrics = {name: values[number] for name, values in scores.metrics.items()}
 
 
-def _tell(rollout: Rollout) -> None:
-    """Tell the state of a rollout that its generation failed, so that nobody who has it scores it."""
+def _record_failure(rollout: Rollout) -> None:
+    """Record in the state of a rollout that its generation failed, so that it is never scored."""
     if rollout.state is not None:
         rollout.state["error"] = rollout.state[GENERATION_ERROR] = rollout.error
 
 
-async def _tried(score: Callable[..., Awaitable[Any]], /, **given: Any) -> tuple[Any, BaseException | None]:
-    """What a rubric gives, or what it raised, where that is its own failure and not the end of the run."""
+async def _try_score(score: Callable[..., Awaitable[Any]], /, **arguments: Any) -> tuple[Any, BaseException | None]:
+    """Return the result of a rubric, or the exception it raised unless that ends the run."""
     try:
-        return await score(**given), None
+        return await score(**arguments), None
     except AssayError:
         raise
-    except BaseException as wrong:
-        if not own_failure(wrong):
+    except BaseException as error:
+        if not own_failure(error):
             raise
-        return None, wrong
+        return None, error
 
 
-def _checked(completion: Any) -> Messages:
-    """What a rollout returned as its completion.
+def _check_completion(completion: Any) -> Messages:
+    """Return a completion if it is valid.
 
     Raises:
         TypeError: It is neither text nor messages.
     """
     if isinstance(completion, str) or (
-        isinstance(completion, list) and all(isinstance(one, dict) for one in completion)
+        isinstance(completion, list) and all(isinstance(message, dict) for message in completion)
     ):
         return completion
     raise TypeError(f"a completion is text or a list of messages, each a dict; this one is {type(completion).__name__}")
 
 
-def _unscored(rollout: Rollout, wrong: BaseException) -> None:
-    rollout.error = _said(wrong)
+def _record_error(rollout: Rollout, error: BaseException) -> None:
+    rollout.error = _error_text(error)
     if rollout.state is not None:
         rollout.state["error"] = rollout.error
 
 
-def _said(wrong: BaseException) -> str:
-    """An exception by name and words; the words of a web server may be a page."""
-    said = said_by(wrong)
-    return said if len(said) <= _WORDS else f"{said[:_WORDS]}…"
+def _error_text(error: BaseException) -> str:
+    """Return the name and message of an exception, cut, as a web server may send a whole page."""
+    message = said_by(error)
+    return message if len(message) <= _ERROR_LENGTH else f"{message[:_ERROR_LENGTH]}…"
 
 
-def _tell_failures(rollouts: Sequence[Rollout]) -> None:
-    # NOTE: not as a warning: where warnings are errors, one at the end of a run would cost all of its rollouts
-    reasons = Counter(one.error for one in rollouts if one.error)
+def _log_failures(rollouts: Sequence[Rollout]) -> None:
+    # NOTE: logged, not warned: where warnings are errors, a warning here would lose all rollouts of the run
+    reasons = Counter(rollout.error for rollout in rollouts if rollout.error)
     if reasons:
         top = [f"{count:,} × {printable(error)}" for error, count in reasons.most_common(_CAUSES)]
         more = ["…"] if len(reasons) > _CAUSES else []
-        said = "; ".join((*top, *more))
+        summary = "; ".join((*top, *more))
         _LOG.warning(
-            "%s of %s rollouts failed and are unscored: %s", f"{reasons.total():,}", f"{len(rollouts):,}", said
+            "%s of %s rollouts failed and are unscored: %s", f"{reasons.total():,}", f"{len(rollouts):,}", summary
         )

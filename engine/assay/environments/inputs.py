@@ -1,4 +1,4 @@
-"""What rollouts are made from: datasets as rows of plain Python, and rows as rollouts that are still to run."""
+"""Inputs of a run: datasets as rows of plain Python values, and rows as rollouts that are still to run."""
 
 import copy
 import io
@@ -26,21 +26,21 @@ __all__ = ["Rollout", "numbered", "read_rows", "rollouts_of"]
 
 @dataclass(slots=True)
 class Rollout:
-    """One rollout, from what it is made of to what it is worth.
+    """One rollout: its inputs, its state and its reward.
 
     Attributes:
         prompt: Text or messages.
         answer: The gold.
-        info: What else is known of the example.
+        info: Further data of the example.
         task: Its kind of task.
         example_id: The example.
-        completion: Text or messages, once there are some.
-        state: What it knows of itself, once it has begun.
-        given: It came with its completion.
+        completion: Text or messages, once generated.
+        state: Its state, once it has begun.
+        given: Its completion was part of the input.
         error: Why it is unscored, ``<ExceptionType>: <message>``.
         failed: Its generation ended with that error.
-        reward: Its reward, once it is scored.
-        metrics: By the name of a reward function, what it gave.
+        reward: Its reward, once scored.
+        metrics: Its score by each reward function, by name.
     """
 
     prompt: Messages
@@ -58,21 +58,21 @@ class Rollout:
 
     @property
     def to_generate(self) -> bool:
-        """Whether there is no completion, or none to keep."""
+        """Return whether it has no completion, or one of a failed generation."""
         return not self.given and (self.state is None or self.failed)
 
     @property
     def to_score(self) -> bool:
-        """Whether there is a completion and no reward."""
+        """Return whether it has a completion, but no reward."""
         return self.state is not None and not self.failed and not self.error and self.reward is None
 
 
 def read_rows(source: Any) -> list[dict[str, Any]]:
-    """A dataset as a list of rows whose nested values are what they were.
+    """Return a dataset as a list of rows, with nested values unchanged.
 
     Args:
-        source: What ``assay.scan`` reads. Mappings, a Hugging Face ``Dataset`` and JSONL files do not pass through a table, so
-            that no row gets fields which only others have.
+        source: Anything ``assay.scan`` reads. Mappings, a Hugging Face ``Dataset`` and JSONL files are not converted to a
+            table, so that no row gets fields that only others have.
 
     Raises:
         InputError: It cannot be read.
@@ -92,7 +92,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
     ):
         for number, row in enumerate(source):
             if not isinstance(row, Mapping):
-                raise InputError(f"Row {number} is {type(row).__name__}; a row is a mapping of columns to values.")
+                raise InputError(f"Row {number}: expected a mapping of columns to values, got {type(row).__name__}.")
         return [dict(row) for row in source]
     rows = scan(source, preset=NONE).collect().to_dicts()
     for row in rows:
@@ -101,31 +101,31 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterable[dict[str, Any]]:
-    with Source.of(path, str(path), Reading()).open() as read:
-        pieces = (io.BytesIO(piece.data) for piece in cut(read, sys.maxsize))
+    with Source.of(path, str(path), Reading()).open() as stream:
+        pieces = (io.BytesIO(piece.data) for piece in cut(stream, sys.maxsize))
         for number, line in enumerate(chain.from_iterable(pieces), 1):
             if not line.strip():
                 continue
             try:
                 row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-            except (ValueError, RecursionError) as wrong:
-                raise InputError(f"{shown_path(path)}: line {number} is not JSON: {wrong}") from None
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{shown_path(path)}: line {number} is not JSON: {error}") from None
             if not isinstance(row, dict):
                 raise InputError(f"{shown_path(path)}: line {number} is not a JSON object.")
             yield row
 
 
 def _of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    there = {name: list(values) for name, values in columns.items() if values is not None}
-    lengths = {name: len(values) for name, values in there.items()}
+    present = {name: list(values) for name, values in columns.items() if values is not None}
+    lengths = {name: len(values) for name, values in present.items()}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"`{name}` {length}" for name, length in lengths.items())
-        raise InputError(f"The columns have several lengths: {said}.")
-    return [dict(zip(there, values, strict=True)) for values in zip(*there.values(), strict=True)]
+        counts = ", ".join(f"`{name}` {length}" for name, length in lengths.items())
+        raise InputError(f"The columns have different lengths: {counts}.")
+    return [dict(zip(present, values, strict=True)) for values in zip(*present.values(), strict=True)]
 
 
 def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows with an ``example_id`` each; ids that are no integers move to ``src_id``, and the rows are numbered."""
+    """Return rows with an ``example_id`` each; if ids are not integers, they move to ``src_id`` and the rows are numbered."""
     if all(_is_id(row.get("example_id")) for row in rows):
         return rows
     return [
@@ -139,17 +139,17 @@ def _is_id(value: Any) -> bool:
 
 
 def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages], client: bool) -> list[Rollout]:
-    """Inputs of a run as rollouts.
+    """Return the inputs of a run as rollouts.
 
-    A rollout whose completion is there is not generated. With a client, None and an empty completion are not there, and neither
-    is what was left by a generation that failed. Without one, an empty completion is an answer as any other, and a rollout whose
-    generation failed stays unscored.
+    A rollout that has a completion is not generated. With a client, an empty completion and one of a failed generation count as
+    missing. Without a client, an empty completion is a completion like any other, and a rollout whose generation failed stays
+    unscored.
 
     Args:
-        inputs: ``GenerateInputs``, or what ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
+        inputs: ``GenerateInputs``, or anything ``read_rows`` reads, with a ``prompt`` or a ``question`` in every row.
         message_type: ``chat`` or ``completion``.
         ask: Makes a prompt of a question.
-        client: There is a client to generate with.
+        client: Whether there is a client to generate with.
 
     Raises:
         InputError: A row cannot be used; the message says which.
@@ -175,7 +175,7 @@ def _rollout(
         prompt = ask(row["question"]) if message_type == "chat" else row["question"]
     _refuse_other(prompt, f"{where}: `prompt`")
     task = row.get("task")
-    found = Rollout(
+    rollout = Rollout(
         prompt=prompt,
         answer=_text(row.get("answer")),
         info=_info(row.get("info"), where),
@@ -188,21 +188,24 @@ def _rollout(
     )
     if not given:
         if message_type == "chat":
-            found.prompt = ask(prompt) if isinstance(prompt, str) else messages(prompt)
+            rollout.prompt = ask(prompt) if isinstance(prompt, str) else messages(prompt)
         elif not isinstance(prompt, str):
-            raise InputError(f"{where}: `prompt` is messages; text completions need text.", 'message_type="chat"?')
-    return found
+            raise InputError(
+                f"{where}: `prompt` is a list of messages; text completions need text.",
+                'Use message_type="chat" for messages.',
+            )
+    return rollout
 
 
 def _refuse_other(value: Any, where: str) -> None:
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value)):
         return
-    said = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
-    raise InputError(f"{where} is {said}.", "It is text, or a list of messages {role, content}.")
+    actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
+    raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
 
 
 def _text(answer: Any) -> str:
-    """A gold as text: itself, a number as Python writes it, structure as JSON."""
+    """Return a gold as text: text unchanged, a number as Python prints it, lists and dicts as JSON."""
     if answer is None:
         return ""
     if isinstance(answer, dict | list):
@@ -214,11 +217,11 @@ def _info(info: Any, where: str) -> Info:
     if isinstance(info, str):
         try:
             info = json.loads(info)
-        except (ValueError, RecursionError) as wrong:
-            raise InputError(f"{where}: `info` is text that is not JSON: {wrong}") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{where}: `info` is text that is not JSON: {error}") from None
     if info is None:
         return {}
     if not isinstance(info, Mapping):
-        raise InputError(f"{where}: `info` is {type(info).__name__}; it is a mapping, or the JSON text of one.")
-    # what a function does to it must reach neither the dataset nor another rollout
+        raise InputError(f"{where}: `info` is {type(info).__name__}; expected a mapping, or the JSON text of one.")
+    # changes by a function must not affect the dataset or other rollouts
     return copy.deepcopy(dict(info))

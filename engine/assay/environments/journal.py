@@ -1,8 +1,8 @@
-"""The journal of a run of rollouts: every finished one is a line on the disk, and a run that was stopped goes on from there.
+"""The journal of a run: every finished rollout is a line on disk, from which a stopped run resumes.
 
-``rollouts.jsonl`` begins with a line that says what is run; each further line is a rollout. A line is written once its rollout
-is finished and handed to the system at once: a process that is killed loses the rollouts in flight. What a last line lacks is
-cut off when the journal is opened again. A run holds a lock on its folder, which the system lets go of when the process ends.
+The first line of ``rollouts.jsonl`` holds the settings of the run; each further line is a rollout. A line is written when its rollout
+is finished and flushed at once: a process that is killed loses only the rollouts in flight. An incomplete last line is
+cut off when the journal is opened again. A run holds a lock on its folder, which the system releases when the process ends.
 """
 
 import contextlib
@@ -19,25 +19,25 @@ from typing import IO, Any, Self
 from assay.environments.inputs import Rollout
 from assay.environments.streams import Fields
 from assay.errors import RAISED, InputError, OutputError, UsageError, printable, shown_path
-from assay.system.locks import locked as locking
+from assay.system.locks import locked as hold_lock
 from assay.types import Info, Messages
 from assay.values import tagged_json as exact
 
-__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "functions_digest", "locked"]
+__all__ = ["JOURNAL", "RESULTS", "Journal", "digest", "functions_digest", "lock_folder"]
 
 JOURNAL = "rollouts.jsonl"
 RESULTS = "results.parquet"
 _LOCK = ".lock"
-_SHOWN = 80
+_SHOWN_LENGTH = 80
 """Characters of a setting that a message shows."""
 
 _VERSION = 1
 _BEGINNING = b'{"journal"'
-_MAY_DIFFER = ("date", "functions")
-"""Settings in which a run may differ and be the same run."""
+_IGNORED_SETTINGS = ("date", "functions")
+"""Settings that may differ between sessions of the same run."""
 
-_KNOWN = ("prompt", "answer", "info", "task", "example_id", "completion")
-"""Fields of the state that are not written again where they equal those of the rollout."""
+_ROLLOUT_FIELDS = ("prompt", "answer", "info", "task", "example_id", "completion")
+"""Fields of the state that are not written if they equal those of the rollout."""
 
 
 def _as_line(value: Any, losses: exact.Losses | None = None) -> bytes:
@@ -45,43 +45,45 @@ def _as_line(value: Any, losses: exact.Losses | None = None) -> bytes:
 
 
 def digest(rollouts: Sequence[Rollout]) -> str:
-    """SHA-256 of what rollouts are made from, as hexadecimal digits."""
-    found = hashlib.sha256()
-    for one in rollouts:
-        given = one.completion if one.given else None
-        found.update(_as_line({"of": [one.prompt, one.answer, one.info, one.task, one.example_id, given]}))
-    return found.hexdigest()
+    """Return the SHA-256 of the inputs of rollouts, as hexadecimal digits."""
+    sha = hashlib.sha256()
+    for rollout in rollouts:
+        given = rollout.completion if rollout.given else None
+        sha.update(
+            _as_line({"of": [rollout.prompt, rollout.answer, rollout.info, rollout.task, rollout.example_id, given]})
+        )
+    return sha.hexdigest()
 
 
 def functions_digest(funcs: Sequence[Any]) -> str:
-    """SHA-256 of the code of functions, as hexadecimal digits; what they call is not looked into."""
+    """Return the SHA-256 of the code of functions, as hexadecimal digits; functions that they call are not included."""
     return hashlib.sha256(
-        _as_line([_code(getattr(inspect.unwrap(one), "__code__", None)) for one in funcs])
+        _as_line([_code(getattr(inspect.unwrap(function), "__code__", None)) for function in funcs])
     ).hexdigest()
 
 
 def _code(code: Any) -> Any:
     if not isinstance(code, CodeType):
         return code
-    return [code.co_code, code.co_names, [_code(one) for one in code.co_consts]]
+    return [code.co_code, code.co_names, [_code(constant) for constant in code.co_consts]]
 
 
 class Journal:
-    """The rollouts of a run that are finished.
+    """The finished rollouts of a run.
 
     Attributes:
         path: The file.
-        settings: What is run, as the journal has it.
-        finished: Rollouts in it that need not be run again.
-        stale: Its rewards are of reward functions that have been changed since.
+        settings: The settings of the run, as recorded.
+        finished: Rollouts that need not be run again.
+        stale: The reward functions have changed since the rewards were recorded.
 
     Args:
-        folder: Where the run is saved; it is locked by this process.
-        settings: What is run; a journal of something else is refused.
+        folder: The folder of the run, locked by this process.
+        settings: The settings of the run; a journal with other settings is refused.
 
     Raises:
-        UsageError: The folder holds another run; the message says in what it differs.
-        InputError: The file there is no journal.
+        UsageError: The folder holds another run; the message lists the differences.
+        InputError: The file is not a journal.
         OutputError: It cannot be written.
     """
 
@@ -92,114 +94,118 @@ class Journal:
         settings = exact.read(_as_line(settings).decode())
         self._lines: list[Any] = []
         self.settings = settings
-        there = self._read()
-        if there is None and (folder / RESULTS).exists():
-            fact = f"{folder / RESULTS} is there, and no {JOURNAL} beside it says what made it."
+        recorded = self._read()
+        if recorded is None and (folder / RESULTS).exists():
+            fact = f"{folder / RESULTS} exists without a {JOURNAL} that describes its run."
             raise UsageError(fact, "Give another results_path.")
-        if there is not None:
-            self._refuse_other(there, settings)
-            self.stale = there.get("functions", settings["functions"]) != settings["functions"]
-            self.settings = there
+        if recorded is not None:
+            self._refuse_other(recorded, settings)
+            self.stale = recorded.get("functions", settings["functions"]) != settings["functions"]
+            self.settings = recorded
         try:
             self._file: IO[bytes] = self.path.open("ab")
-            if there is None:
+            if recorded is None:
                 self._write({"journal": _VERSION, **settings})
-        except OSError as wrong:
-            raise OutputError(f"{shown_path(self.path)}: {wrong.strerror}.") from wrong
+        except OSError as error:
+            raise OutputError(f"{shown_path(self.path)}: {error.strerror}.") from error
 
     def _read(self) -> dict[str, Any] | None:
-        """The settings of a journal that is there, its rollouts kept for ``restore``; what is torn is cut off."""
-        whole = size = 0
+        """Read an existing journal: return its settings, keep its rollouts for ``restore``, cut off an incomplete last line."""
+        complete = size = 0
         header: dict[str, Any] | None = None
         try:
             with self.path.open("rb") as file:
                 for line in file:
                     size += len(line)
                     if not line.endswith(b"\n"):
-                        if not whole and not line.startswith(_BEGINNING):
+                        if not complete and not line.startswith(_BEGINNING):
                             self._header(line)
                         break
-                    if not whole:
+                    if not complete:
                         header = self._header(line)
                     else:
-                        with contextlib.suppress(ValueError, RecursionError):  # spoilt: a rollout to run again
+                        with contextlib.suppress(ValueError, RecursionError):  # corrupt: run the rollout again
                             self._lines.append(exact.read(line.decode()))
-                    whole = size
-            if size > whole:
-                os.truncate(self.path, whole)
+                    complete = size
+            if size > complete:
+                os.truncate(self.path, complete)
         except FileNotFoundError:
             return None
-        except OSError as wrong:
-            raise InputError(f"{shown_path(self.path)}: {wrong.strerror}.") from None
+        except OSError as error:
+            raise InputError(f"{shown_path(self.path)}: {error.strerror}.") from None
         return header
 
     def _header(self, line: bytes) -> dict[str, Any]:
-        found = None
+        header = None
         with contextlib.suppress(ValueError, RecursionError):
-            found = exact.read(line.decode())
-        if not isinstance(found, dict) or found.pop("journal", None) != _VERSION:
-            raise InputError(f"{shown_path(self.path)} is no journal of rollouts.", "Give another results_path.")
-        return found
+            header = exact.read(line.decode())
+        if not isinstance(header, dict) or header.pop("journal", None) != _VERSION:
+            raise InputError(f"{shown_path(self.path)} is not a journal of rollouts.", "Give another results_path.")
+        return header
 
-    def _refuse_other(self, there: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-        differ = [name for name in settings if name not in _MAY_DIFFER and settings[name] != there.get(name)]
-        if differ:
-            said = "; ".join(_difference(name, there.get(name), settings[name]) for name in differ)
+    def _refuse_other(self, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+        different = [
+            name for name in settings if name not in _IGNORED_SETTINGS and settings[name] != recorded.get(name)
+        ]
+        if different:
+            differences = "; ".join(_difference(name, recorded.get(name), settings[name]) for name in different)
             raise UsageError(
-                f"{shown_path(self.path)} holds another run: {said}.",
-                f"Give another results_path, or delete {shown_path(self.path)} to begin again.",
+                f"{shown_path(self.path)} holds another run: {differences}.",
+                f"Give another results_path, or delete {shown_path(self.path)} to start again.",
             )
 
     def restore(self, rollouts: Sequence[Rollout], *, to_score: bool = True) -> int:
-        """Give rollouts what the journal knows of them.
+        """Restore rollouts from the journal.
 
         Args:
             rollouts: Those of the run.
-            to_score: They are to be scored, so that a state which did not come back as it was will not do without its reward.
+            to_score: Rollouts are to be scored; then a state that was saved with losses is usable only with its reward.
 
         Returns:
-            How many are finished.
+            The number of finished rollouts.
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
             if isinstance(number, int) and 0 <= number < len(rollouts) and _is_whole(line, to_score):
                 _restore(rollouts[number], line)
         self._lines = []
-        self.finished = sum(one.state is not None and not one.given for one in rollouts)
+        self.finished = sum(rollout.state is not None and not rollout.given for rollout in rollouts)
         return self.finished
 
     def append(self, number: int, rollout: Rollout, prompt: Messages, info: Info) -> None:
-        """Write down a finished rollout: one that failed by its error only, for it is to be run again.
+        """Append a finished rollout; of a failed one only the error, as it is to be run again.
 
         Args:
-            number: Its place in the run.
+            number: Its position in the run.
             rollout: The rollout.
-            prompt: Its prompt before it was run.
-            info: The same of its info.
+            prompt: Its prompt before the run.
+            info: Its info before the run.
 
         Raises:
-            OutputError: It cannot be written.
+            OutputError: The line cannot be written.
         """
         try:
             self._write(_line(number, rollout, {"prompt": prompt, "info": info}))
-        except OSError as wrong:
-            raise OutputError(f"{shown_path(self.path)}: {wrong.strerror}.", "What is there is kept.") from wrong
+        except OSError as error:
+            raise OutputError(
+                f"{shown_path(self.path)}: {error.strerror}.", "The rollouts written so far are kept."
+            ) from error
         self.finished += not rollout.failed
 
     def _write(self, line: Mapping[str, Any]) -> None:
         losses = exact.Losses()
-        written = _as_line(line, losses)
-        if losses.places:  # objects of an environment's own, which come back as text
-            written = _as_line({**line, "lossy": True}, losses)
-        self._file.write(written)
+        data = _as_line(line, losses)
+        if losses.places:  # other objects are written as text and come back as text
+            data = _as_line({**line, "lossy": True}, losses)
+        self._file.write(data)
         self._file.flush()
 
     def close(self) -> None:
-        """Bring it to the disk."""
+        """Flush the file to disk and close it."""
         try:
             os.fsync(self._file.fileno())
         finally:
-            # NOTE: what a full disk did not take is tried again here; that it could not be written has been told
+            # NOTE: closing retries a write that failed on a full disk; that failure has been reported already
             with contextlib.suppress(OSError):
                 self._file.close()
 
@@ -210,25 +216,25 @@ class Journal:
         self.close()
 
 
-def _difference(name: str, there: Any, here: Any) -> str:
+def _difference(name: str, recorded: Any, current: Any) -> str:
     words = name.replace("_", " ")
     if name == "inputs":
-        return "its inputs are others"
-    return f"{words} {_short(there)} there, {_short(here)} here"
+        return "the inputs differ"
+    return f"{words}: {_short(recorded)} before, {_short(current)} now"
 
 
 def _short(value: Any) -> str:
-    said = printable(json.dumps(value, ensure_ascii=False, default=str))
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+    text = printable(json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
 
 
 def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str, Any]:
     if rollout.failed or rollout.state is None:
         return {"rollout": number, "error": rollout.error}
-    known = {name: getattr(rollout, name) for name in _KNOWN} | dict(before)
-    same = [name for name in _KNOWN if name in rollout.state and _same(rollout.state[name], known[name])]
+    original = {name: getattr(rollout, name) for name in _ROLLOUT_FIELDS} | dict(before)
+    same = [name for name in _ROLLOUT_FIELDS if name in rollout.state and _same(rollout.state[name], original[name])]
     changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
-    # what could not be scored, or a function of the rubric failed on, is scored again when the run goes on
+    # rollouts with a scoring error are scored again when the run resumes
     scored = rollout.reward is not None and not rollout.state.get("error")
     kept = {name: value for name, value in rollout.state.items() if name != "error"}
     line = {
@@ -243,15 +249,15 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     return line
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(left: Any, right: Any) -> bool:
     try:
-        return bool(one == other)
-    except RAISED:  # arrays, say, are not just equal or not
+        return bool(left == right)
+    except RAISED:  # comparing arrays, for example, gives no single truth value
         return False
 
 
 def _is_whole(line: Mapping[str, Any], to_score: bool) -> bool:
-    """Whether a rollout need not be run again."""
+    """Return whether a line is complete, so that its rollout need not be run again."""
     if to_score and line.get("lossy") and "reward" not in line:
         return False
     return (
@@ -263,43 +269,45 @@ def _is_whole(line: Mapping[str, Any], to_score: bool) -> bool:
 
 def _restore(rollout: Rollout, line: Mapping[str, Any]) -> None:
     rollout.completion = _with_calls(line.get("completion"))
-    # what scores it again must not reach the dataset
-    known = {name: copy.deepcopy(getattr(rollout, name)) for name in ("prompt", "info")}
-    same = [name for name in line.get("as_given", ()) if name in _KNOWN]
-    state = dict(line["state"])  # in the order that it had
-    state.update((name, known.get(name, getattr(rollout, name))) for name in same)
+    # copied: scoring must not change the dataset
+    original = {name: copy.deepcopy(getattr(rollout, name)) for name in ("prompt", "info")}
+    same = [name for name in line.get("as_given", ()) if name in _ROLLOUT_FIELDS]
+    state = dict(line["state"])  # keeps the order of its fields
+    state.update((name, original.get(name, getattr(rollout, name))) for name in same)
     if isinstance(state.get("completion"), list):
         state["completion"] = _with_calls(state["completion"])
     if isinstance(state.get("responses"), list):
-        state["responses"] = [Fields(one) if isinstance(one, dict) else one for one in state["responses"]]
+        state["responses"] = [
+            Fields(response) if isinstance(response, dict) else response for response in state["responses"]
+        ]
     rollout.state = state
-    rollout.prompt, rollout.info = line.get("prompt", known["prompt"]), line.get("info", known["info"])
+    rollout.prompt, rollout.info = line.get("prompt", original["prompt"]), line.get("info", original["info"])
     rollout.reward, rollout.metrics = line.get("reward"), line.get("metrics")
 
 
 def _with_calls(messages: Any) -> Any:
-    """Messages whose tool calls are read as those of a rollout are."""
+    """Return messages with tool calls as ``Fields``, as in a generated rollout."""
     for message in messages if isinstance(messages, list) else ():
         if isinstance(message, dict) and isinstance(message.get("tool_calls"), list):
-            message["tool_calls"] = [Fields(one) if isinstance(one, dict) else one for one in message["tool_calls"]]
+            message["tool_calls"] = [Fields(call) if isinstance(call, dict) else call for call in message["tool_calls"]]
     return messages
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder against other runs.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against other runs.
 
     Raises:
-        UsageError: Another run holds it, or the path is a file.
-        OutputError: It cannot be made.
+        UsageError: Another run holds the lock, or the path is a file.
+        OutputError: The folder cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise UsageError(
-            f"results_path: {shown_path(folder)} is a file.", "Give a folder; it is made if need be."
+            f"results_path: {shown_path(folder)} is a file.", "Give a folder; it is created if it does not exist."
         ) from None
-    except OSError as wrong:
-        raise OutputError(f"{shown_path(folder)}: {wrong.strerror}.") from wrong
-    with locking(folder / _LOCK, str(folder), "Wait for it to end, or give another results_path."):
+    except OSError as error:
+        raise OutputError(f"{shown_path(folder)}: {error.strerror}.") from error
+    with hold_lock(folder / _LOCK, str(folder), "Wait for it to end, or give another results_path."):
         yield

@@ -1,4 +1,4 @@
-"""Answers that come in pieces, put together into the answer that would have come whole."""
+"""Streamed responses, merged into the response that would have come without streaming."""
 
 import contextlib
 import importlib
@@ -8,20 +8,20 @@ from typing import Any
 
 from assay.errors import quoted
 
-__all__ = ["Fields", "NotACompletion", "as_response", "gathered"]
+__all__ = ["Fields", "NotACompletion", "as_response", "gather"]
 
-_SET = ("id", "index", "role", "type", "finish_reason", "stop_reason")
-"""Fields of which a later piece has the whole value, not more of it."""
+_REPLACED_FIELDS = ("id", "index", "role", "type", "finish_reason", "stop_reason")
+"""Fields whose later values replace earlier ones instead of extending them."""
 
 
-class NotACompletion(Exception):  # noqa: N818  (``error`` shows the name, which reads as the sentence it is)
-    """What came back is no answer of a model, or not all of one."""
+class NotACompletion(Exception):  # noqa: N818  (``error`` shows the name, and users know it)
+    """The response is not a completion, or an incomplete one."""
 
 
 class Fields(dict[str, Any]):
-    """A JSON object whose fields are attributes, too, as the openai package has them: ``response.choices[0].message.content``.
+    """A JSON object whose fields are also attributes, as in the openai package: ``response.choices[0].message.content``.
 
-    States keep answers and tool calls so: they read as the objects of that package do, and are equal to what is saved of them.
+    States keep responses and tool calls in this form: they read like the objects of that package and equal their saved form.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -32,23 +32,23 @@ class Fields(dict[str, Any]):
         if type(value) is dict:
             value = self[name] = Fields(value)
         elif isinstance(value, list) and value and type(value[0]) is dict:
-            value[:] = [Fields(one) if type(one) is dict else one for one in value]
+            value[:] = [Fields(item) if type(item) is dict else item for item in value]
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
-        """A copy as a plain dict."""
-        found: dict[str, Any] = json.loads(json.dumps(self))
-        return found
+        """Return a copy as plain dicts and lists."""
+        copied: dict[str, Any] = json.loads(json.dumps(self))
+        return copied
 
 
 def as_response(fields: Mapping[str, Any], message_type: str) -> Any:
-    """An answer as the openai package has it; where that is not installed, what reads the same.
+    """Return a response as an object of the openai package, or as ``Fields`` if that package is not installed.
 
     Args:
-        fields: The body of the answer.
+        fields: The body of the response.
         message_type: ``chat`` or ``completion``.
     """
     try:
@@ -59,8 +59,8 @@ def as_response(fields: Mapping[str, Any], message_type: str) -> Any:
     return kind.construct(**fields)
 
 
-async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
-    """One answer from the pieces of a stream; the stream is closed, whatever happens.
+async def gather(stream: AsyncIterator[Any], message_type: str) -> Any:
+    """Merge the chunks of a stream into one response and close the stream in any case.
 
     Args:
         stream: Chunks of the openai package.
@@ -69,7 +69,7 @@ async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
     Raises:
         NotACompletion: The stream ended before every choice had its ``finish_reason``.
     """
-    whole: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
     try:
         async for chunk in stream:
@@ -80,67 +80,69 @@ async def gathered(stream: AsyncIterator[Any], message_type: str) -> Any:
                     _add_choice(choices, part)
             except (AttributeError, KeyError, TypeError, ValueError):  # a server may send anything
                 raise NotACompletion(f"a piece of the stream is no piece of an answer: {quoted(str(parts))}") from None
-            whole.update({name: value for name, value in piece.items() if value is not None})
+            merged.update({name: value for name, value in piece.items() if value is not None})
     finally:
         close = getattr(stream, "close", None) or getattr(stream, "aclose", None)
         if close is not None:
-            with contextlib.suppress(Exception):  # the connection may be gone; what ended the stream is told instead
+            with contextlib.suppress(
+                Exception
+            ):  # the connection may be gone; the error that ended the stream matters more
                 await close()
     if not choices or not all(choice.get("finish_reason") for choice in choices.values()):
-        said = f": {quoted(str(whole['error']))}" if whole.get("error") else ""
-        raise NotACompletion(f"the stream ended before the answer did{said}")
+        detail = f": {quoted(str(merged['error']))}" if merged.get("error") else ""
+        raise NotACompletion(f"the stream ended before the answer did{detail}")
     for choice in choices.values():
         calls = choice.get("message", {}).get("tool_calls") or ()
         if not (isinstance(calls, list | tuple) and all(isinstance(call, dict) for call in calls)):
             raise NotACompletion(f"the tool calls of the stream are none: {quoted(str(calls))}")
         for call in calls:
-            call.pop("index", None)  # the number of a piece, not a field of a call
-    whole["object"] = "text_completion" if message_type == "completion" else "chat.completion"
-    return as_response(whole | {"choices": [choices[index] for index in sorted(choices)]}, message_type)
+            call.pop("index", None)  # a field of chunks, not of calls
+    merged["object"] = "text_completion" if message_type == "completion" else "chat.completion"
+    return as_response(merged | {"choices": [choices[index] for index in sorted(choices)]}, message_type)
 
 
 def _add_choice(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> None:
-    """Add a piece of one choice to what is there of it."""
+    """Add a chunk of one choice to the choice so far."""
     delta, index = part.pop("delta", None), int(part.get("index") or 0)
-    found = choices.setdefault(index, {})
-    _add(found, part)
+    choice = choices.setdefault(index, {})
+    _add_fields(choice, part)
     if delta is not None:
-        _add(found.setdefault("message", {"role": "assistant", "content": None}), delta)
+        _add_fields(choice.setdefault("message", {"role": "assistant", "content": None}), delta)
 
 
-def _add(found: dict[str, Any], piece: Mapping[str, Any]) -> None:
-    """Add a piece to what is there: texts and lists grow, fields of ``_SET`` are replaced."""
+def _add_fields(target: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a chunk to an object: texts and lists are extended, fields of ``_REPLACED_FIELDS`` are replaced."""
     for name, value in piece.items():
-        before = found.get(name)
-        if before is None or name in _SET:
-            if value is not None or name not in found:
-                found[name] = _whole(value)
+        before = target.get(name)
+        if before is None or name in _REPLACED_FIELDS:
+            if value is not None or name not in target:
+                target[name] = _merge_items(value)
         elif isinstance(value, str):
-            if not (name == "name" and value == before):  # some servers send a function's name again with every piece
-                found[name] = before + value
+            if not (name == "name" and value == before):  # some servers repeat a function's name in every chunk
+                target[name] = before + value
         elif isinstance(value, Mapping):
-            _add(before, value)
+            _add_fields(before, value)
         elif isinstance(value, list):
             _extend(before, value)
         elif value is not None:
-            found[name] = value
+            target[name] = value
 
 
-def _whole(value: Any) -> Any:
-    """A first piece, with pieces of one list item that came together made one."""
+def _merge_items(value: Any) -> Any:
+    """Return a first value; in a list, chunks of the same item are merged."""
     if not isinstance(value, list):
         return value
-    found: list[Any] = []
-    _extend(found, value)
-    return found
+    items: list[Any] = []
+    _extend(items, value)
+    return items
 
 
-def _extend(found: list[Any], pieces: list[Any]) -> None:
-    """Items that say which one they are a piece of (tool calls) are added to that one, others come last (log-probabilities)."""
+def _extend(items: list[Any], pieces: list[Any]) -> None:
+    """Extend a list: chunks with an ``index`` (tool calls) are merged into that item, others are appended (log-probabilities)."""
     for piece in pieces:
         index = piece.get("index") if isinstance(piece, Mapping) else None
-        same = next((one for one in found if one.get("index") == index), None) if index is not None else None
+        same = next((item for item in items if item.get("index") == index), None) if index is not None else None
         if same is None:
-            found.append(piece)
+            items.append(piece)
         else:
-            _add(same, piece)
+            _add_fields(same, piece)

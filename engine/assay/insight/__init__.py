@@ -1,1 +1,1 @@
-"""What people want to know of rewards."""
+"""Insight into verifiers: what they cost."""

@@ -1,7 +1,7 @@
-"""What a verifier costs: beside reading the column, beside the loop over rows, and check by check.
+"""Measure what a verifier costs: compared with reading the column, compared with a loop over rows, and per check.
 
-A run is timed from the file, without writing. A check is timed alone, on rows in memory, less what a plan costs whose check does
-nothing; what several checks share, such as the lower-cased text, is part of each of them.
+A run is timed from the file, without writing. A check is timed alone, on rows in memory, minus the cost of a plan whose check
+does nothing. Work that several checks share, such as lower-casing the text, counts for each of them.
 """
 
 import time
@@ -35,17 +35,17 @@ from assay.system.spool import spooling
 __all__ = ["Bench", "CheckCost", "bench"]
 
 _TURNS = 3
-_SPENT = 20.0
-"""Seconds after which a file is not scored once more."""
+_MAX_SECONDS = 20.0
+"""Seconds after which no further turn starts."""
 
-_ALONE = (50_000, 128 << 20, 2.0)
-"""Rows, bytes of text and seconds of the whole plan that checks are timed on alone, at most."""
-_LOOPED = (2_000, 8 << 20, 0.2)
-"""The same for the loop over rows."""
+_CHECK_LIMITS = (50_000, 128 << 20, 2.0)
+"""Most rows, bytes of text and seconds of the whole plan on which single checks are timed."""
+_LOOP_LIMITS = (2_000, 8 << 20, 0.2)
+"""The same limits for the loop over rows."""
 
 
 class _Nothing(Check):
-    """A check that does nothing: what is left is what every plan costs."""
+    """A check that does nothing, to measure the base cost of a plan."""
 
     type = "nothing"
 
@@ -59,13 +59,13 @@ class _Nothing(Check):
 
 @dataclass(frozen=True)
 class CheckCost:
-    """What one check costs.
+    """The cost of one check.
 
     Attributes:
         id: Its id.
         type: Its type.
-        ns_per_row: Nanoseconds of wall time a row, alone, less what a plan costs whose check does nothing.
-        runs_as: Which engine answers, and why.
+        ns_per_row: Nanoseconds of wall time per row, timed alone, minus the base cost of a plan.
+        runs_as: How the check runs, and why.
     """
 
     id: str
@@ -76,19 +76,19 @@ class CheckCost:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a verifier costs on some rollouts; the best of several turns each.
+    """The cost of a verifier on some rollouts; each time is the best of several turns.
 
     Attributes:
         rows: Rows scored.
         bytes: Bytes of their text.
-        seconds: To read and score them.
-        floor_seconds: To read the column of completions, and nothing else.
-        loop_rows: Rows of the loop over ``row()``.
-        loop_seconds: Its time, for texts that are in memory.
-        alone_rows: Rows that checks were timed on alone.
-        base_ns_per_row: What a plan costs whose check does nothing.
-        checks: The checks, the slowest first.
-        difference: Where the loop and the plan disagree, or ``""``.
+        seconds: Seconds to read and score them.
+        floor_seconds: Seconds to read only the column of completions.
+        loop_rows: Rows scored by the loop over ``row()``.
+        loop_seconds: Seconds of that loop, with texts in memory.
+        alone_rows: Rows on which single checks were timed.
+        base_ns_per_row: Base cost of a plan, measured with a check that does nothing.
+        checks: The checks, slowest first.
+        difference: The first difference between the loop and the plan, or ``""``.
         notes: How the rollouts were read.
     """
 
@@ -106,26 +106,26 @@ class Bench:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows scored a second."""
+        """Return the rows scored per second."""
         return self.rows / self.seconds
 
     @property
     def mb_per_second(self) -> float:
-        """Megabytes of text a second."""
+        """Return the megabytes of text scored per second."""
         return self.bytes / self.seconds / 1e6
 
     @property
     def times_floor(self) -> float:
-        """How many times as long as reading the column scoring takes."""
+        """Return the time of scoring as a multiple of the time of reading the column."""
         return self.seconds / self.floor_seconds
 
     @property
     def times_faster_than_loop(self) -> float:
-        """How many times as long the loop takes for a row."""
+        """Return the time per row of the loop as a multiple of that of scoring."""
         return (self.loop_seconds / self.loop_rows) / (self.seconds / self.rows)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for machines."""
+        """Return the fields and properties as plain data for JSON."""
         names = ("rows_per_second", "mb_per_second", "times_floor", "times_faster_than_loop")
         return asdict(self) | {name: getattr(self, name) for name in names}
 
@@ -141,7 +141,7 @@ def bench(
     Args:
         rollouts: Anything ``assay.scan`` reads.
         verifier: A verifier.
-        options: Which rollouts, and how they are read.
+        options: Which rollouts to use, and how to read them.
 
     Raises:
         SpecError: The verifier cannot be used.
@@ -151,38 +151,38 @@ def bench(
     settled = settle(ScoreOptions, {name: value for name, value in options.items() if name != "rows"}, "bench")
     with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
-        opened = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))
-        opened = replace(opened, frame=opened.frame if rows is None else opened.frame.head(rows))
-        source, plan = prepare(opened, loaded, settled)
+        selected = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))
+        selected = replace(selected, frame=selected.frame if rows is None else selected.frame.head(rows))
+        source, plan = prepare(selected, loaded, settled)
         warn(loaded)
         try:
             tell(plan.refuse(source.frame))
             with closing_checks(loaded):
-                return replace(_measured(plan, opened, source.frame), notes=source.notes)
-        except ENGINE_ERRORS as wrong:
-            raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
+                return replace(_measure(plan, selected, source.frame), notes=source.notes)
+        except ENGINE_ERRORS as error:
+            raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
-def _measured(plan: Plan, opened: Rollouts, frame: pl.LazyFrame) -> Bench:
-    text = completion_text_expr(COMPLETION, opened.frame.collect_schema()[COMPLETION])
-    column = opened.frame.select(rows=pl.len(), bytes=text.str.len_bytes().sum())
+def _measure(plan: Plan, rollouts: Rollouts, frame: pl.LazyFrame) -> Bench:
+    text = completion_text_expr(COMPLETION, rollouts.frame.collect_schema()[COMPLETION])
+    column = rollouts.frame.select(rows=pl.len(), bytes=text.str.len_bytes().sum())
     rows, size = map(int, _collect(column).row(0))
     if not rows:
         raise InputError("There are no rollouts to measure.")
-    # the two take turns, so that what else the machine does hits both
+    # the two take turns, so that other load on the machine affects both
     floor, seconds = _best([partial(_collect, column), partial(_score, plan, frame)])
 
-    def fitting(most: tuple[int, int, float]) -> int:
-        """Rows that take no more time and memory than they should."""
-        return max(1, min(rows, most[0], int(most[1] * rows / max(size, 1)), int(most[2] * rows / seconds)))
+    def rows_within(limits: tuple[int, int, float]) -> int:
+        """Return the number of rows within limits of rows, bytes and seconds."""
+        return max(1, min(rows, limits[0], int(limits[1] * rows / max(size, 1)), int(limits[2] * rows / seconds)))
 
-    some = _collect(frame.head(fitting(_ALONE)))
-    few = some[: fitting(_LOOPED)]
-    dicts = few.to_dicts()
-    difference = _difference(score_rows(dicts, plan.verifiers), plan.score(few))
-    [looped] = _best([partial(score_rows, dicts, plan.verifiers)])
-    base, costs = _alone(plan, some)
-    return Bench(rows, size, seconds, floor, few.height, looped, some.height, base, costs, difference)
+    sample = _collect(frame.head(rows_within(_CHECK_LIMITS)))
+    loop_sample = sample[: rows_within(_LOOP_LIMITS)]
+    dicts = loop_sample.to_dicts()
+    difference = _difference(score_rows(dicts, plan.verifiers), plan.score(loop_sample))
+    [loop_seconds] = _best([partial(score_rows, dicts, plan.verifiers)])
+    base, costs = _check_costs(plan, sample)
+    return Bench(rows, size, seconds, floor, loop_sample.height, loop_seconds, sample.height, base, costs, difference)
 
 
 def _collect(frame: pl.LazyFrame) -> pl.DataFrame:
@@ -190,7 +190,7 @@ def _collect(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _score(plan: Plan, frame: pl.LazyFrame) -> None:
-    """What ``assay score`` does, without writing."""
+    """Score as ``assay score`` does, without writing."""
     summary = Summary.of(plan)
     with in_pieces(plan.piece):
         for batch in batches(plan.lazy(frame, watched=True)):
@@ -198,36 +198,37 @@ def _score(plan: Plan, frame: pl.LazyFrame) -> None:
 
 
 def _best(runs: list[Callable[[], object]]) -> list[float]:
-    """The best time of each, in seconds, of some turns."""
+    """Return the best time of each run over several turns, in seconds."""
     best = [float("inf")] * len(runs)
-    began = time.perf_counter()
+    start = time.perf_counter()
     for turn in range(_TURNS):
-        if turn and time.perf_counter() - began > _SPENT:
+        if turn and time.perf_counter() - start > _MAX_SECONDS:
             break
-        for at, run in enumerate(runs):
+        for place, action in enumerate(runs):
             started = time.perf_counter()
-            run()
-            best[at] = min(best[at], time.perf_counter() - started)
+            action()
+            best[place] = min(best[place], time.perf_counter() - started)
     return best
 
 
-def _alone(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]]:
-    """What every plan costs, and each check beyond that, in nanoseconds a row."""
+def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost, ...]]:
+    """Return the base cost of a plan, and the cost of each check beyond it, in nanoseconds per row."""
     nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
-    lone = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
-    frames = [Plan((one,), plan.schema, keep=()).lazy(rows.lazy()) for one in (nothing, *lone)]
+    single = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
+    frames = [Plan((verifier,), plan.schema, keep=()).lazy(rows.lazy()) for verifier in (nothing, *single)]
     with in_pieces(plan.piece):
-        base, *times = (took / rows.height * 1e9 for took in _best([partial(_collect, one) for one in frames]))
+        seconds = _best([partial(_collect, frame) for frame in frames])
+    base, *times = (best / rows.height * 1e9 for best in seconds)
     costs = [
-        CheckCost(spec.id, spec.type, max(took - base, 0.0), check.explain())
-        for (_, spec, check), took in zip(plan.checks, times, strict=True)
+        CheckCost(spec.id, spec.type, max(nanoseconds - base, 0.0), check.explain())
+        for (_, spec, check), nanoseconds in zip(plan.checks, times, strict=True)
     ]
-    return base, tuple(sorted(costs, key=lambda one: -one.ns_per_row))
+    return base, tuple(sorted(costs, key=lambda cost: -cost.ns_per_row))
 
 
-def _difference(looped: list[dict[str, Any]], scored: pl.DataFrame) -> str:
-    """The first value that the loop and the plan disagree on; as words, which tell 0.0 from -0.0."""
-    for at, (by_rows, by_columns) in enumerate(zip(looped, scored.to_dicts(), strict=True)):
+def _difference(loop_rows: list[dict[str, Any]], scored: pl.DataFrame) -> str:
+    """Describe the first value on which the loop and the plan disagree; ``repr`` distinguishes 0.0 from -0.0."""
+    for at, (by_rows, by_columns) in enumerate(zip(loop_rows, scored.to_dicts(), strict=True)):
         for name, value in by_rows.items():
             if repr(value) != repr(by_columns[name]):
                 return f"row {at}: {name} is {by_columns[name]!r} by columns, {value!r} by rows"

@@ -1,6 +1,6 @@
-r"""Answers that stand in a known place of a text: for ``ThinkParser(extract_fn=assay.extract_boxed_answer)``.
+r"""Extract answers from a known place in a text: for ``ThinkParser(extract_fn=assay.extract_boxed_answer)``.
 
-Both give what the functions of the same names in PrimeIntellect's ``verifiers`` 0.1.6 give.
+Both return what the functions of the same names in PrimeIntellect's ``verifiers`` 0.1.6 return.
 """
 
 import re
@@ -12,7 +12,7 @@ _BRACE = re.compile(r"[{}]")
 
 
 def extract_boxed_answer(text: str) -> str:
-    r"""What the last ``\boxed{…}`` holds, braces within it included; the text itself where there is none, or it does not end."""
+    r"""Return the content of the last ``\boxed{…}``, including nested braces; the whole text if there is none or it is not closed."""
     start = text.rfind(_BOXED)
     if start < 0:
         return text
@@ -26,6 +26,6 @@ def extract_boxed_answer(text: str) -> str:
 
 
 def extract_hash_answer(text: str) -> str:
-    """What stands between the first ``####`` and the next, stripped; the text itself where there is none."""
+    """Return the text between the first ``####`` and the next one, stripped; the whole text if there is no ``####``."""
     _, mark, rest = text.partition("####")
     return rest.partition("####")[0].strip() if mark else text

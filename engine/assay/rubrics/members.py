@@ -1,4 +1,4 @@
-"""What a rubric is made of, as verifiers with their shares: reward functions, and what runs as columns."""
+"""The members of a rubric, as verifiers of one plan: reward functions, and members that run as column expressions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ __all__ = [
     "functions_of",
     "is_function",
     "member_name",
-    "packed",
-    "paired",
+    "pack",
+    "pair_weights",
     "specs_of",
-    "unpacked",
+    "unpack",
 ]
 
 
@@ -41,7 +41,7 @@ class Entry:
         member: A reward function, a loaded verifier, a registered function, or an instance of a verifier class.
         weight: Its weight.
         objects: The rubric's own objects, for functions that name them.
-        path: Which rubric of a group it is in.
+        path: The place of its rubric in nested groups.
     """
 
     member: Any
@@ -51,7 +51,7 @@ class Entry:
 
 
 def member_name(member: Any) -> str:
-    """What a member is called."""
+    """Return the name of a member."""
     if isinstance(member, VerifierSpec):
         return member.id
     name = _registered(member)[0]
@@ -59,42 +59,42 @@ def member_name(member: Any) -> str:
 
 
 def is_function(member: Any) -> bool:
-    """Whether a member is a reward function, which Python runs; all others run as columns.
+    """Return whether a member is a reward function, called row by row; all others run as column expressions.
 
     Raises:
-        TypeError: It can be no member at all.
+        TypeError: It cannot be a member of a rubric.
     """
     if isinstance(member, VerifierSpec) or _is_class(member) or _registered(member)[0]:
         return False
     if isinstance(member, str | Mapping) or hasattr(member, "__fspath__"):
-        raise TypeError(f"a verifier is loaded before it joins a rubric: assay.load_verifier({member!r})")
+        raise TypeError(f"load a verifier before you add it to a rubric: assay.load_verifier({member!r})")
     if not callable(member) or isinstance(member, type):
-        raise TypeError(f"a member of a rubric is a reward function or a verifier; this is {member!r}")
+        raise TypeError(f"expected a reward function or a verifier, got {member!r}")
     return True
 
 
 def check_weight(weight: Any, name: str) -> None:
-    """Find a weight that no sum can have.
+    """Check that a weight can be used in a sum.
 
     Raises:
         ValueError: It is not a finite number.
     """
     try:
         finite = isinstance(weight, Real) and math.isfinite(weight)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer too large for a float
         finite = False
     if not finite:
-        raise ValueError(f"the weight of {name} is {weight!r:.50}; expected a finite number")
+        raise ValueError(f"the weight of {name} is {weight!r:.50}, expected a finite number")
 
 
-def paired(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
-    """Members with their weights.
+def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
+    """Pair members with their weights.
 
     Raises:
-        ValueError: There are more or fewer weights than members, or a weight is not a finite number.
+        ValueError: The numbers of members and weights differ, or a weight is not a finite number.
     """
     if len(funcs) != len(weights):
-        raise ValueError(f"{len(funcs)} reward functions have {len(weights)} weights; give each one, or give none")
+        raise ValueError(f"reward functions: {len(funcs)}, weights: {len(weights)}; give one weight for each, or none")
     for func, weight in zip(funcs, weights, strict=True):
         check_weight(weight, member_name(func))
     return list(zip(funcs, weights, strict=True))
@@ -105,7 +105,7 @@ def _is_class(member: Any) -> bool:
 
 
 def _registered(member: Any) -> tuple[str, dict[str, Any]]:
-    """The name of a registered function and its params; the name is ``""`` for any other."""
+    """Return the name of a registered function and its params; the name is ``""`` if it is not registered."""
     params: dict[str, Any] = {}
     if isinstance(member, partial) and not member.args and [*member.keywords] == ["params"]:
         params = member.keywords["params"]
@@ -115,24 +115,24 @@ def _registered(member: Any) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A registered function with its params, on its way to another process, where it would be a reward function otherwise."""
+    """A registered function with its params, as pickled; a plain pickle would become a reward function when loaded."""
 
     reference: Reference
     member: Any
 
 
-def packed(member: Any) -> Any:
-    """A member as it travels."""
+def pack(member: Any) -> Any:
+    """Return a member in the form in which it is pickled."""
     name = _registered(member)[0]
-    known = function(name)
-    return member if known is None or known.builtin else _Packed(Reference.of(name, travels=True), member)
+    registered = function(name)
+    return member if registered is None or registered.builtin else _Packed(Reference.of(name, travels=True), member)
 
 
-def unpacked(member: Any) -> Any:
-    """A member that has travelled.
+def unpack(member: Any) -> Any:
+    """Return a member from the form in which it was pickled.
 
     Raises:
-        UsageError: It is a registered function, and its name is that of another one here.
+        UsageError: In this process, another function is registered under its name.
     """
     if not isinstance(member, _Packed):
         return member
@@ -148,18 +148,18 @@ def specs_of(
     side_by_side: bool = True,
     origin: str = "",
 ) -> tuple[VerifierSpec, ...]:
-    """The members of a rubric as verifiers of one plan.
+    """Return the members of a rubric as verifiers of one plan.
 
     Args:
         entries: The members, in order.
-        limits: What the run allows reward functions.
-        pass_threshold: The reward from which on a row passes.
-        side_by_side: Whether asynchronous functions of one rollout run together.
-        origin: ``module:attribute`` that a worker process finds the rubric under, or ``""``.
+        limits: Limits of the run for reward functions.
+        pass_threshold: The least reward with which a row passes.
+        side_by_side: Run the asynchronous functions of one rollout concurrently.
+        origin: ``module:attribute`` from which worker processes import the rubric, or ``""``.
 
     Raises:
-        SpecError: There is no member, one cannot be used, or two verifiers have one id.
-        UsageError: The functions cannot travel to worker processes.
+        SpecError: There are no members, one cannot be used, or two verifiers have the same id.
+        UsageError: The functions cannot be sent to worker processes.
     """
     if not entries:
         raise SpecError("The rubric has no reward functions.", "Add one: rubric.add_reward_func(func, weight=1.0)")
@@ -168,37 +168,37 @@ def specs_of(
     rubrics = [entries[at].path for at in functions]
     together = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
     places = {at: place for place, at in enumerate(functions)}
-    found = []
-    for at, one in enumerate(entries):
-        share = Share(float(one.weight), one.path, pass_threshold)
-        if isinstance(one.member, VerifierSpec):
-            found.append(replace(one.member, share=share))
+    specs = []
+    for at, entry in enumerate(entries):
+        share = Share(float(entry.weight), entry.path, pass_threshold)
+        if isinstance(entry.member, VerifierSpec):
+            specs.append(replace(entry.member, share=share))
             continue
-        check = Reward(together, places[at], one.weight) if at in places else _columnar(one.member)
+        check = Reward(together, places[at], entry.weight) if at in places else _columnar(entry.member)
         params = {"params": check.fn_params} if isinstance(check, Named) else {}
         spec = CheckSpec(names[at], check.type, 1.0, required=False, negate=False, params=params, check=check)
         kind = check.type if isinstance(check, ByClass) else FUNCTION
-        found.append(VerifierSpec(names[at], names[at], 1.0, (spec,), kind=kind, share=share))
-    return tuple(found)
+        specs.append(VerifierSpec(names[at], names[at], 1.0, (spec,), kind=kind, share=share))
+    return tuple(specs)
 
 
 def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
-    """The reward functions among the members, by their places.
+    """Return the reward functions among the members, by position.
 
     Raises:
         SpecError: A member or its weight cannot be used.
     """
     names = _names(entries)
     try:
-        for name, one in zip(names, entries, strict=True):
-            check_weight(one.weight, name)
+        for name, entry in zip(names, entries, strict=True):
+            check_weight(entry.weight, name)
         return {
-            at: reward_function(one.member, one.objects, names[at])
-            for at, one in enumerate(entries)
-            if is_function(one.member)
+            at: reward_function(entry.member, entry.objects, names[at])
+            for at, entry in enumerate(entries)
+            if is_function(entry.member)
         }
-    except (TypeError, ValueError) as wrong:
-        raise SpecError(f"The rubric cannot be used: {wrong}.") from None
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"The rubric cannot be used: {error}.") from None
 
 
 def _columnar(member: Any) -> Check:
@@ -208,22 +208,22 @@ def _columnar(member: Any) -> Check:
 
 
 def _names(entries: Sequence[Entry]) -> list[str]:
-    """A unique name for every member: the second ``correct`` is ``correct-2``. Verifiers keep their ids.
+    """Return a unique name for every member: the second ``correct`` becomes ``correct-2``. Verifiers keep their ids.
 
     Raises:
-        SpecError: Two verifiers have one id, or a name cannot be one of a column.
+        SpecError: Two verifiers have the same id.
     """
-    ids = [one.member.id for one in entries if isinstance(one.member, VerifierSpec)]
-    if twice := next((one for one in ids if ids.count(one) > 1), None):
-        raise SpecError(f'Two verifiers of the rubric have the id "{twice}".', "Give one of them another `id`.")
-    taken, names = set(ids), []
-    for one in entries:
-        name = base = printable(member_name(one.member))
-        if not isinstance(one.member, VerifierSpec):
+    ids = [entry.member.id for entry in entries if isinstance(entry.member, VerifierSpec)]
+    if duplicate := next((verifier_id for verifier_id in ids if ids.count(verifier_id) > 1), None):
+        raise SpecError(f'Two verifiers of the rubric have the id "{duplicate}".', "Change one of the ids.")
+    used, names = set(ids), []
+    for entry in entries:
+        name = base = printable(member_name(entry.member))
+        if not isinstance(entry.member, VerifierSpec):
             number = 1
-            while name in taken:
+            while name in used:
                 number += 1
                 name = f"{base}-{number}"
-            taken.add(name)
+            used.add(name)
         names.append(name)
     return names

@@ -1,4 +1,4 @@
-"""The checks that reward functions make: Python, row by row, all functions of a rubric together."""
+"""Reward functions as checks: Python, row by row, all functions of a rubric together."""
 
 import json
 import logging
@@ -26,31 +26,31 @@ __all__ = ["Host", "Reward", "Rewards", "examples"]
 
 NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
 _LOGGED = 10
-"""Distinct errors of one function that are logged; the error column has all of them."""
+"""Distinct errors logged for each function; the error column has all of them."""
 
 _STRICT = ("prompt", "answer")
-"""Arguments that a table must have for functions without a default for them; for the others there is something to say."""
+"""Arguments that must be columns if a function has no default for them; the other arguments have fallback values."""
 
 _logger = logging.getLogger("assay.rewards")
 
-Found = tuple[list[list[float]], list[dict[int, str]]]
-"""By function: the rewards, and the errors by row."""
+Results = tuple[list[list[float]], list[dict[int, str]]]
+"""For each function: its rewards, and its errors by row."""
 
 Host = Callable[[Work, Limits], None]
-"""Where calls are made: in this process, or in others."""
+"""Makes the calls, in this process or in worker processes."""
 
 
 class Rewards:
-    """The functions of a rubric, which run together: rollout by rollout, then those that see all rollouts of an example.
+    """The functions of a rubric, run together: rollout by rollout, then the group functions (all rollouts of an example at once).
 
-    Rubrics that add up run one after another, as their ``score_rollouts`` do: what one leaves in a state the next one finds.
+    The rubrics of a group run one after another, as in ``RubricGroup.score_rollouts``: a rubric sees what earlier ones wrote into the state.
 
     Args:
         functions: The functions, in order.
-        limits: What the run allows them.
-        side_by_side: Whether asynchronous functions of one rollout run together.
+        limits: Limits of the run.
+        side_by_side: Run the asynchronous functions of one rollout concurrently.
         host: Makes the calls.
-        rubrics: Which rubric each function is of; by default they are all of one.
+        rubrics: The rubric of each function; by default, all belong to the same one.
     """
 
     def __init__(
@@ -66,75 +66,75 @@ class Rewards:
         self.limits = limits or Limits()
         self.side_by_side = side_by_side
         self._host = host
-        self._lock = threading.RLock()  # a function that asks the engine may be interrupted by another batch
+        self._lock = threading.RLock()  # reentrant: a function that calls Polars may trigger another batch
         self._logged: list[set[str]] = [set() for _ in self.functions]
         self.rubrics = tuple(rubrics)
-        self.grouped = any(one.group for one in self.functions)
-        self._alone = host is run and not (self.grouped or any(one.is_async for one in self.functions))
-        wanted = {name for one in self.functions for name in one.wants}
-        self.wanted = tuple(name for name in ARGUMENTS if name in wanted)
-        reads = wanted | (set(ARGUMENTS) if "state" in wanted else set())
+        self.grouped = any(function.group for function in self.functions)
+        self._alone = host is run and not (self.grouped or any(function.is_async for function in self.functions))
+        names = {name for function in self.functions for name in function.arguments}
+        self.arguments = tuple(name for name in ARGUMENTS if name in names)
+        reads = names | (set(ARGUMENTS) if "state" in names else set())
         reads |= {"example_id", "prompt"} if self.grouped else set()
         self.columns = tuple(column for name in ARGUMENTS if name in reads for column in COLUMN_OF[name])
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics)
+        return _rebuild, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics)
 
     def close(self) -> None:
-        """End the processes of the host."""
+        """Stop the worker processes of the host, if any."""
         if (close := getattr(self._host, "close", None)) is not None:
             close()
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def over(self, columns: Mapping[str, Sequence[Any]], rows: int, read: Container[str] = ()) -> Found:
+    def score(self, columns: Mapping[str, Sequence[Any]], rows: int, read: Container[str] = ()) -> Results:
         """Score rollouts.
 
         Args:
-            columns: Their columns as loaded; every completion is there.
-            rows: How many there are.
-            read: Columns whose values are arguments as they are.
+            columns: Their columns as loaded; no completion is null.
+            rows: How many rollouts there are.
+            read: Columns whose values need no conversion.
 
         Returns:
-            By function: the rewards, and the errors by row.
+            For each function: its rewards, and its errors by row.
         """
-        given = arguments(columns, self.wanted, rows, read)
+        values = arguments(columns, self.arguments, rows, read)
         absent = tuple(name for name in _STRICT if name not in columns)
-        steps = self.steps(given, examples(columns, rows) if self.grouped else [], rows, absent=absent)
+        steps = self.steps(values, examples(columns, rows) if self.grouped else [], rows, absent=absent)
         while True:
             try:
                 self._host(next(steps), self.limits)
-            except StopIteration as done:
-                found: Found = done.value
+            except StopIteration as end:
+                results: Results = end.value
                 break
-        return found
+        return results
 
     def steps(
         self,
-        given: Mapping[str, Sequence[Any]],
+        values: Mapping[str, Sequence[Any]],
         keys: Sequence[Any],
         rows: int,
         seconds: list[float] | None = None,
         absent: tuple[str, ...] = (),
-    ) -> Generator[Work, None, Found]:
-        """The work there is, to be done by whoever asks for it, piece by piece.
+    ) -> Generator[Work, None, Results]:
+        """Yield the work piece by piece; the caller does each piece before it asks for the next.
 
         Args:
-            given: A column for each of ``wanted``.
-            keys: The example of each rollout, where a function sees all rollouts of one; None for one that is not known.
+            values: A column for each of ``arguments``.
+            keys: The example of each rollout, or None if it is unknown; used by group functions only.
             rows: How many rollouts there are.
-            seconds: Told how long each took.
-            absent: Arguments that the rollouts do not have, for which functions use their defaults.
+            seconds: Receives the seconds each rollout took.
+            absent: Arguments that the rollouts do not have; functions use their defaults.
         """
-        names = tuple(given)
-        values = list(zip(*given.values(), strict=True)) if given else [()] * rows
+        names = tuple(values)
+        rows_of_values = list(zip(*values.values(), strict=True)) if values else [()] * rows
         scores: list[list[float]] = [[] for _ in self.functions]
         errors: list[dict[int, str]] = [{} for _ in self.functions]
         tick = self.limits.tick
         for places in self._turns():
             alone = [at for at in places if not self.functions[at].group]
             if alone:
-                work = Work([self.functions[at] for at in alone], names, values, self.side_by_side, absent)
+                work = Work([self.functions[at] for at in alone], names, rows_of_values, self.side_by_side, absent)
                 work.seconds, work.tick, work.stop = seconds, tick, self.limits.stop
                 yield work
                 tick = None  # a rollout is counted once
@@ -142,16 +142,15 @@ class Rewards:
                     scores[at], errors[at] = work.scores[number], work.errors[number]
             if len(alone) < len(places):
                 together = [at for at in places if self.functions[at].group]
-                yield from self._together(together, names, values, keys, scores, errors, absent)
+                yield from self._together(together, names, rows_of_values, keys, scores, errors, absent)
         self._log(errors)
         return scores, errors
 
     def _turns(self) -> list[list[int]]:
-        """Places of functions that run together, one turn after another."""
+        """Return the positions of the functions that run together, one list for each turn."""
         places = range(len(self.functions))
-        if not (
-            self.grouped and self.rubrics
-        ):  # a rollout at a time, the rubrics of a rollout are one after another anyway
+        # without group functions, rollouts are scored one at a time, so the order of rubrics holds within each rollout
+        if not (self.grouped and self.rubrics):
             return [[*places]]
         return [[*turn] for _, turn in groupby(places, key=self.rubrics.__getitem__)]
 
@@ -165,7 +164,7 @@ class Rewards:
         errors: list[dict[int, str]],
         absent: tuple[str, ...],
     ) -> Generator[Work, None, None]:
-        """Functions that see all rollouts of an example: one call for each example."""
+        """Run the group functions: one call for each example."""
         members: dict[Any, list[int]] = {}
         for row, key in enumerate(keys):
             if key is not None:
@@ -177,39 +176,39 @@ class Rewards:
         for number, at in enumerate(places):
             scores[at] = [0.0] * len(values)
             errors[at] = {row: NO_EXAMPLE for row, key in enumerate(keys) if key is None}
-            for one, group in enumerate(groups):
-                said = work.errors[number].get(one)
-                rewards = work.scores[number][one]
-                if said is None and len(rewards) != len(group):
-                    said = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
+            for group_number, group in enumerate(groups):
+                failure = work.errors[number].get(group_number)
+                rewards = work.scores[number][group_number]
+                if failure is None and len(rewards) != len(group):
+                    failure = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
                 for place, row in enumerate(group):
-                    score, error = (0.0, said) if said is not None else rewards[place]
+                    score, error = (0.0, failure) if failure is not None else rewards[place]
                     scores[at][row] = score
                     if error is not None:
                         errors[at][row] = error
 
     def _log(self, errors: Sequence[Mapping[int, str]]) -> None:
-        for one, found, logged in zip(self.functions, errors, self._logged, strict=True):
-            for said in found.values():
+        for function, row_errors, logged in zip(self.functions, errors, self._logged, strict=True):
+            for message in row_errors.values():
                 if len(logged) >= _LOGGED:
                     break
-                if said not in logged:
-                    logged.add(said)
-                    _logger.error("%s: %s", one.name, printable(said))
+                if message not in logged:
+                    logged.add(message)
+                    _logger.error("%s: %s", function.name, printable(message))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self) -> Lane:
-        """A struct column: for each function its reward and its error, by its place."""
+        """Return a struct column: the reward and the error of each function, by its position."""
         return Lane(f"rewards:{id(self)}", self._expr)
 
     def _expr(self, schema: pl.Schema) -> pl.Expr:
         names = [name for name in self.columns if name in schema]
         fields = {f"{at}/{part}": kind for at in range(len(self.functions)) for part, kind in _PARTS.items()}
 
-        asked = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
-        columns = [asked, *(exactly(name) for name in names)]
-        # NOTE: a function that sees all rollouts of an example needs the whole column, whatever the size of batches
+        completion = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
+        columns = [completion, *(exactly(name) for name in names)]
+        # NOTE: a group function needs the whole column, whatever the batch size
         run_batch = partial(self._batch, names)
         return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
 
@@ -217,48 +216,48 @@ class Rewards:
         at_once = max(1, THRESHOLDS.reward_rows)
         if len(columns[0]) > at_once and self._alone:
             starts = range(0, len(columns[0]), at_once)
-            return pl.concat([self._batch(names, [one[at : at + at_once] for one in columns]) for at in starts])
-        with self._lock:  # the engine asks from several threads; functions may expect one
-            asked = columns[0].is_not_null()
-            some = not asked.all()
-            there = [one.filter(asked) for one in columns[1:]] if some else columns[1:]
-            rows = int(asked.sum())
-            read = {name for name, one in zip(names, there, strict=True) if is_read(one)}
-            values = {name: python_values(one) for name, one in zip(names, there, strict=True)}
-            scores, errors = self.over(values, rows, read)
-            found: dict[str, pl.Series] = {}
-            for at, (rewards, said) in enumerate(zip(scores, errors, strict=True)):
-                found[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)
-                told = [said.get(row) for row in range(rows)] if said else [None] * rows
-                found[f"{at}/error"] = pl.Series(told, dtype=pl.String)
-            answers = pl.DataFrame(found).to_struct(columns[0].name)
-            return answers.gather(positions(asked)).alias(columns[0].name) if some else answers
+            return pl.concat([self._batch(names, [column[at : at + at_once] for column in columns]) for at in starts])
+        with self._lock:  # Polars calls from several threads; functions may expect one
+            present = columns[0].is_not_null()
+            has_null = not present.all()
+            inputs = [column.filter(present) for column in columns[1:]] if has_null else columns[1:]
+            rows = int(present.sum())
+            read = {name for name, column in zip(names, inputs, strict=True) if is_read(column)}
+            values = {name: python_values(column) for name, column in zip(names, inputs, strict=True)}
+            scores, errors = self.score(values, rows, read)
+            fields: dict[str, pl.Series] = {}
+            for at, (rewards, row_errors) in enumerate(zip(scores, errors, strict=True)):
+                fields[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)
+                messages = [row_errors.get(row) for row in range(rows)] if row_errors else [None] * rows
+                fields[f"{at}/error"] = pl.Series(messages, dtype=pl.String)
+            answers = pl.DataFrame(fields).to_struct(columns[0].name)
+            return answers.gather(positions(present)).alias(columns[0].name) if has_null else answers
 
 
 _PARTS = {"score": pl.Float64, "error": pl.String}
 
 
-def _again(
+def _rebuild(
     functions: Sequence[RewardFunction], limits: Limits, side_by_side: bool, host: Host, rubrics: Sequence[Any]
 ) -> Rewards:
     return Rewards(functions, limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
 
 
-def _listed(given: Any) -> tuple[Any, str | None]:
-    """What a function that sees all rollouts of an example gave: a list, each reward of it settled."""
+def _listed(result: Any) -> tuple[Any, str | None]:
+    """Return the list of rewards that a group function returned, each one settled, and the error."""
     try:
-        # each as a number here, where the call is made: what they are else may not travel to another process
-        return [settled(reward) for reward in listed(given)], None
-    except BaseException as wrong:  # an iterator may be anybody's
-        if not own_failure(wrong):
+        # convert to numbers here, where the call is made: other values may not be picklable
+        return [settled(reward) for reward in listed(result)], None
+    except BaseException as error:  # the list may be an iterator of the user's
+        if not own_failure(error):
             raise
-        return [], said_by(wrong)
+        return [], said_by(error)
 
 
 def examples(columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:
-    """Which example each rollout is of: its ``example_id``, else its prompt; None where it is not known."""
+    """Return the example of each rollout: its ``example_id``, else its prompt; None if unknown."""
     ids = next((columns[name] for name in COLUMN_OF["example_id"] if name in columns), None)
-    return [_key(one) for one in (columns.get("prompt", [None] * rows) if ids is None else ids)]
+    return [_key(value) for value in (columns.get("prompt", [None] * rows) if ids is None else ids)]
 
 
 def _key(value: Any) -> Any:
@@ -269,9 +268,9 @@ class Reward(RunCheck):
     """The reward of one function.
 
     Args:
-        rewards: The functions that it runs with.
-        at: Its place among them.
-        weight: Its weight in the rubric; below 0 it is a penalty, 0 makes it a metric.
+        rewards: The functions of the rubric, which run together.
+        at: The position of this function among them.
+        weight: Its weight in the rubric; a negative weight makes it a penalty, 0 a metric.
     """
 
     type = "function"
@@ -289,7 +288,7 @@ class Reward(RunCheck):
 
     @property
     def function(self) -> RewardFunction:
-        """The function."""
+        """Return the function."""
         return self.rewards.functions[self.at]
 
     @property
@@ -311,12 +310,12 @@ class Reward(RunCheck):
 
     def together(self, rows: Sequence[Row]) -> None:
         if any(id(self.rewards) not in row[MEMO] for row in rows):
-            for row, found in zip(rows, _of_rows(rows, self.rewards), strict=True):
-                row[MEMO][id(self.rewards)] = found
+            for row, results in zip(rows, _of_rows(rows, self.rewards), strict=True):
+                row[MEMO][id(self.rewards)] = results
 
     def outcome(self, row: Row) -> Outcome:
-        found = row[MEMO][id(self.rewards)] if MEMO in row else _of_rows([row], self.rewards)[0]
-        return verdict(found[self.at], self.weight)
+        results = row[MEMO][id(self.rewards)] if MEMO in row else _of_rows([row], self.rewards)[0]
+        return verdict(results[self.at], self.weight)
 
     def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
         short = score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
@@ -340,10 +339,10 @@ class Reward(RunCheck):
 
 
 def _of_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
-    """What functions say of rows, by row and then by function: how the row loop asks them."""
-    there = [name for name in rewards.columns if any(name in row for row in rows)]
-    columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in there}
-    scores, errors = rewards.over(columns, len(rows))
+    """Score rows for the row loop; results by row, then by function."""
+    names = [name for name in rewards.columns if any(name in row for row in rows)]
+    columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}
+    scores, errors = rewards.score(columns, len(rows))
     return [
         [(scores[at][row], errors[at].get(row)) for at in range(len(rewards.functions))] for row in range(len(rows))
     ]

@@ -1,4 +1,4 @@
-"""Reward functions: what each wants of a rollout, found once, and what it says of one."""
+"""Reward functions: the arguments that each takes, inspected once, and the outcome of a call."""
 
 import inspect
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 PENALTY = "the penalty is above 0"
-"""Reason of a row on which a function with a negative weight gives something."""
+"""Reason for a row on which a function with a negative weight returns more than 0."""
 
 _ANY = inspect.Parameter.VAR_KEYWORD
 _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def name_of(func: Any) -> str:
-    """The name of a reward function: its own, of a ``functools.partial`` that of the function it calls, else its class's."""
+    """Return the name of a reward function: its own, for a ``functools.partial`` that of its function, else that of its class."""
     while isinstance(func, partial):
         func = func.func
     return str(getattr(func, "__name__", None) or type(func).__name__)
@@ -40,48 +40,48 @@ def name_of(func: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RewardFunction:
-    """A reward function with what it wants.
+    """A reward function with the arguments it takes.
 
     Attributes:
-        name: Its name, unique among those it runs with.
+        name: Its name, unique among the functions it runs with.
         func: The function.
-        objects: The rubric's own objects that it wants, by name.
-        wants: Names of the arguments it wants of a rollout; of a group function, in the singular.
-        required: Those of ``wants`` that it names and has no default for.
+        objects: The rubric's own objects that it takes, by name.
+        arguments: Names of the arguments of a rollout that it takes; for a group function, in the singular.
+        required: Those of ``arguments`` that it names and has no default for.
         optional: Those that it names and has a default for.
-        spelled: The same names as it spells them.
-        leading: Names of ``objects`` that its first parameters ask for.
-        group: Whether it sees all rollouts of an example, and answers with a list.
-        in_order: Whether its arguments can be given by position, which is quicker.
+        keywords: The same names as its signature has them.
+        leading: Names of ``objects`` that its first parameters take.
+        group: Whether it takes all rollouts of an example and returns a list.
+        in_order: Whether its arguments can be passed by position, which is faster.
         is_async: Whether it is known to be asynchronous before it is called.
     """
 
     name: str
     func: Callable[..., Any]
     objects: Mapping[str, Any]
-    wants: tuple[str, ...]
+    arguments: tuple[str, ...]
     required: tuple[str, ...]
     optional: tuple[str, ...]
-    spelled: tuple[str, ...]
+    keywords: tuple[str, ...]
     leading: tuple[str, ...]
     group: bool
     in_order: bool
     is_async: bool
 
     def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
-        """The function as a function of one sequence, the values of ``names``.
+        """Return the function as a function of one sequence, the values of ``names``.
 
         Args:
             names: Names of arguments.
-            absent: Arguments that nobody knows; where the function has a default, it gets that.
+            absent: Arguments without a value; the function uses its default if it has one.
         """
-        kept = [at for at, name in enumerate(self.wants) if name not in absent or name not in self.optional]
-        places = [names.index(self.wants[at]) for at in kept]
-        spelled = tuple(self.spelled[at] for at in kept)
+        kept = [at for at, name in enumerate(self.arguments) if name not in absent or name not in self.optional]
+        places = [names.index(self.arguments[at]) for at in kept]
+        keywords = tuple(self.keywords[at] for at in kept)
         in_order = self.in_order and kept == [*range(len(kept))]
-        first = [self.objects[name] for name in self.leading]
+        leading = [self.objects[name] for name in self.leading]
         others = {name: value for name, value in self.objects.items() if name not in self.leading}
-        func = partial(self.func, *first, **others) if self.objects else self.func
+        func = partial(self.func, *leading, **others) if self.objects else self.func
         if not places:
             return lambda _: func()
         if in_order:
@@ -90,8 +90,8 @@ class RewardFunction:
             pick = itemgetter(*places)
             return lambda values: func(*pick(values))
         if places == [*range(len(names))]:
-            return lambda values: func(**dict(zip(spelled, values, strict=True)))
-        named = tuple(zip(spelled, places, strict=True))
+            return lambda values: func(**dict(zip(keywords, values, strict=True)))
+        named = tuple(zip(keywords, places, strict=True))
         return lambda values: func(**{name: values[at] for name, at in named})
 
 
@@ -102,44 +102,47 @@ def _on_one(func: Callable[..., Any], at: int) -> Callable[[Sequence[Any]], Any]
 def reward_function(
     func: Callable[..., Any], objects: Mapping[str, Any] | None = None, name: str = ""
 ) -> RewardFunction:
-    """Find out what a function wants.
+    """Inspect which arguments a function takes.
 
     Args:
-        func: Takes the arguments that it names, or all of them when it has ``**kwargs``.
-        objects: The rubric's own objects, given to those that name them.
-        name: Its name, where it is not to be its own.
+        func: Takes the arguments that it names, or all of them if it has ``**kwargs``.
+        objects: The rubric's own objects, passed to functions that name them.
+        name: A name to use instead of its own.
 
     Raises:
-        TypeError: It cannot be called, or Python does not know its parameters.
+        TypeError: It is not callable, or its parameters cannot be inspected.
     """
     if not callable(func):
-        raise TypeError(f"a reward function is callable; this is {type(func).__name__}: {func!r}")
+        raise TypeError(f"a reward function must be callable, got {type(func).__name__}: {func!r}")
     name = name or name_of(func)
     try:
         parameters = list(inspect.signature(func).parameters.values())
     except ValueError:
-        raise TypeError(f"{name}: Python does not know its parameters; wrap it in a function that names them") from None
-    named = {one.name: one for one in parameters if one.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
-    takes_all = any(one.kind == _ANY for one in parameters)
+        raise TypeError(f"{name}: its parameters cannot be inspected; wrap it in a function that names them") from None
+    named = {param.name: param for param in parameters if param.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
+    takes_all = any(param.kind == _ANY for param in parameters)
     objects = objects or {}
-    group = any(one in named and one not in objects for one in PLURALS)
-    given = PLURALS if group else {one: one for one in ARGUMENTS}
-    wanted = {
-        spelled: own for spelled, own in given.items() if (takes_all or spelled in named) and spelled not in objects
+    group = any(plural in named and plural not in objects for plural in PLURALS)
+    singular = {
+        keyword: argument
+        for keyword, argument in (PLURALS if group else dict(zip(ARGUMENTS, ARGUMENTS, strict=True))).items()
+        if (takes_all or keyword in named) and keyword not in objects
     }
-    by_place = [one.name for one in parameters if one.kind in _IN_ORDER]
-    leading = tuple(takewhile(lambda one: one in objects, by_place))
-    first = by_place[len(leading) :][: len(wanted)]
-    in_order = sorted(first) == sorted(wanted)
-    spelled = first if in_order else list(wanted)
+    positional = [param.name for param in parameters if param.kind in _IN_ORDER]
+    leading = tuple(takewhile(objects.__contains__, positional))
+    first = positional[len(leading) :][: len(singular)]
+    in_order = sorted(first) == sorted(singular)
+    keywords = first if in_order else list(singular)
+    required = [key for key in keywords if key in named and named[key].default is inspect.Parameter.empty]
+    optional = [key for key in keywords if key in named and key not in required]
     return RewardFunction(
         name,
         func,
-        {one: value for one, value in objects.items() if takes_all or one in named},
-        tuple(wanted[one] for one in spelled),
-        tuple(wanted[one] for one in spelled if one in named and named[one].default is inspect.Parameter.empty),
-        tuple(wanted[one] for one in spelled if one in named and named[one].default is not inspect.Parameter.empty),
-        tuple(spelled),
+        {key: value for key, value in objects.items() if takes_all or key in named},
+        tuple(singular[key] for key in keywords),
+        tuple(singular[key] for key in required),
+        tuple(singular[key] for key in optional),
+        tuple(keywords),
         leading,
         group,
         in_order,
@@ -147,30 +150,30 @@ def reward_function(
     )
 
 
-# ── what is made of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the outcome of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def verdict(one: Settled, weight: float) -> Outcome:
-    """The outcome of a call, with what counts against the rollout."""
-    reward, error = one
+def verdict(settled: Settled, weight: float) -> Outcome:
+    """Return the outcome of a call, with the reason if the rollout falls short."""
+    reward, error = settled
     return Outcome(reward, error or (shortfall(weight) if falls_short(reward, weight) else ""), error)
 
 
 def shortfall(weight: float) -> str:
-    """Reason of a row that falls short."""
+    """Return the reason for a row that falls short."""
     return PENALTY if weight < 0 else BELOW_1
 
 
 def falls_short(reward: float, weight: float) -> bool:
-    """Whether a rollout could have done better: below 1, of a penalty above 0; of a metric never."""
+    """Return whether a reward is not the best possible: below 1, or above 0 for a penalty; never for a metric."""
     return reward < 1 if weight > 0 else reward > 0 > weight
 
 
 def key_of(func: Any) -> Any:
-    """What a function is known by: a method is another object each time that it is asked for, and equal."""
+    """Return a cache key for a function; bound methods are new but equal objects at each access."""
     return func if isinstance(func, MethodType) else id(func)
 
 
-def same_objects(known: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
-    """Whether objects are the very ones that are known; two that are equal may go separate ways."""
-    return known.keys() == objects.keys() and all(known[name] is value for name, value in objects.items())
+def same_objects(cached: Mapping[str, Any], objects: Mapping[str, Any]) -> bool:
+    """Return whether two mappings hold the identical objects; equal ones may diverge later."""
+    return cached.keys() == objects.keys() and all(cached[name] is value for name, value in objects.items())

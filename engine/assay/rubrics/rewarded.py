@@ -1,4 +1,4 @@
-"""What rollouts that a program holds are told of their scores: sums, times, errors, and what verifiers give them."""
+"""Scores of rollouts in memory: weighted sums, times and errors in their states, and the scores of verifiers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,35 +13,35 @@ from assay.spec.verifier import VerifierSpec
 from assay.system.processes import prepare_process
 from assay.values.rows import from_columns
 
-__all__ = ["by_columns", "by_verifier", "note", "timed", "weighted_sums"]
+__all__ = ["add_error", "add_scoring_time", "by_columns", "by_verifier", "weighted_sums"]
 
 
 def weighted_sums(scores: Sequence[Sequence[float]], weights: Sequence[float], rows: int) -> list[float]:
-    """The weighted sum of each row, from left to right: ``aggregate.reward``, a column at a time."""
+    """Return the weighted sum of each row, added from left to right: ``aggregate.reward``, a column at a time."""
     total = [0.0] * rows
     for column, weight in zip(scores, weights, strict=True):
-        times = float(weight)
-        total = [so_far + times * score for so_far, score in zip(total, column, strict=True)]
+        factor = float(weight)
+        total = [so_far + factor * score for so_far, score in zip(total, column, strict=True)]
     return total
 
 
-def timed(state: Any, seconds: float) -> None:
-    """Tell a state how long its scoring took."""
+def add_scoring_time(state: Any, seconds: float) -> None:
+    """Add the time that scoring took to a state."""
     if isinstance(state, dict):
         timing = state.setdefault("timing", {})
         timing["scoring_ms"] = seconds * 1000
         timing["total_ms"] = timing.get("total_ms", 0.0) + seconds * 1000
 
 
-def note(state: Any, said: str) -> None:
-    """Tell a state what went wrong, once."""
+def add_error(state: Any, message: str) -> None:
+    """Add an error to a state, unless it is there already."""
     if isinstance(state, dict):
         lines = str(state.get("error") or "").split("\n")
-        state["error"] = "\n".join(filter(None, dict.fromkeys([*lines, one_line(said)])))
+        state["error"] = "\n".join(filter(None, dict.fromkeys([*lines, one_line(message)])))
 
 
 def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """The columns that verifiers read: arguments of the rollouts, else what ``info`` has; ``metadata`` is ``info`` itself."""
+    """Return the columns that verifiers read: arguments of the rollouts, else fields of ``info``; ``metadata`` is ``info`` itself."""
     columns: dict[str, Sequence[Any]] = {}
     infos = rollouts["info"]
     for name in read_columns(specs):
@@ -55,28 +55,28 @@ def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]
 
 
 def by_columns(members: Sequence[Any], rollouts: Mapping[str, Sequence[Any]]) -> list[Sequence[float]]:
-    """What members that are no functions give each rollout; where they cannot score one, 0.0, and the state is told why."""
+    """Score rollouts with members that are not reward functions; a rollout that cannot be scored gets 0.0 and an error in its state."""
     prepare_process()
-    found: list[Sequence[float]] = []
+    scores: list[Sequence[float]] = []
     for member in members:
         specs = specs_of([Entry(member, 1.0, {})], Limits())
         frame = from_columns(_columns(specs, rollouts))
         scored = Plan(specs, tuple(frame.schema.items())).score(frame)
         for state, error in zip(rollouts["state"], scored["error"], strict=True):
             if error is not None:
-                note(state, _told(specs[0], error))
-        found.append(scored[f"score/{specs[0].id}"].fill_null(0.0).to_list())
-    return found
+                add_error(state, _with_id(specs[0], error))
+        scores.append(scored[f"score/{specs[0].id}"].fill_null(0.0).to_list())
+    return scores
 
 
-def by_verifier(member: Any, given: Mapping[str, Any]) -> Settled:
-    """The same for one rollout, by the row faces."""
+def by_verifier(member: Any, rollout: Mapping[str, Any]) -> Settled:
+    """Score one rollout with one such member, by its row implementation."""
     specs = specs_of([Entry(member, 1.0, {})], Limits())
-    columns = _columns(specs, {name: [value] for name, value in given.items()})
+    columns = _columns(specs, {name: [value] for name, value in rollout.items()})
     scored = score_row({name: values[0] for name, values in columns.items()}, specs)
     score = scored[f"score/{specs[0].id}"]
     return (0.0 if score is None else score), scored["error"]
 
 
-def _told(spec: VerifierSpec, error: str) -> str:
+def _with_id(spec: VerifierSpec, error: str) -> str:
     return error if error.startswith(f"{spec.id}: ") else f"{spec.id}: {error}"

@@ -1,7 +1,7 @@
-"""Reward functions in processes of their own: for those that need a processor each, and for those that may never return.
+"""Reward functions in worker processes: for functions that need a core each, and for those that may never return.
 
-A process that hangs is killed, whatever it hangs in; the call that hung scores 0.0, and what is left goes to another. A process
-gets the functions once, by pickle or, where they cannot be pickled, by importing the rubric under its name.
+A worker that hangs is killed, whatever it hangs in; the call that hung scores 0.0, and the remaining rows go to another worker.
+A worker gets the functions once: by pickle or, if they cannot be pickled, by importing the rubric under its name.
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from typing import Any
 from assay.calls.event_loop import run_to_end
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.calls.runner import Interrupted, Work, run_async, run_here
-from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
 from assay.rubrics.reward_function import RewardFunction
 from assay.system.processes import forget_in_children
@@ -33,29 +32,31 @@ from assay.system.signals import LEFTOVERS
 __all__ = ["Workers"]
 
 _SLICE_SECONDS = 0.05
-"""How long a process should work on one piece: what is lost, and done again, when it is killed."""
-_LOOK = 0.2
-"""Seconds between two looks at whether the run is to stop."""
-_DEATHS = 3
-"""Processes that may die before they have made a call."""
-_SPAWN = multiprocessing.get_context("spawn")  # a fork would take the engine's locks along, and not its threads
-_MAIN = threading.Lock()
-"""Held while a process is started: its system looks at the main module meanwhile."""
-_ALL: "weakref.WeakSet[Workers]" = weakref.WeakSet()
+"""Target time for one piece; at most this much work is repeated when a worker is killed."""
+_POLL_SECONDS = 0.2
+"""Seconds between two checks whether the run was stopped."""
+_MAX_DEATHS = 3
+"""Workers that may die before they have made a call."""
+_SPAWN = multiprocessing.get_context(
+    "spawn"
+)  # a fork would copy the locks of Polars without the threads that hold them
+_MAIN_LOCK = threading.Lock()
+"""Held while a worker is started, as multiprocessing inspects the main module then."""
+_ALL_WORKERS: "weakref.WeakSet[Workers]" = weakref.WeakSet()
 
 Piece = tuple[int, int]
-"""Rows from, and up to."""
+"""First row, and the row after the last."""
 
 
 def _close_all() -> None:
-    """End all processes."""
-    for workers in list(_ALL):
+    """Stop all workers."""
+    for workers in list(_ALL_WORKERS):
         workers.close()
 
 
 def _forget_all() -> None:
-    """Leave the processes to the one that started them."""
-    for workers in list(_ALL):
+    """Forget all workers, in a child process that did not start them."""
+    for workers in list(_ALL_WORKERS):
         workers.forget()
 
 
@@ -64,184 +65,188 @@ forget_in_children(_forget_all)
 
 
 class Workers:
-    """Processes that make the calls of reward functions.
+    """Worker processes that call reward functions.
 
     Args:
         functions: All functions of the rubric.
-        count: How many processes.
+        count: Number of workers.
         origin: ``module:attribute`` of the rubric, for functions that cannot be pickled; or ``""``.
 
     Raises:
-        UsageError: The functions cannot travel.
+        UsageError: The functions cannot be sent to another process.
     """
 
     def __init__(self, functions: Sequence[RewardFunction], count: int, origin: str = "") -> None:
-        self._names = {one.name: at for at, one in enumerate(functions)}
-        self._load = _load(functions, origin)
+        self._names = {function.name: at for at, function in enumerate(functions)}
+        self._load = _loader_for(functions, origin)
         self._count = count
         self._workers: list[_Worker] = []
         self._deaths = 0
         self._end = weakref.finalize(self, _close, self._workers)
-        _ALL.add(self)
+        _ALL_WORKERS.add(self)
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the workers."""
         _close(self._workers)
 
     def forget(self) -> None:
-        """Leave the processes to another; the next call starts new ones."""
+        """Forget the workers, which belong to another process; the next call starts new ones."""
         self._end.detach()
         self._workers = []
         self._end = weakref.finalize(self, _close, self._workers)
 
     def __call__(self, work: Work, limits: Limits) -> None:
-        """Make the calls; their outcomes are in ``work`` afterwards.
+        """Make the calls and store their outcomes in ``work``.
 
         Raises:
-            UsageError: The processes cannot be started.
+            UsageError: The workers cannot be started.
         """
         self._deaths = 0
-        least = self._least(work, limits)
-        size = max(least, 8)
-        start, left = 0, deque[Piece]()
+        smallest = self._smallest_piece(work, limits)
+        size = max(smallest, 8)
+        start, unfinished = 0, deque[Piece]()
         while len(self._workers) < self._count:
-            self._workers.append(self._started(limits))
-        while start < len(work.rows) or left or any(one.piece for one in self._workers):
-            for one in self._workers:
-                if one.piece is None and (left or start < len(work.rows)):
-                    if not left:
-                        left.append((start, min(start + size, len(work.rows))))
-                        start = left[-1][1]
-                    self._give(one, left.popleft(), work, limits)
-            took = self._collect(work, limits, left)
-            if took is not None:
-                size = max(min(int(size * min(_SLICE_SECONDS / max(took, 1e-6), 2.0)), 2000), least)
+            self._workers.append(self._start(limits))
+        while start < len(work.rows) or unfinished or any(worker.piece for worker in self._workers):
+            for worker in self._workers:
+                if worker.piece is None and (unfinished or start < len(work.rows)):
+                    if not unfinished:
+                        unfinished.append((start, min(start + size, len(work.rows))))
+                        start = unfinished[-1][1]
+                    self._send(worker, unfinished.popleft(), work, limits)
+            seconds = self._collect(work, limits, unfinished)
+            if seconds is not None:
+                size = max(min(int(size * min(_SLICE_SECONDS / max(seconds, 1e-6), 2.0)), 2000), smallest)
 
-    def _least(self, work: Work, limits: Limits) -> int:
-        """Rows that a piece has at least: what asynchronous functions may work on at once, shared by the processes."""
+    def _smallest_piece(self, work: Work, limits: Limits) -> int:
+        """Return the least rows of a piece: for asynchronous functions, the number of concurrent rollouts of one worker."""
         if not work.is_async:
             return 1
         return limits.max_concurrent if limits.max_concurrent > 0 else -(-len(work.rows) // self._count)
 
-    def _started(self, limits: Limits) -> "_Worker":
-        _look(limits)
+    def _start(self, limits: Limits) -> "_Worker":
+        _check_stop(limits)
         if multiprocessing.current_process().daemon:
             raise UsageError(
-                "The processes for reward functions cannot be started: this process is a daemon, which may start none.",
-                "Score without workers here, or in processes of concurrent.futures.ProcessPoolExecutor, which are no daemons.",
+                "The worker processes cannot be started: this process is a daemon, and daemons cannot start processes.",
+                "Score without workers, or use concurrent.futures.ProcessPoolExecutor, whose processes are not daemons.",
             )
         try:
             return _Worker(self._load)
-        except OSError as wrong:
-            _look(limits)  # the run is over: what was started last is killed already
-            raise UsageError(f"The processes for reward functions cannot be started: {wrong}") from None
+        except OSError as error:
+            _check_stop(limits)  # when the run is stopped, a worker that is just starting is killed
+            raise UsageError(f"The worker processes cannot be started: {error}") from None
 
-    def _give(self, one: "_Worker", piece: Piece, work: Work, limits: Limits) -> None:
+    def _send(self, worker: "_Worker", piece: Piece, work: Work, limits: Limits) -> None:
         rows = work.rows[piece[0] : piece[1]]
-        settled = [
+        settled_calls = [
             (row - piece[0], number)
             for number, scores in enumerate(work.scores)
             for row in range(*piece)
             if scores[row] is not None
         ]
         places = [self._names[function.name] for function in work.functions]
-        limits = Limits(limits.timeout, limits.max_concurrent)  # the rest is for this process
-        one.start(piece, (places, tuple(work.names), rows, work.side_by_side, work.absent, work.read, settled, limits))
+        limits = Limits(limits.timeout, limits.max_concurrent)  # the other limits are enforced in this process
+        worker.start(
+            piece, (places, tuple(work.names), rows, work.side_by_side, work.absent, work.read, settled_calls, limits)
+        )
 
-    def _collect(self, work: Work, limits: Limits, left: deque[Piece]) -> float | None:
-        """Wait until a process is done, dead or late.
+    def _collect(self, work: Work, limits: Limits, unfinished: deque[Piece]) -> float | None:
+        """Wait until a worker has finished its piece, has died or is late.
 
         Returns:
-            Seconds that a piece took, where one is done.
+            Seconds that a piece took, if one is finished.
         """
-        _look(limits)
-        busy = [one for one in self._workers if one.piece is not None]
-        ready = wait([one.pipe for one in busy], timeout=_patience(busy, limits.timeout))
-        took = None
-        for one in busy:
-            if one.pipe in ready:
-                took = self._received(one, work, left, limits)
-            elif limits.timeout is not None and one.late(limits.timeout):
-                self._lost(one, work, left, limits, timed_out(limits.timeout))
-        return took
+        _check_stop(limits)
+        busy = [worker for worker in self._workers if worker.piece is not None]
+        ready = wait([worker.pipe for worker in busy], timeout=_patience(busy, limits.timeout))
+        seconds = None
+        for worker in busy:
+            if worker.pipe in ready:
+                seconds = self._receive(worker, work, unfinished, limits)
+            elif limits.timeout is not None and worker.late(limits.timeout):
+                self._replace(worker, work, unfinished, limits, timed_out(limits.timeout))
+        return seconds
 
-    def _received(self, one: "_Worker", work: Work, left: deque[Piece], limits: Limits) -> float | None:
+    def _receive(self, worker: "_Worker", work: Work, unfinished: deque[Piece], limits: Limits) -> float | None:
         try:
-            said, found, took = one.pipe.recv()
+            status, outcome, seconds = worker.pipe.recv()
         except (EOFError, OSError):
-            one.process.join()
-            died = failed(RuntimeError(f"its process died, exit code {one.process.exitcode}"))
-            self._lost(one, work, left, limits, died)
+            worker.process.join()
+            death = failed(RuntimeError(f"its process died, exit code {worker.process.exitcode}"))
+            self._replace(worker, work, unfinished, limits, death)
             return None
-        if said == "interrupted":
+        if status == "interrupted":
             raise KeyboardInterrupt
-        if said == "broken":
+        if status == "broken":
             raise UsageError(
-                f"The reward functions cannot be had in another process: {found}",
+                f"The reward functions cannot be loaded in a worker process: {outcome}",
                 "Define them at the top of a module that can be imported.",
             )
-        first = one.piece[0] if one.piece else 0
-        for number, (scores, errors) in enumerate(zip(*found, strict=True)):
+        first = worker.piece[0] if worker.piece else 0
+        for number, (scores, errors) in enumerate(zip(*outcome, strict=True)):
             for row, score in enumerate(scores):
                 if work.scores[number][first + row] is None:
                     work.settle(first + row, number, (score, errors.get(row)))
-        if work.tick is not None and one.piece:
-            work.tick(one.piece[1] - one.piece[0])
-        one.piece = None
-        return float(took)
+        if work.tick is not None and worker.piece:
+            work.tick(worker.piece[1] - worker.piece[0])
+        worker.piece = None
+        return float(seconds)
 
-    def _lost(self, one: "_Worker", work: Work, left: deque[Piece], limits: Limits, why: Settled) -> None:
-        """A process that hangs or has died: its call is settled, and its piece goes to another."""
-        _look(limits)
-        call, piece = one.call(), one.piece
-        one.kill()
-        self._workers[self._workers.index(one)] = self._started(limits)
+    def _replace(
+        self, worker: "_Worker", work: Work, unfinished: deque[Piece], limits: Limits, outcome: Settled
+    ) -> None:
+        """Replace a worker that hangs or has died: settle its call and give its piece to another."""
+        _check_stop(limits)
+        call, piece = worker.call(), worker.piece
+        worker.kill()
+        self._workers[self._workers.index(worker)] = self._start(limits)
         if piece is not None:
-            left.append(piece)
+            unfinished.append(piece)
         if call is not None and piece is not None:
-            work.settle(piece[0] + call[0], call[1], why)
+            work.settle(piece[0] + call[0], call[1], outcome)
             return
         self._deaths += 1
-        if self._deaths > _DEATHS:
-            hint = 'A script that starts processes does its work under `if __name__ == "__main__":`.'
-            raise UsageError(f"The processes for reward functions do not stay alive: {why[1]}", hint)
+        if self._deaths > _MAX_DEATHS:
+            hint = 'In a script, put the code that starts the run under `if __name__ == "__main__":`.'
+            raise UsageError(f"The worker processes keep dying: {outcome[1]}", hint)
 
 
-def _look(limits: Limits) -> None:
-    """See whether the run is to stop.
+def _check_stop(limits: Limits) -> None:
+    """Check whether the run was stopped.
 
     Raises:
-        KeyboardInterrupt: It is.
+        KeyboardInterrupt: It was.
     """
     if limits.stop is not None and limits.stop.is_set():
         raise KeyboardInterrupt
 
 
 def _patience(busy: Sequence["_Worker"], timeout: float | None) -> float:
-    """Seconds until one of them may be late, or somebody may want the run to stop."""
+    """Return the seconds to wait: until a worker may be late, or until the next check for a stop."""
     if timeout is None:
-        return _LOOK
-    since = [one.cell[2] for one in busy if one.cell[2]]
-    return min(max(min(since, default=time.monotonic()) + timeout - time.monotonic(), 0.001), _LOOK)
+        return _POLL_SECONDS
+    starts = [worker.cell[2] for worker in busy if worker.cell[2]]
+    return min(max(min(starts, default=time.monotonic()) + timeout - time.monotonic(), 0.001), _POLL_SECONDS)
 
 
 class _Worker:
-    """One process, the pipe to it, and what it is at."""
+    """A worker process, the pipe to it, and its current piece and call."""
 
     def __init__(self, load: tuple[str, Any]) -> None:
-        self.pipe, theirs = _SPAWN.Pipe()
+        self.pipe, child_end = _SPAWN.Pipe()
         self.cell = _SPAWN.RawArray("d", 3)
-        self.process = _SPAWN.Process(target=_serve, args=(theirs, self.cell, load), daemon=True)
+        self.process = _SPAWN.Process(target=_serve, args=(child_end, self.cell, load), daemon=True)
         with _without_absent_main():
             self.process.start()
-        theirs.close()
+        child_end.close()
         self.piece: Piece | None = None
 
     def start(self, piece: Piece, message: Any) -> None:
         self.piece = piece
         try:
             self.pipe.send(message)
-        except OSError:  # it is dead, which the next look at the pipe will tell
+        except OSError:  # the worker is dead, which ``_receive`` will notice
             return
 
     def late(self, timeout: float) -> bool:
@@ -249,7 +254,7 @@ class _Worker:
         return bool(since) and time.monotonic() - since >= timeout
 
     def call(self) -> tuple[int, int] | None:
-        """The call that it is at: the row of its piece, and the function."""
+        """Return the current call: the row within its piece, and the function."""
         row, number, since = self.cell
         return (int(row), int(number)) if since else None
 
@@ -267,11 +272,11 @@ def _close(workers: list[_Worker]) -> None:
 
 @contextlib.contextmanager
 def _without_absent_main() -> Iterator[None]:
-    """Hide the file of the main module where there is none, as of a program read from standard input (``<stdin>``).
+    """Hide the file of the main module if it does not exist, as for a program read from standard input (``<stdin>``).
 
-    A process that is spawned runs that file first, and would die of it, though no function may be defined there.
+    A spawned process runs that file first and would fail, even if no function is defined there.
     """
-    with _MAIN:
+    with _MAIN_LOCK:
         main = sys.modules.get("__main__")
         file = getattr(main, "__file__", None)
         if main is None or file is None or main.__spec__ is not None or Path(file).exists():
@@ -284,11 +289,11 @@ def _without_absent_main() -> Iterator[None]:
             main.__file__ = file
 
 
-# ── in the process ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in the worker ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Shared(RunningCall):
-    """The call that has the interpreter, where the parent sees it."""
+class _SharedRunningCall(Cell):
+    """The current call, in memory shared with the parent."""
 
     def __init__(self, cell: Any) -> None:
         super().__init__()
@@ -301,57 +306,57 @@ class _Shared(RunningCall):
         self._cell[2] = 0.0
 
 
-def _load(functions: Sequence[RewardFunction], origin: str) -> tuple[str, Any]:
-    """How a process gets the functions: the bytes of a pickle, or where the rubric is."""
+def _loader_for(functions: Sequence[RewardFunction], origin: str) -> tuple[str, Any]:
+    """Return how a worker loads the functions: from the bytes of a pickle, or by importing the rubric."""
     try:
         return "pickle", pickle.dumps(list(functions))
-    except BaseException as wrong:
-        if not own_failure(wrong):
+    except BaseException as error:
+        if not own_failure(error):
             raise
         if origin:
             return "import", origin
         raise UsageError(
-            f"The reward functions cannot be sent to another process: {said_by(wrong)}",
+            f"The reward functions cannot be sent to another process: {said_by(error)}",
             "Define them at the top of a module, not inside a function; or run without --workers.",
         ) from None
 
 
-def _loaded(how: str, what: Any) -> list[RewardFunction]:
+def _load_functions(how: str, payload: Any) -> list[RewardFunction]:
     if how == "pickle":
-        functions: list[RewardFunction] = pickle.loads(what)  # noqa: S301  (made by the parent)
+        functions: list[RewardFunction] = pickle.loads(payload)  # noqa: S301  (made by the parent)
         return functions
-    module, _, attribute = what.partition(":")
+    module, _, attribute = payload.partition(":")
     rubric: Any = importlib.import_module(module)
     for name in attribute.split("."):
         rubric = getattr(rubric, name)
-    found: list[RewardFunction] = getattr(rubric, "rubric", rubric).functions()  # an environment has one
-    return found
+    imported: list[RewardFunction] = getattr(rubric, "rubric", rubric).functions()  # ``rubric`` may be an environment
+    return imported
 
 
 def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
-    """Make calls until the pipe is closed, and end at once: threads and loops of functions may be in any state."""
-    runner = asyncio.Runner()  # never closed, for a loop that waits would not let this process end
+    """Make calls until the pipe is closed, then exit at once: threads and event loops of functions may be in any state."""
+    runner = asyncio.Runner()  # never closed: a loop that waits would keep this process alive
     with contextlib.suppress(OSError):  # the parent is gone, or a function has closed the pipe
         try:
             _make_calls(pipe, cell, load, runner)
-        except KeyboardInterrupt:  # a function raised it, for signals are the parent's
+        except KeyboardInterrupt:  # raised by a function, as this process ignores signals
             pipe.send(("interrupted", None, 0.0))
     os._exit(1)
 
 
 def _make_calls(pipe: Connection, cell: Any, load: tuple[str, Any], runner: asyncio.Runner) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    if sys.stdout is not None:  # what functions print is no data
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops this process
+    if sys.stdout is not None:  # output printed by functions must not mix with the data of the run
         sink = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
         os.dup2(sink, sys.stdout.fileno())
     try:
-        functions = _loaded(*load)
-    except BaseException as wrong:
-        if not own_failure(wrong):
+        functions = _load_functions(*load)
+    except BaseException as error:
+        if not own_failure(error):
             raise
-        pipe.send(("broken", said_by(wrong), 0.0))
+        pipe.send(("broken", said_by(error), 0.0))
         return
-    shared = _Shared(cell)
+    shared = _SharedCell(cell)
     while True:
         try:
             places, names, rows, side_by_side, absent, read, settled, limits = pipe.recv()
