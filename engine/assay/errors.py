@@ -29,6 +29,7 @@ __all__ = [
     "TooManyErrors",
     "UsageError",
     "closest",
+    "counted",
     "did_you_mean",
     "encodable",
     "listed",
@@ -190,6 +191,11 @@ def listed(names: Sequence[str]) -> str:
     """Names as messages list them: the first 100, and how many more there are; ``none`` where there is none."""
     more = f" … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return f"{', '.join(names[:_LISTED])}{more}" or "none"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``1,000 rows``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

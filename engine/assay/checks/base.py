@@ -209,7 +209,7 @@ class Check:
     def remark_expr(self) -> pl.Expr | None:
         """What the run's owner should know of a row, though no score suffers: a String expression, null on most rows.
 
-        It completes "12 of 99 rows …"; the summary counts it.
+        The summary counts it, and shows it as "12 of 99 rows: …".
         """
         return None
 
