@@ -221,7 +221,7 @@ def _receive(pipe: IO[bytes]) -> Any:
     return pickle.loads(data)  # noqa: S301  (from our own process)
 
 
-# ── in the child process ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in the child process ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def serve() -> None:
