@@ -93,7 +93,7 @@ def test_nothing_is_guessed_where_there_is_no_choice():
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1_000, "1,000 rows")], ids=str
+    ("number", "text"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (1_000, "1,000 rows"), (1_001, "1,001 rows")]
 )
 def test_a_number_agrees_with_its_noun(number, text):
     assert errors.counted(number, "row") == text

@@ -1,7 +1,7 @@
-"""Every option of every function and command, once: its type, help, default and parser, and whether it decides the results.
+"""All options of functions and commands: type, help, default, parser, and whether they are part of a run's identity.
 
-A ``TypedDict`` holds the options of a function: type checkers and editors know its keywords, ``settle`` fills in the defaults
-and parses what people write, and the command line offers the same options under the same names.
+A ``TypedDict`` holds the options of a function. Type checkers and editors read its keywords, ``settle`` fills in the defaults
+and parses the values, and the command line offers the same options under the same names.
 """
 
 import inspect
@@ -36,7 +36,7 @@ MAX_RATIO = 200.0
 PART_BYTES = 256 << 20
 
 PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Scale")
-"""Groups of options, in the order of the help."""
+"""Groups of options, in the order in which the help lists them."""
 
 INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE = PANELS
 
@@ -47,18 +47,18 @@ class Option(NamedTuple):
     """One option.
 
     Attributes:
-        help: What it does, for ``--help`` and for ``help()``.
-        panel: The group in which the command line lists it.
-        default: Its value where nobody gives one.
-        cli: Its type on the command line, where that differs; ``False`` for an option of Python only.
-        cli_default: Its default on the command line, where that differs.
-        shown_default: The default in words, where the value does not say it.
-        flag: Its flag, where that is not its name with dashes: ``--map``, or ``--details/--no-details``.
-        metavar: What its value is called in the help.
-        read: From the command line's value to the one that the function takes, where they differ.
-        parse: From the flag and the value that somebody gave to the value that is used.
-        decides: Whether it is part of what makes a run the same run.
-        python: What it does, for ``help()``, where a keyword takes something else than the command line.
+        help: Description, for ``--help`` and ``help()``.
+        panel: Group in which the command line lists the option.
+        default: Default value.
+        cli: Type on the command line, if different; ``False`` if the option exists in Python only.
+        cli_default: Default on the command line, if different.
+        shown_default: Default in words, if the value does not speak for itself.
+        flag: Flag, if it is not the name with dashes: ``--map``, or ``--details/--no-details``.
+        metavar: Placeholder of the value in the help.
+        read: Convert the command line's value to the function's, if they differ.
+        parse: Validate and convert a value; takes the flag, for messages, and the value.
+        decides: Whether the option is part of a run's identity.
+        python: Description for ``help()``, if the keyword takes a different value than the command line.
         none_is_default: Whether None stands for the default; False where it could be meant as "no limit".
     """
 
@@ -146,7 +146,7 @@ def _read_mapping(values: list[str]) -> dict[str, str]:
 
 def _read_storage_options(values: list[str]) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
-    if not all(name and equals and value for name, equals, value in pairs):  # values may be secret, and are not shown
+    if not all(name and equals and value for name, equals, value in pairs):  # values may be secret: do not show them
         raise UsageError("--storage-option: expected KEY=VALUE.", "For example --storage-option aws_region=eu-west-1")
     return {name: value for name, _, value in pairs}
 
@@ -163,7 +163,7 @@ class _TaskOptions(TypedDict, total=False):
 
 
 class ReadingOptions(TypedDict, total=False):
-    """How rollouts are read."""
+    """Options for reading rollouts."""
 
     mapping: Annotated[
         Mapping[str, str] | None,
@@ -174,17 +174,17 @@ class ReadingOptions(TypedDict, total=False):
             flag="--map",
             metavar="NAME=COLUMN",
             read=_read_mapping,
-            python='Where columns come from, {"completion": "response"}: the name that Assay reads, and the name in the source, '
-            "or a path such as $.response.choices[0].text.",
+            python='Source of columns, {"completion": "response"}: the name that Assay reads, and the column in the source or a '
+            "path such as $.response.choices[0].text.",
             decides=True,
         ),
     ]
     preset: Annotated[
         Any,
         Option(
-            "How records become rollouts: a name that `assay presets` lists, a .json file, or none.",
+            "Format of the records: a name listed by `assay presets`, a .json file, or none.",
             cli=str | None,
-            shown_default="recognised",
+            shown_default="detected",
             decides=True,
             metavar="NAME",
         ),
@@ -192,22 +192,22 @@ class ReadingOptions(TypedDict, total=False):
     storage_options: Annotated[
         Mapping[str, str] | None,
         Option(
-            "Option of the store that a URL names, as Polars has it; may be repeated. Other users of the machine see it: "
+            "Option for the object store of a URL, as in Polars; may be repeated. Other users of the machine can see it: "
             "keep secrets in the environment.",
             cli=list[str] | None,
             flag="--storage-option",
             metavar="KEY=VALUE",
             read=_read_storage_options,
-            python="Options of the store that URLs name, as Polars has them (aws_endpoint_url, max_retries, …); the rest comes "
+            python="Options for the object store of URLs, as in Polars (aws_endpoint_url, max_retries, …); other settings come "
             "from the environment. Values are never shown.",
         ),
     ]
     memory_limit: Annotated[
         int | str | None,
         Option(
-            "Memory to work in, such as 2GB; single rows and pages of a file may need more.",
+            "Memory budget, such as 2GB; a single row or page of a file may need more.",
             cli=str | None,
-            shown_default="640MB, plus 128MB a core",
+            shown_default="640MB plus 128MB per core",
             parse=read_size,
             metavar="SIZE",
         ),
@@ -215,7 +215,7 @@ class ReadingOptions(TypedDict, total=False):
     utf8: Annotated[
         Literal["", "replace", "strict"],
         Option(
-            "Invalid UTF-8: replace it with U+FFFD, or refuse it. By default parquet is strict, and JSONL replaces.",
+            "Replace invalid UTF-8 with U+FFFD, or refuse it. By default, refuse it in parquet and replace it in JSONL.",
             default="",
             cli=str,
             metavar="replace|strict",
@@ -237,7 +237,7 @@ class ReadingOptions(TypedDict, total=False):
     max_ratio: Annotated[
         float,
         Option(
-            "Refuse a file that becomes more than N times larger when it is read, and more than 64MB.",
+            "Refuse a file that expands to more than N times its size, and to more than 64MB, when it is read.",
             STRICTNESS,
             default=MAX_RATIO,
             parse=_ratio,
@@ -247,20 +247,18 @@ class ReadingOptions(TypedDict, total=False):
     max_uncompressed: Annotated[
         int | str | None,
         Option(
-            "Refuse a file of more bytes than this when it is read, such as 100GB.",
+            "Refuse a file that expands to more than this when it is read, such as 100GB.",
             STRICTNESS,
             cli=str | None,
             parse=read_size,
             metavar="SIZE",
         ),
     ]
-    verify_checksums: Annotated[
-        bool, Option("Verify the checksums of the pages of parquet files.", STRICTNESS, default=False)
-    ]
+    verify_checksums: Annotated[bool, Option("Verify the page checksums of parquet files.", STRICTNESS, default=False)]
     skip_bad_files: Annotated[
         bool,
         Option(
-            "Skip files that cannot be opened; a note and the provenance name them.",
+            "Skip files that cannot be opened; a note and the provenance list them.",
             STRICTNESS,
             default=False,
             decides=True,
@@ -289,38 +287,39 @@ class _TableOptions(TypedDict, total=False):
 
 
 class BatchOptions(_TableOptions, total=False):
-    """How one batch of Arrow is scored."""
+    """Options for scoring one batch of Arrow."""
 
 
 class _VerifierOptions(TypedDict, total=False):
     verifier_name: Annotated[
-        str | None, Option("Function for rows whose verifier names none.", VERIFIERS, decides=True, metavar="NAME")
+        str | None,
+        Option("Default function, for rows whose verifier does not name one.", VERIFIERS, decides=True, metavar="NAME"),
     ]
     pass_threshold: Annotated[
         float | None,
         Option(
-            "Reward from which a row passes, if it brings its own verifier or a rubric scores it.",
+            "Minimum reward to pass, for rows that carry their own verifier or are scored by a rubric.",
             VERIFIERS,
             shown_default="1.0",
             decides=True,
             metavar="REWARD",
         ),
     ]
-    checks: Annotated[Sequence[type[Any]], Option("Check types of your own.", VERIFIERS, default=(), cli=False)]
+    checks: Annotated[Sequence[type[Any]], Option("Custom check types.", VERIFIERS, default=(), cli=False)]
 
 
 class CompileOptions(_VerifierOptions, _TableOptions, total=False):
-    """How verifiers are compiled to a plan."""
+    """Options for compiling verifiers to a plan."""
 
 
 class FunctionOptions(TypedDict, total=False):
-    """Limits of users' Python, and of patterns."""
+    """Limits for user code and for patterns."""
 
     function_timeout: Annotated[
         float | None,
         Option(
-            "Seconds that one call of a reward function, verifier function, verifier class or check may take; then it "
-            "scores 0.0 with an error.",
+            "Time limit in seconds for one call of a reward function, verifier function, verifier class or check; a call "
+            "that exceeds it scores 0.0 with an error.",
             FUNCTIONS,
             parse=_seconds,
             decides=True,
@@ -330,7 +329,7 @@ class FunctionOptions(TypedDict, total=False):
     workers: Annotated[
         int,
         Option(
-            "Processes for the functions of a rubric; 0 for this one. A function that hangs there is killed.",
+            "Worker processes for the functions of a rubric; 0 runs them in this process. A worker that hangs is killed.",
             FUNCTIONS,
             default=0,
             cli=int | None,
@@ -342,7 +341,7 @@ class FunctionOptions(TypedDict, total=False):
     max_concurrent: Annotated[
         int,
         Option(
-            "Rollouts that asynchronous reward functions work on at once; 0 for all.",
+            "Rollouts that asynchronous reward functions process at once; 0 for all.",
             FUNCTIONS,
             default=MAX_CONCURRENT,
             parse=_rows_at_once,
@@ -353,8 +352,8 @@ class FunctionOptions(TypedDict, total=False):
     regex_timeout: Annotated[
         float,
         Option(
-            "Seconds for one match of a pattern that only backtracking can answer; 0 for no limit. `assay explain` says "
-            "which patterns those are.",
+            "Time limit in seconds for one match of a pattern that needs backtracking; 0 for no limit. `assay explain` "
+            "shows which patterns do.",
             FUNCTIONS,
             default=REGEX_TIMEOUT,
             parse=_seconds_or_none,
@@ -366,19 +365,19 @@ class FunctionOptions(TypedDict, total=False):
 
 
 class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions, total=False):
-    """How rollouts are scored in memory."""
+    """Options for scoring rollouts in memory."""
 
     strict: Annotated[bool, Option("Refuse unknown check types and broken checks.", STRICTNESS, default=False)]
 
 
 class BenchOptions(_TaskOptions, ReadingOptions, total=False):
-    """What a verifier is measured on."""
+    """Options for measuring a verifier."""
 
     rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]
 
 
 class FileOptions(ScoreOptions, total=False):
-    """How rollouts are scored from file to file."""
+    """Options for scoring rollouts from file to file."""
 
     limit: Annotated[int | None, Option("Score the first N rows only.", metavar="N", parse=_rows)]
     max_errors: Annotated[
@@ -392,11 +391,11 @@ class FileOptions(ScoreOptions, total=False):
         ),
     ]
     overwrite: Annotated[bool, Option("Replace an existing result; start over in a folder.", OUTPUT, default=False)]
-    raw_csv: Annotated[bool, Option("Leave CSV cells that look like formulas unescaped.", OUTPUT, default=False)]
+    raw_csv: Annotated[bool, Option("Do not escape CSV cells that look like formulas.", OUTPUT, default=False)]
     part_bytes: Annotated[
         int | str,
         Option(
-            "Input for one part of FOLDER/, uncompressed.",
+            "Uncompressed input per part of FOLDER/.",
             SCALE,
             default=PART_BYTES,
             cli=str,
@@ -410,7 +409,7 @@ class FileOptions(ScoreOptions, total=False):
     isolate: Annotated[
         bool,
         Option(
-            "Score the parts of FOLDER/ in a process of their own: what ends it costs one part, not the run.",
+            "Score the parts of FOLDER/ in a separate process: a crash costs one part, not the run.",
             SCALE,
             default=False,
             cli_default=True,
@@ -421,7 +420,7 @@ class FileOptions(ScoreOptions, total=False):
     modules: Annotated[
         Sequence[str],
         Option(
-            "Python module to import: it registers functions, check types or verifier classes. May be repeated.",
+            "Python module to import, which registers functions, check types or verifier classes. May be repeated.",
             FUNCTIONS,
             default=(),
             cli=list[str] | None,
@@ -437,61 +436,61 @@ class FileOptions(ScoreOptions, total=False):
         Option(
             "HOST:PORT of a Ray cluster.",
             SCALE,
-            shown_default="$RAY_ADDRESS, else a Ray of this machine",
+            shown_default="$RAY_ADDRESS, or a local Ray",
             metavar="HOST:PORT",
         ),
     ]
     command: Annotated[
-        str, Option("What the provenance names as the command.", OUTPUT, default="assay.score_file", cli=False)
+        str, Option("Command that the provenance records.", OUTPUT, default="assay.score_file", cli=False)
     ]
     progress: Annotated[
-        Any, Option("Called with the rows done and the rows in all, after each batch.", OUTPUT, cli=False)
+        Any, Option("Callback for each batch: the rows done, and all rows, or None if unknown.", OUTPUT, cli=False)
     ]
 
 
 @cache
 def options_of(kind: Any) -> dict[str, tuple[Any, Option]]:
-    """The options of a function: by name, their type and what is known of them."""
+    """Return the options of a function by name, each with its type and its ``Option``."""
     options = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            annotated = get_args(hint)
-            options[name] = annotated[0], next(extra for extra in annotated[1:] if isinstance(extra, Option))
+            annotated, *metadata = get_args(hint)
+            options[name] = annotated, next(item for item in metadata if isinstance(item, Option))
     return options
 
 
 def flag_of(name: str, option: Option) -> str:
-    """The flag of an option on the command line, as messages name it."""
+    """Return the command-line flag of an option, for messages."""
     return option.flag.partition("/")[0] or f"--{name.replace('_', '-')}"
 
 
-def settle(kind: Callable[..., _T], given: Mapping[str, Any], function: str) -> _T:
-    """All options of a function: those that were given, parsed, and the defaults of the others.
+def settle(kind: Callable[..., _T], keywords: Mapping[str, Any], function: str) -> _T:
+    """Return all options of a function: the caller's values, parsed, and the defaults of the others.
 
     Args:
         kind: The function's options.
-        given: Keywords; for most of them None stands for the default.
+        keywords: The caller's keywords; None stands for the default of most.
         function: The function's name, for the message.
 
     Raises:
-        TypeError: A keyword is none of the function's.
+        TypeError: A keyword is unknown.
         UsageError: A value cannot be used.
     """
     options = options_of(kind)
-    for name in given.keys() - options.keys():
+    for name in keywords.keys() - options.keys():
         hint = did_you_mean(name, options)
         raise TypeError(f"{function}() got an unexpected keyword argument '{name}'.{f' {hint}' if hint else ''}")
     settled = {
         name: option.default
-        if name not in given or (given[name] is None and option.none_is_default)
-        else option.parse(flag_of(name, option), given[name])
+        if name not in keywords or (keywords[name] is None and option.none_is_default)
+        else option.parse(flag_of(name, option), keywords[name])
         for name, (_, option) in options.items()
     }
     return cast("_T", settled)
 
 
 def deciding(kind: Any) -> list[str]:
-    """The options that make a run the same run."""
+    """Return the names of the options that are part of a run's identity."""
     return [name for name, (_, option) in options_of(kind).items() if option.decides]
 
 
@@ -499,21 +498,23 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def documented(kind: Any) -> Callable[[_F], _F]:
-    """Show the options of a function in its signature and its docstring, where that has a line ``options:``."""
+    """Show the options of a function in its signature and in its docstring, in place of the line ``options:``."""
 
     def show(function: _F) -> _F:
         options = options_of(kind)
         signature = inspect.signature(function)
-        positional = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        positional = [
+            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         keywords = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
             for name, (hint, option) in options.items()
         ]
         function.__signature__ = signature.replace(parameters=positional + keywords)  # type: ignore[attr-defined]
-        lines = (function.__doc__ or "").splitlines()  # there is none under python -OO
-        at = next((number for number, line in enumerate(lines) if line.strip().startswith("options:")), None)
-        if at is not None:
-            lines[at : at + 1] = [
+        lines = (function.__doc__ or "").splitlines()  # python -OO removes docstrings
+        start = next((number for number, line in enumerate(lines) if line.strip().startswith("options:")), None)
+        if start is not None:
+            lines[start : start + 1] = [
                 f"        {name}: {option.python or option.help}" for name, (_, option) in options.items()
             ]
             function.__doc__ = "\n".join(lines)

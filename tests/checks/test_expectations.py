@@ -280,19 +280,19 @@ def test_what_a_grade_says(metadata, score, reason, error):
     ("metadata", "remark"),
     [
         ({"expectations": [{"text": "x"}], "expectation": []}, None),
-        (None, "have no expectations and score 1.0"),
-        ('{"expectations": {}, "expectation": 1}', "have no expectations and score 1.0"),
+        (None, "no expectations, so the score is 1.0"),
+        ('{"expectations": {}, "expectation": 1}', "no expectations, so the score is 1.0"),
         (
             {"expectation": []},
-            "have no expectations and score 1.0; have an unknown key: `metadata.expectation`. Did you mean `expectations`?",
+            "no expectations, so the score is 1.0; unknown key `metadata.expectation`. Did you mean `expectations`?",
         ),
         (
             '{"expectations": {"x": [{"text": "x"}], "must_mention": null}}',
-            "have no expectations and score 1.0; have an unknown key: `metadata.expectations.x`.",
+            "no expectations, so the score is 1.0; unknown key `metadata.expectations.x`.",
         ),
         (
             {"expectations": {"mustMention": [{"text": "x"}], "mustMentions": [{"text": "y"}]}},
-            "have an unknown key: `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
+            "unknown key `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
         ),
         ({"expectations": 5}, None),
         ("nope", None),

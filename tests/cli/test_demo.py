@@ -46,7 +46,7 @@ def test_the_demo_replaces_a_file_only_when_it_is_told_to(tmp_path):
 
 def test_samples_that_are_not_there_are_named(monkeypatch):
     monkeypatch.setattr(demo, "_PLACES", ())
-    assert "The samples did not come with this installation." in run("demo", code=2).stderr
+    assert "This installation has no samples." in run("demo", code=2).stderr
 
 
 def test_a_wheel_carries_the_samples_and_the_presets(tmp_path):
@@ -75,6 +75,8 @@ def test_a_starter_replaces_nothing(tmp_path):
     assert (tmp_path / "verifier.yaml").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("path", "message"), [("v.json", "Name it .yaml"), ("nowhere/v.yaml", "there is no folder")])
+@pytest.mark.parametrize(
+    ("path", "message"), [("v.json", "Use a name that ends in .yaml"), ("nowhere/v.yaml", "there is no folder")]
+)
 def test_a_starter_that_cannot_be_written_is_refused(path, message):
     assert message in run("init", path, code=2).stderr

@@ -86,7 +86,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --tasks missing.jsonl", "missing.jsonl: no such file"),
         ("score in.jsonl --spec v.json --out old.parquet", "old.parquet: already exists"),
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
-        ("score in.jsonl --spec v.json --out out.txt", "known: .parquet"),
+        ("score in.jsonl --spec v.json --out out.txt", "the ending must be .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),
         ("score v.json --spec v.json", "v.json: unknown file format"),
         ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
@@ -250,12 +250,12 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
 @pytest.mark.parametrize(
     ("specs", "code", "said"),
     [
-        ("v.json", 0, ["ok: v.json"]),
+        ("v.json", 0, ["ok: v.json: 1 check, 200 sample texts scored the same"]),
         ("unknown.json", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
         ("unknown.json --strict", 2, ["error: unknown.json", "vibes"]),
         ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
         ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
-        ("v.json --rollouts in.jsonl", 0, ["the first 3 of in.jsonl have a mean reward of 0.5000"]),
+        ("v.json --rollouts in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
     ],
 )
 def test_check_tells_every_problem_of_every_file(specs, code, said):
@@ -291,7 +291,7 @@ def test_a_match_that_takes_too_long_is_an_error_of_its_row():
         None,
     ]
     stopped = run("score loop.jsonl --spec loop.json --regex-timeout 0.05 --max-errors 0", code=3)
-    assert "1 of 2 rows have a scoring error" in stopped.stderr
+    assert "1 of 2 rows has a scoring error" in stopped.stderr
 
 
 @pytest.mark.parametrize("seconds", ["-1", "nan", "inf"])
@@ -341,7 +341,7 @@ def test_a_run_stopped_half_way_exits_with_3(big, attempt):
     assert child.returncode == 3
     assert said.startswith("error: ")
     assert "\n  unscored: the completion is null: " in said
-    assert said.endswith("Nothing was written. Mend the verifier or the rows, or allow more.\n")
+    assert said.endswith("Nothing was written. Fix the verifier or the rows, or allow more errors.\n")
 
 
 @pytest.mark.parametrize("spec", ["slow.json", "v.json"])

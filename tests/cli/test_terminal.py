@@ -136,6 +136,10 @@ def test_one_error_is_not_many(errors, said):
     assert ("error" in found) == bool(errors)
 
 
+def test_one_row_is_not_many():
+    assert shown(print_summary, Summary([], [], rows=1)).startswith("1 row · ")
+
+
 def test_a_run_without_rows_has_dashes_for_numbers():
     found = shown(print_summary, Summary([check()], []))
     assert found.splitlines()[0] == "0 rows · mean reward – · pass rate – · – rows/s"

@@ -139,7 +139,7 @@ def test_a_run_does_what_is_missing_and_nothing_else(there):
     assert content("out") == before
     assert Path("out/part-000000.parquet").stat().st_mtime_ns == kept
     assert summary.rows == ROWS
-    assert [note for note in summary.notes if "parts were there already" in note]
+    assert [note for note in summary.notes if "complete already" in note]
     assert score().earlier == ROWS
 
 
@@ -225,7 +225,9 @@ def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there, n
         running.send_signal(number)
         said = running.stderr.read()
     assert running.returncode == code
-    assert re.search(r"interrupted; (1 part is|\d parts are) missing in out. The same command goes on from there", said)
+    assert re.search(
+        r"interrupted; (1 part is|\d parts are) missing in out. The same command continues from there", said
+    )
     assert not [one for one in Path("out").rglob("*") if one.name.endswith(("tmp", "lock"))]
 
 
@@ -242,7 +244,7 @@ def test_an_interrupt_does_not_wait_for_a_function_that_a_process_of_its_own_run
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert said == "interrupted; 1 part is missing in out. The same command goes on from there\n"
+    assert said == "interrupted; 1 part is missing in out. The same command continues from there\n"
 
 
 # ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,7 +325,7 @@ def test_files_that_no_run_wrote_are_not_touched(there, name):
     thesis.write_text("all I have")
     first = re.escape(name.partition("/")[0])
     for overwrite in (False, True):
-        with pytest.raises(assay.UsageError, match=f"holds what is not of a run: {first}"):
+        with pytest.raises(assay.UsageError, match=f"holds files that are not part of a run: {first}"):
             score(overwrite=overwrite)
     assert [one for one in Path("out").rglob("*") if one.is_file()] == [thesis]
 
@@ -441,7 +443,7 @@ def test_a_shard_that_always_ends_its_process_fails_alone_and_is_named(there):
     assert "Traceback" not in done.stderr
     assert "parts could not be scored" in done.stderr
     assert re.search(
-        r"part-\d+\.parquet: its process was ended by SIGKILL, perhaps for want of memory, at unit 1 of", done.stderr
+        r"part-\d+\.parquet: its process was ended by SIGKILL, perhaps for lack of memory, at unit 1 of", done.stderr
     )
     assert list(Path("out").glob("part-*"))
     assert not Path("out/_summary.json").exists()
@@ -449,7 +451,7 @@ def test_a_shard_that_always_ends_its_process_fails_alone_and_is_named(there):
 
 def test_checks_that_cannot_travel_ask_to_stay(there):
     rubric = assay.Rubric(funcs=[lambda completion: 1.0])
-    with pytest.raises(assay.UsageError, match="cannot be sent to a process of their own"):
+    with pytest.raises(assay.UsageError, match="cannot be sent to a separate process"):
         assay.score_file("a.parquet", rubric, "out/", isolate=True)
     assert assay.score_file("a.parquet", rubric, "out/").rows == 400
 
@@ -493,7 +495,7 @@ def test_a_function_that_its_module_does_not_register_is_asked_for(there, monkey
     Path("unregistered.py").write_text("def good(model_output, expected, params): return 1.0")
     good = importlib.import_module("unregistered").good
     fns.register("good", good, expr=lambda model_output, expected, params: model_output.is_not_null())
-    with pytest.raises(assay.UsageError, match=r"could not begin: .*'good' \(unregistered.good\) is not registered"):
+    with pytest.raises(assay.UsageError, match=r"could not start: .*'good' \(unregistered.good\) is not registered"):
         assay.score_file("a.parquet", None, "out/", isolate=True, verifier_name="good")
     assert not list(Path("out").glob("part-*"))
 
@@ -531,14 +533,14 @@ def test_what_a_script_defines_for_itself_is_asked_for_in_a_module(there):
     ]
     Path("script.py").write_text("\n".join(script))
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, check=True, timeout=60)
-    assert re.search(r"could not begin: .*'good'.* \| Define in a module .*isolate=False", done.stdout)
+    assert re.search(r"could not start: .*'good'.* \| Define what the checks call .*isolate=False", done.stdout)
     assert done.stderr == ""
 
 
 def test_the_limit_of_errors_holds_over_all_parts(there):
     with pytest.raises(assay.TooManyErrors, match="rows have a scoring error") as stopped:
         score(max_errors=20)
-    assert "The parts that are done stay" in stopped.value.hint
+    assert "Finished parts are kept" in stopped.value.hint
     parts = len(list(Path("out").glob("part-*")))
     assert 0 < parts < len(json.loads(Path("out/_manifest.json").read_text())["shards"])
     with pytest.raises(assay.TooManyErrors):

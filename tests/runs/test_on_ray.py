@@ -212,7 +212,7 @@ def test_a_module_that_only_the_driver_has_is_asked_for(cluster, tmp_path, gate,
     rubric = assay.Rubric([importlib.import_module("only_here").good])
     (tmp_path / "only_here.py").unlink()
     with pytest.raises(
-        assay.UsageError, match="could not begin: ModuleNotFoundError: No module named 'only_here'"
+        assay.UsageError, match="could not start: ModuleNotFoundError: No module named 'only_here'"
     ) as refused:
         score(rollouts(tmp_path, gate), tmp_path / "out", rubric, engine="ray")
     assert "imported on every node" in refused.value.hint
@@ -229,7 +229,7 @@ def test_a_function_that_is_registered_again_is_that_of_the_next_run(cluster, tm
 
 def test_a_node_with_other_versions_is_refused(cluster, tmp_path, gate, monkeypatch):
     monkeypatch.setattr(onray, "_VERSIONS", (("assay", "0.0.1"), ("polars", "1.0")))
-    with pytest.raises(assay.UsageError, match=r"; the run is of assay 0\.0\.1 and polars 1\.0\."):
+    with pytest.raises(assay.UsageError, match=r"; the driver has assay 0\.0\.1 and polars 1\.0\."):
         score(rollouts(tmp_path, gate), tmp_path / "out", SPEC, engine="ray")
 
 
@@ -241,7 +241,7 @@ def test_a_node_that_does_not_see_the_files_is_refused(tmp_path, lacks):
     (tmp_path / lacks).rename(tmp_path / "elsewhere")
     files = SimpleNamespace(files=[SimpleNamespace(path=tmp_path / "in.parquet")])
     with pytest.raises(assay.UsageError, match=f"does not see {tmp_path}/{lacks}"):
-        onray._refuse_blind(SimpleNamespace(folder=tmp_path / "out", files=files), Shard(0, Cut(0, 0, 1)))
+        onray._refuse_missing_files(SimpleNamespace(folder=tmp_path / "out", files=files), Shard(0, Cut(0, 0, 1)))
 
 
 # ── what dies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +330,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
     assert driver.returncode == 130
     assert told == ""
     assert "Traceback" not in said
-    assert "The same command goes on from there" in said
+    assert "The same command continues from there" in said
     (gate / "open").touch()
     score(source, out, engine="ray")
     assert_as_here(out, source, tmp_path)
@@ -353,8 +353,8 @@ def test_without_an_address_a_ray_of_this_machine_comes_and_goes(tmp_path, gate)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "rya"}, "--engine rya: there is no such engine.\n\nDid you mean `ray`?"),
-        ({"ray_address": "127.0.0.1:1"}, "--ray-address 127.0.0.1:1: is for --engine ray."),
+        ({"engine": "rya"}, "--engine rya: unknown engine.\n\nDid you mean `ray`?"),
+        ({"ray_address": "127.0.0.1:1"}, "--ray-address 127.0.0.1:1: requires --engine ray."),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(tmp_path, options, said):
@@ -386,11 +386,11 @@ def silent():
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("127.0.0.1:1", "nobody answers"),
+        ("127.0.0.1:1", "no answer"),
         ("http://127.0.0.1:8265", "expected HOST:PORT"),
         ("nowhere", "expected HOST:PORT"),
         ("host:port", "expected HOST:PORT"),
-        ("silent", "who answers there is no Ray"),
+        ("silent", "the server at this address is not Ray"),
     ],
 )
 def test_an_address_without_a_cluster_is_refused_at_once(tmp_path, gate, silent, monkeypatch, address, said):

@@ -64,8 +64,8 @@ def test_the_task_table_is_never_the_output(tmp_path):
     [
         ("nowhere/out.parquet", "there is no folder"),
         ("folder.parquet", "is a folder"),
-        ("out.xlsx", "known: .parquet, .jsonl, .csv"),
-        ("out", "known: .parquet, .jsonl, .csv"),
+        ("out.xlsx", "the ending must be .parquet, .jsonl, .csv"),
+        ("out", "the ending must be .parquet, .jsonl, .csv"),
     ],
 )
 def test_an_output_that_cannot_be_is_refused_by_name(tmp_path, name, said):
@@ -245,7 +245,7 @@ def test_more_errors_than_allowed_write_nothing(tmp_path, allowed):
 def test_too_many_errors_name_the_checks():
     with pytest.warns(assay.AssayWarning, match="b/bad: broken"), pytest.raises(assay.TooManyErrors) as stopped:
         assay.score_file({"completion": ["x"]}, [BROKEN, SPEC], max_errors=0)
-    assert "\n  b/bad: 1 rows" in stopped.value.fact
+    assert stopped.value.fact == "1 of 1 row has a scoring error; --max-errors allows 0.\n  b/bad: 1 row"
 
 
 @pytest.mark.parametrize("given", ["x", "-1", "1.5", "%", "-1%", "nan%", "1e2", ""])

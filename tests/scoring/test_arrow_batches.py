@@ -108,7 +108,7 @@ def test_a_plan_is_compiled_once_for_a_verifier_and_a_schema(monkeypatch, tmp_pa
 
 
 def test_few_plans_are_kept(monkeypatch):
-    monkeypatch.setattr(batch, "_MOST", 2)
+    monkeypatch.setattr(batch, "_MAX_PLANS", 2)
     for value in "abcab":
         assay.score_batch(TABLE, {"id": "v", "checks": [{"type": "contains", "value": value}]})
         assert len(batch._PLANS) <= 2
@@ -159,5 +159,5 @@ def test_a_batch_that_no_plain_type_holds_is_refused(monkeypatch):
 
     monkeypatch.setattr(batch, "in_schema", large)
     batch._PLANS[assay.compile(SPEC, pl.from_arrow(TABLE))] = (plan := assay.compile(SPEC, pl.from_arrow(TABLE)), None)
-    with pytest.raises(assay.InputError, match="Give smaller batches"):
+    with pytest.raises(assay.InputError, match="Use smaller batches"):
         assay.score_batch(TABLE, plan)

@@ -97,12 +97,14 @@ def test_rows_without_expectations_are_counted_and_a_misspelt_key_is_named(as_te
     rows = [{"completion": "x", "metadata": one} for one in metadata] + [{"completion": None, "metadata": None}]
     frame = rows if as_text else pl.DataFrame(rows, infer_schema_length=None)
     found = assay.score_file(frame, {"checks": [{"type": "task_expectations"}, {"type": "max_length", "value": 9}]})
-    silent = "task_expectations: 2 of 6 rows have no expectations and score 1.0"
+    silent = "task_expectations: 2 of 6 rows: no expectations, so the score is 1.0"
     assert found.as_json()["notes"] == [
         silent,
-        f"{silent}; have an unknown key: `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
+        f"{silent}; unknown key `metadata.expectations.mustMentions`. Did you mean `mustMention`?",
     ]
     assert assay.score_file([rows[0]], {"checks": [{"type": "task_expectations"}]}).notes == []
+    single = assay.score_file([rows[1]], {"checks": [{"type": "task_expectations"}]})
+    assert single.notes == ["task_expectations: 1 of 1 row: no expectations, so the score is 1.0"]
 
 
 def test_several_verifiers_prefix_their_checks_and_notes_name_what_the_owner_should_know():

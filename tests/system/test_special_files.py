@@ -287,4 +287,4 @@ def test_a_file_in_the_current_folder_does_not_stand_for_a_module_of_pythons_in_
 @pytest.mark.parametrize("command", ["--rubric own:rubric", "-s {}/v.json --import own", "-s {}/v.json -o o.parquet"])
 def test_a_current_folder_that_is_gone_is_said(work, command):
     code, said, _ = run(f"mkdir gone && cd gone && rmdir ../gone && assay score {work}/r.jsonl {command.format(work)}")
-    assert (code, said) == (1, "error: The current folder is gone.\n\nChange to one that is there.\n")
+    assert (code, said) == (1, "error: The current folder no longer exists.\n\nChange to another folder.\n")

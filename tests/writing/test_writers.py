@@ -244,7 +244,7 @@ def test_nested_columns_are_json_text_in_csv(tmp_path):
 @pytest.mark.parametrize("column", [{"a\0b": 1}, {"s": [{"a": {"b\0": 1}}]}], ids=["of a column", "of a field"])
 def test_a_name_that_holds_nul_is_refused_where_parquet_has_none(tmp_path, column):
     frame = pl.DataFrame([{"completion": "a refund", **column}])
-    with pytest.raises(assay.InputError, match="no names that hold NUL"):
+    with pytest.raises(assay.InputError, match="cannot contain NUL"):
         assay.score_file(frame, SPEC, tmp_path / "out.parquet")
     for out in ("out.csv", "out.jsonl"):
         assert assay.score_file(frame, SPEC, tmp_path / out).rows == 1
@@ -327,7 +327,7 @@ def test_a_parquet_says_what_made_it(tmp_path):
         ("foreign.parquet", assay.InputError, "not written by Assay"),
         ("missing.parquet", assay.InputError, "no such file"),
         ("garbage.parquet", assay.InputError, "not a readable parquet file"),
-        ("out.csv", assay.UsageError, "only reward files in parquet"),
+        ("out.csv", assay.UsageError, "only parquet files hold a provenance"),
     ],
 )
 def test_a_file_that_does_not_say_what_made_it(tmp_path, name, error, said):

@@ -84,8 +84,8 @@ MENTION = "must mention one of: "
 FORBID = "must not mention: "
 _NO_METADATA = "metadata is not a JSON object"
 NO_EXPECTATIONS = "metadata.expectations is neither an object nor a list"
-SILENT = "have no expectations and score 1.0"
-UNREAD = "have an unknown key: "
+SILENT = "no expectations, so the score is 1.0"
+UNREAD = "unknown key "
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the commands have in common: the app, messages and exit codes, modules to import, columns to rename."""
+"""Parts that all commands share: the app, options, messages and exit codes, and imports of user modules."""
 
 import functools
 import importlib
@@ -27,11 +27,11 @@ __all__ = ["RubricName", "app", "command", "import_modules", "import_rubric", "s
 
 _SECTIONS = ("Arguments", *PANELS, "Options")
 _FIRST = ("score", "demo", "init", "check", "explain")
-"""Commands that the help lists first."""
+"""The commands that the help lists first."""
 
 
 def _write_options(command: typer.core.TyperCommand, ctx: Any, formatter: Any) -> None:
-    """The arguments and options of a command, in groups."""
+    """Write the arguments and options of a command, in groups."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -44,14 +44,14 @@ def _write_options(command: typer.core.TyperCommand, ctx: Any, formatter: Any) -
 
 
 class _Command(typer.core.TyperCommand):
-    """A command whose options are listed in groups."""
+    """A command whose help lists the options in groups."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)
 
 
 class _Commands(typer.core.TyperGroup):
-    """Commands listed with their whole summaries, the most important ones first."""
+    """A group whose help lists the most important commands first, with complete summaries."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = super().list_commands(ctx)
@@ -84,12 +84,12 @@ RubricName = Annotated[
 
 
 def to_stderr() -> "Console":
-    """A console on standard error."""
+    """Return a console on standard error."""
     return open_console(stderr=True)
 
 
 def show(render: "Callable[[Console], None]") -> None:
-    """Print on standard output what a function renders; a closed pipe is for ``command`` to see, not for rich."""
+    """Print what a function renders on standard output; rich would hide a closed pipe from ``command``."""
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
     render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))
@@ -97,14 +97,14 @@ def show(render: "Callable[[Console], None]") -> None:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning before the run, as one line."""
+    """Print a warning on one line."""
     from assay.cli.terminal import print_warning
 
     print_warning(to_stderr(), str(message))
 
 
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn what may go wrong into a message and an exit code."""
+    """Turn errors into a message and an exit code."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -113,52 +113,54 @@ def _guarded(function: Callable[..., None]) -> Callable[..., None]:
                 warnings.simplefilter("always", AssayWarning)
                 warnings.showwarning = _warn
                 function(*args, **kwargs)
-        except AssayError as wrong:
+        except AssayError as error:
             from assay.cli.terminal import print_error
 
-            print_error(to_stderr(), wrong)
-            raise typer.Exit(wrong.exit_code) from None
-        except KeyboardInterrupt as stopped:
-            said = str(stopped) or "interrupted; nothing was written"
-            to_stderr().print(printable(said), markup=False, highlight=False, soft_wrap=True)
+            print_error(to_stderr(), error)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt as interrupt:
+            message = str(interrupt) or "interrupted; nothing was written"
+            to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            # whoever read the pipe has had enough; keep the interpreter from flushing into it again
+            # the reader closed the pipe; keep the interpreter from flushing into it again
             if sys.stdout is not None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except OSError as wrong:
+        except OSError as error:
             from assay.cli.terminal import print_error
 
-            print_error(to_stderr(), _of_the_system(wrong))
+            print_error(to_stderr(), _system_error(error))
             raise typer.Exit(1) from None
-        except _internal() as wrong:
-            to_stderr().print(f"internal error: {type(wrong).__name__}: {printable(str(wrong))}", markup=False)
+        except _internal_errors() as error:
+            to_stderr().print(f"internal error: {type(error).__name__}: {printable(str(error))}", markup=False)
             raise typer.Exit(1) from None
 
     return run
 
 
 def command(*, epilog: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command of its name; its docstring is its help.
+    """Register a function as a command under its name; its docstring is the help.
 
     Args:
-        epilog: Text after the options.
+        epilog: Text to show after the options.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         run = _guarded(function)
         signature = inspect.signature(run)
-        named = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        named = [
+            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         run.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
-        run.__annotations__ = {item.name: item.annotation for item in named}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
         return app.command(cls=_Command, epilog=epilog)(run)
 
     return register
 
 
 def _parameter(name: str, hint: Any, option: Option) -> inspect.Parameter:
-    """An option of a function as a parameter of a command."""
+    """Return an option of a function as a parameter of a command."""
     default = option.default if option.cli is None else option.cli_default
     has_default = default not in (None, "", (), False) and not option.shown_default
     shown = f" [default: {option.shown_default}]" if option.shown_default else ""
@@ -174,11 +176,11 @@ def _parameter(name: str, hint: Any, option: Option) -> inspect.Parameter:
 
 
 def takes(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a function, which it gets as keywords, read into what the function takes.
+    """Add options of a function to a command, which receives them as keywords, converted to the function's values.
 
     Args:
         kind: The function's options.
-        names: Those that the command has; by default all that the command line can give.
+        names: Options to add; by default all that exist on the command line.
     """
     options = {
         name: (hint, option)
@@ -186,7 +188,7 @@ def takes(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[.
         if option.cli is not False and (not names or name in names)
     }
 
-    def give(function: Callable[..., None]) -> Callable[..., None]:
+    def add(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             for name, (_, option) in options.items():
@@ -194,77 +196,78 @@ def takes(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[.
             function(*args, **kwargs)
 
         signature = inspect.signature(function)
-        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
-        rest = [item for item in signature.parameters.values() if item.kind is item.VAR_KEYWORD]
+        parameters = list(signature.parameters.values())
+        named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+        keywords = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
         added = [_parameter(name, hint, option) for name, (hint, option) in options.items()]
-        run.__signature__ = signature.replace(parameters=[*own, *added, *rest])  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=[*named, *added, *keywords])  # type: ignore[attr-defined]
         return run
 
-    return give
+    return add
 
 
-def _of_the_system(error: OSError) -> AssayError:
-    """What the system refused where nothing else was expected to be refused."""
+def _system_error(error: OSError) -> AssayError:
+    """Return the message for an error of the operating system that nothing else handles."""
     try:
         Path.cwd()
     except OSError:
-        return AssayError("The current folder is gone.", "Change to one that is there.")
-    named = f"{shown_path(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return AssayError(f"{named}{error.strerror or error}.")
+        return AssayError("The current folder no longer exists.", "Change to another folder.")
+    path = f"{shown_path(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return AssayError(f"{path}{error.strerror or error}.")
 
 
-def _internal() -> tuple[type[BaseException], ...]:
-    """What is nobody's mistake but ours; asked for when something was raised, for it takes the engine."""
+def _internal_errors() -> tuple[type[BaseException], ...]:
+    """Return the exceptions that mean a bug; a function, because it imports Polars, which is slow."""
     from polars.exceptions import PanicException
 
     return PanicException, MemoryError
 
 
 def import_modules(modules: Sequence[str] | None) -> None:
-    """Import what the caller names on the command line, and nothing that a spec or a row names."""
+    """Import the modules that the command line names; never modules that a spec or a row names."""
     if modules:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
     for name in modules or ():
         _imported(name, f"--import {name}")
 
 
-def import_rubric(named: str) -> "Rubric":
-    """The rubric of a name that the caller gives on the command line.
+def import_rubric(path: str) -> "Rubric":
+    """Import the rubric that the command line names.
 
     Args:
-        named: ``module:attribute``; the module is looked for in the current folder, too.
+        path: ``module:attribute``; the module may be in the current folder.
 
     Raises:
-        UsageError: There is no such module or attribute, or it is no rubric.
+        UsageError: The module or the attribute does not exist, or is not a rubric.
     """
     from assay.rubrics.rubric import Rubric
 
-    module, colon, attribute = named.partition(":")
+    module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
-        raise UsageError(f"--rubric {named}: expected module:attribute.", "For example --rubric my_rewards:rubric")
+        raise UsageError(f"--rubric {path}: expected module:attribute.", "For example --rubric my_rewards:rubric")
     sys.path.insert(0, str(Path.cwd()))
-    found = _imported(module, f"--rubric {named}")
+    value = _imported(module, f"--rubric {path}")
     for name in attribute.split("."):
-        if not hasattr(found, name):
-            near = did_you_mean(name, [one for one in vars(found) if not one.startswith("_")])
-            raise UsageError(f"--rubric {named}: {module} has no `{name}`.", near)
-        found = getattr(found, name)
-    found = getattr(found, "rubric", found)  # an environment has one
-    if not isinstance(found, Rubric):
+        if not hasattr(value, name):
+            hint = did_you_mean(name, [public for public in vars(value) if not public.startswith("_")])
+            raise UsageError(f"--rubric {path}: {module} has no `{name}`.", hint)
+        value = getattr(value, name)
+    rubric = getattr(value, "rubric", value)  # of an environment
+    if not isinstance(rubric, Rubric):
         raise UsageError(
-            f"--rubric {named}: is {type(found).__name__}, not an assay.Rubric.",
-            "Name the rubric itself, made at the top of the module.",
+            f"--rubric {path}: is {type(rubric).__name__}, not an assay.Rubric.",
+            "Name a rubric that is defined at the top level of the module.",
         )
-    found.origin = named
-    return found
+    rubric.origin = path
+    return rubric
 
 
 def _imported(name: str, option: str) -> Any:
     try:
         return importlib.import_module(name)
-    except BaseException as wrong:  # a module may raise anything
+    except BaseException as error:  # a module may raise anything
         from assay.calls.limits import own_failure
 
-        if not own_failure(wrong):
+        if not own_failure(error):
             raise
-        raise UsageError(f"{option}: {said_by(wrong)}") from None
+        raise UsageError(f"{option}: {said_by(error)}") from None

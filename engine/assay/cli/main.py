@@ -1,7 +1,7 @@
 """The ``assay`` command.
 
-Data goes to standard output only when asked for, progress and summaries to standard error. Exit codes: 0 ok, 1 internal or
-the disk, 2 bad usage, spec or input, 3 too many errors or bad rows, 130 interrupted.
+Requested data goes to standard output, progress and summaries to standard error. Exit codes: 0 success, 1 internal error or
+disk error, 2 invalid usage, spec or input, 3 too many scoring errors or malformed lines, 130 interrupted.
 """
 
 import contextlib
@@ -50,50 +50,50 @@ def _root(
     del version
 
 
-def _waits() -> None:
-    said = "waiting for a function that does not return; Ctrl-C again ends at once"
-    to_stderr().print(said, markup=False, highlight=False)
+def _report_wait() -> None:
+    message = "waiting for a function that does not return; press Ctrl-C again to exit at once"
+    to_stderr().print(message, markup=False, highlight=False)
 
 
-def _gives_up(number: int) -> None:
-    """End without an end: the main thread waits for a function that does not return."""
-    _leave_nothing()
+def _exit_now(number: int) -> None:
+    """Exit at once: the main thread is stuck in user code."""
+    _clean_up()
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        said = KEPT[-1]() if KEPT else "interrupted; nothing was written"
-        to_stderr().print(printable(said), markup=False, highlight=False, soft_wrap=True)
+        message = KEPT[-1]() if KEPT else "interrupted; nothing was written"
+        to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
     os._exit(130 if number == signal.SIGINT else 143)
 
 
-def _leave_nothing() -> None:
+def _clean_up() -> None:
     for remove in LEFTOVERS:
         remove()
 
 
 def main() -> None:
-    """Entry point of the ``assay`` command."""
+    """Run the ``assay`` command."""
     code = 0
     open_standard_streams()
     open_streams()
-    IMPATIENCE.append(Impatience(_waits, _gives_up))
+    IMPATIENCE.append(Impatience(_report_wait, _exit_now))
     terminated = threading.Event()
 
     def terminate(*_: object) -> None:
         terminated.set()
-        sys.exit(143)  # so that drafts are removed on the way out
+        sys.exit(143)  # raise, so that temporary files are removed
 
     signal.signal(signal.SIGTERM, terminate)
     try:
         app()
-    except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else int(done.code is not None)
-    except OSError as error:  # the help and the version are printed by the library that reads the command line
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except OSError as error:  # from printing the help or the version
         to_stderr().print(f"error: standard output: {error.strerror or error}.", markup=False, highlight=False)
         code = 1
-    if code and terminated.is_set():  # the engine may tell of it as of an interrupt
+    if code and terminated.is_set():  # Polars may report it as an interrupt
         code = 143
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never open
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never opened
         sys.stdout.flush()
         sys.stderr.flush()
-    _leave_nothing()
-    # NOTE: a run that was stopped leaves engine threads that may still call Python; an orderly end would abort under them.
+    _clean_up()
+    # NOTE: an interrupted run leaves engine threads that may still call Python; a normal exit would abort in them.
     os._exit(code)

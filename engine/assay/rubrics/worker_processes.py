@@ -24,6 +24,7 @@ from typing import Any
 from assay.calls.event_loop import run_to_end
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
 from assay.calls.runner import Interrupted, Work, run_async, run_here
+from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
 from assay.rubrics.reward_function import RewardFunction
 from assay.system.processes import forget_in_children
@@ -292,7 +293,7 @@ def _without_absent_main() -> Iterator[None]:
 # ── in the worker ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _SharedRunningCall(Cell):
+class _SharedCell(RunningCall):
     """The current call, in memory shared with the parent."""
 
     def __init__(self, cell: Any) -> None:

@@ -1,1 +1,1 @@
-"""Runs from file to file: in one piece, in parts, on Ray."""
+"""Runs from file to file: to one file, to a folder of parts, on Ray."""

@@ -1,6 +1,6 @@
-"""Shards scored in a process of their own: what ends it, the engine's crash or the system's want of memory, costs one shard.
+"""Score shards in a separate process, so that a crash of the engine or a lack of memory costs one shard only.
 
-A shard whose process dies is tried once more; then its units are tried alone, to tell which of them it was.
+A shard whose process dies is tried once more; then its units are tried alone, to find the one that ends the process.
 """
 
 import contextlib
@@ -30,23 +30,23 @@ __all__ = ["isolated", "serve"]
 
 _TRIES = 2
 _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_process import serve; serve()"
-"""Modules are looked for where this process does: a ``json.py`` in the current folder is not Python's."""
+"""Uses this process's import paths, so that a ``json.py`` in the current folder does not shadow Python's."""
 
 _PATIENCE = 5.0
-"""Seconds that a process has to end when it is told to."""
+"""Seconds that a process has to end when asked to."""
 _HURRY = 1.0
-"""Those that it has where this one ends at once."""
-_AT_HAND = "Define in a module what the checks call, and import it, or score with --no-isolate (isolate=False)."
+"""Seconds that it has if this process is exiting."""
+_USE_MODULE = "Define what the checks call in a module and import it, or score with --no-isolate (isolate=False)."
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
 def isolated(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
 ) -> Iterator[tuple[Shard, Summary | Failed]]:
-    """The engine that is one process beside this one.
+    """Score shards in one separate process; an ``Engine``.
 
     Raises:
-        UsageError: The checks cannot be sent there.
+        UsageError: The checks cannot be pickled.
     """
     with _Child(job) as child:
         for shard in shards:
@@ -56,11 +56,11 @@ def isolated(
 def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]) -> Summary | Failed:
     for _ in range(_TRIES):
         try:
-            found: Summary = child.ask(("score", shard), tell)
-        except _DeadError as dead:
-            died = str(dead)
+            summary: Summary = child.ask(("score", shard), tell)
+        except _DeadError as error:
+            reason = str(error)
             continue
-        return found
+        return summary
 
     def dies(part: Shard) -> bool:
         try:
@@ -69,11 +69,11 @@ def _scored(child: "_Child", job: Job, shard: Shard, tell: Callable[[int], None]
             return True
         return False
 
-    return Failed(f"{died}{culprit(job, shard, dies)}")
+    return Failed(f"{reason}{culprit(job, shard, dies)}")
 
 
 class _DeadError(Exception):
-    """The process ended; the words say how."""
+    """The process ended; the message says how."""
 
 
 class _Child:
@@ -82,12 +82,12 @@ class _Child:
     def __init__(self, job: Job) -> None:
         try:
             self._job = pickle.dumps(_by_reference(job))
-        except BaseException as wrong:  # a user's object may raise anything
-            if not own_failure(wrong):
+        except BaseException as error:  # a user's object may raise anything
+            if not own_failure(error):
                 raise
             raise UsageError(
-                f"The checks cannot be sent to a process of their own: {said_by(wrong)}",
-                _AT_HAND,
+                f"The checks cannot be sent to a separate process: {said_by(error)}",
+                _USE_MODULE,
             ) from None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -98,36 +98,36 @@ class _Child:
         if self._process is not None:
             _end(self._process)
 
-    def ask(self, what: tuple[str, Shard], tell: Callable[[int], None]) -> Any:
-        """Have something done.
+    def ask(self, request: tuple[str, Shard], tell: Callable[[int], None]) -> Any:
+        """Send a request and return the answer.
 
         Raises:
             _DeadError: The process ended.
-            Exception: Whatever the process raised.
+            Exception: Any exception that the process raised.
         """
         process = self._started()
         assert process.stdin is not None  # noqa: S101  (they are pipes)
         assert process.stdout is not None  # noqa: S101
         try:
-            _send(process.stdin, what)
+            _send(process.stdin, request)
             while True:
-                kind, given = _receive(process.stdout)
+                kind, value = _receive(process.stdout)
                 if kind == "rows":
-                    tell(given)
+                    tell(value)
                 elif kind == "warning":
-                    warnings.warn(given, stacklevel=2)
+                    warnings.warn(value, stacklevel=2)
                 elif kind == "raised":
-                    raise given
+                    raise value
                 else:
-                    return given
+                    return value
         except (EOFError, BrokenPipeError):
             self._process = None
-            raise _DeadError(_how(_end(process))) from None
+            raise _DeadError(_reason(_end(process))) from None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # in a group of its own: an interrupt at the keyboard is this process's to answer
-            self._process = subprocess.Popen(  # noqa: S603  (this program, with words of our own)
+            # in its own process group: only this process handles an interrupt from the keyboard
+            self._process = subprocess.Popen(  # noqa: S603  (this program, with fixed arguments)
                 [sys.executable, "-P", "-c", _COMMAND, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -135,51 +135,51 @@ class _Child:
             )
             _RUNNING.add(self._process)
             assert self._process.stdin is not None  # noqa: S101
-            with contextlib.suppress(BrokenPipeError):  # told when it is asked
+            with contextlib.suppress(BrokenPipeError):  # the next request reports it
                 _send(self._process.stdin, (sys.path, self._job))
         return self._process
 
 
 def _by_reference(job: Job) -> Job:
-    """A job whose functions are known by their modules where they cannot be pickled, as with a lambda for a twin."""
-    here = [one for one in job.functions if _module_of(one) not in ("", "__main__") and not _pickles(one)]
+    """Replace functions that cannot be pickled, such as those with a lambda, by references to their modules."""
+    by_module = [fn for fn in job.functions if _module_of(fn) not in ("", "__main__") and not _pickles(fn)]
     return replace(
         job,
-        functions=tuple(one for one in job.functions if one not in here),
-        references=tuple(Reference.of(one.name) for one in here),
-        modules=(*job.modules, *dict.fromkeys(map(_module_of, here))),
+        functions=tuple(fn for fn in job.functions if fn not in by_module),
+        references=tuple(Reference.of(fn.name) for fn in by_module),
+        modules=(*job.modules, *dict.fromkeys(map(_module_of, by_module))),
     )
 
 
-def _module_of(one: Function) -> str:
-    return str(getattr(one.fn, "__module__", None) or "")
+def _module_of(fn: Function) -> str:
+    return str(getattr(fn.fn, "__module__", None) or "")
 
 
-def _pickles(one: Function) -> bool:
+def _pickles(fn: Function) -> bool:
     try:
-        pickle.dumps(one)
-    except BaseException as wrong:
-        if not own_failure(wrong):
+        pickle.dumps(fn)
+    except BaseException as error:
+        if not own_failure(error):
             raise
         return False
     return True
 
 
-def _how(code: int) -> str:
+def _reason(code: int) -> str:
     if code >= 0:
         return f"its process ended with exit code {code}"
     name = signal.Signals(-code).name
-    return f"its process was ended by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}"
+    return f"its process was ended by {name}{', perhaps for lack of memory' if name == 'SIGKILL' else ''}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """End a process; what it has not finished is no part."""
+    """End a process, and return its exit code; unfinished parts are discarded."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
     try:
-        code = process.wait(_PATIENCE)  # it ends by itself where nobody asks any more
+        code = process.wait(_PATIENCE)  # it ends by itself when its pipe is closed
     except subprocess.TimeoutExpired:
         process.kill()
         code = process.wait()
@@ -191,7 +191,7 @@ def _end_all() -> None:
     for process in list(_RUNNING):
         with contextlib.suppress(OSError):
             if process.stdin is not None:
-                process.stdin.close()  # it goes, and leaves nothing
+                process.stdin.close()  # it exits and removes its temporary files
         try:
             process.wait(_HURRY)
         except subprocess.TimeoutExpired:
@@ -221,56 +221,56 @@ def _receive(pipe: IO[bytes]) -> Any:
     return pickle.loads(data)  # noqa: S301  (from our own process)
 
 
-# ── in that process ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── in the child process ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def serve() -> None:
-    """Score the shards that are asked for on standard input, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who asks answers it
-    told, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    """Score shards on request, from standard input, until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles it
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # what functions print is no answer
+    os.dup2(2, 1)  # functions that print must not write to the pipe
     lock = threading.Lock()
 
-    def answer(kind: str, given: Any) -> None:
+    def answer(kind: str, value: Any) -> None:
         with lock:
-            _send(answers, (kind, given))
+            _send(answers, (kind, value))
 
-    paths, job_data = _receive(told)
+    paths, job_data = _receive(requests)
     sys.path[:] = paths
     try:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
         job.settle_in()
-    except BaseException as wrong:  # a module may raise anything
-        if not own_failure(wrong):
+    except BaseException as error:  # a module may raise anything
+        if not own_failure(error):
             raise
-        answer("raised", UsageError(f"The process that scores parts could not begin: {said_by(wrong)}", _AT_HAND))
+        answer("raised", UsageError(f"The process that scores parts could not start: {said_by(error)}", _USE_MODULE))
         return
     warnings.showwarning = lambda message, *_, **__: answer("warning", message)
-    for kind, shard in _asked(told):
+    for kind, shard in _requested(requests):
         try:
             if kind == "score":
                 answer("done", score_shard(job, shard, lambda rows: answer("rows", rows)))
             else:
                 try_shard(job, shard)
                 answer("done", None)
-        except AssayError as wrong:
-            answer("raised", wrong)
-        except Exception as wrong:  # noqa: BLE001  (whatever it is, the one who asked should know)
-            answer("raised", AssayError(f"{shard.name}: {said_by(wrong)}"))
+        except AssayError as error:
+            answer("raised", error)
+        except Exception as error:  # noqa: BLE001  (the parent process reports it)
+            answer("raised", AssayError(f"{shard.name}: {said_by(error)}"))
 
 
-def _asked(told: IO[bytes]) -> Iterator[tuple[str, Shard]]:
-    """What is asked for; where the one who asks is gone, this process goes, too, in the middle of whatever it does."""
+def _requested(requests: IO[bytes]) -> Iterator[tuple[str, Shard]]:
+    """Yield requests; exit, whatever this process is doing, when the parent process is gone."""
     todo: queue.Queue[tuple[str, Shard]] = queue.Queue()
 
     def listen() -> None:
         try:
             while True:
-                todo.put(_receive(told))
+                todo.put(_receive(requests))
         except (EOFError, OSError):
-            for leave in LEFTOVERS:
-                leave()
+            for remove in LEFTOVERS:
+                remove()
             os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()

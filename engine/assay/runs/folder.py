@@ -1,4 +1,4 @@
-"""Score files into a folder: one part for each shard, each whole or not there, so that a run that was stopped goes on."""
+"""Score files into a folder: one part per shard, complete or absent, so that an interrupted run can continue."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from assay.errors import OutputError, PartsError, UsageError, shown_path
+from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
 from assay.runs.manifest import Manifest, read_manifest
 from assay.runs.shards import COUNTS, Job, Shard, counted_in, done_already, score_shard
 from assay.scoring.summary import Summary
@@ -24,8 +24,8 @@ from assay.writing.writers import ENDINGS, MANIFEST, SUMMARY
 __all__ = ["Engine", "Failed", "here", "is_folder", "score_folder"]
 
 _LOCK = "_lock"
-_TOLD_EVERY = 10.0
-"""Seconds between two lines of a log."""
+_LOG_INTERVAL = 10.0
+"""Seconds between two log lines."""
 
 _logger = logging.getLogger("assay.folder")
 
@@ -35,17 +35,17 @@ _DRAFTS = (f".{MANIFEST}.*.tmp", f".{SUMMARY}.*.tmp", ".part-*.parquet.*.tmp", f
 
 @dataclass(frozen=True)
 class Failed:
-    """A shard that could not be scored, whatever was tried.
+    """A shard that could not be scored.
 
     Attributes:
-        why: What ended it, and where.
+        why: What ended its process, and where.
     """
 
     why: str
 
 
 class Engine(Protocol):
-    """Where shards are scored."""
+    """Scores shards: in this process, in a separate one, or on Ray."""
 
     def __call__(
         self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
@@ -53,9 +53,9 @@ class Engine(Protocol):
         """Score shards.
 
         Args:
-            job: What they share.
-            shards: Which.
-            tell: Called with the rows done, beyond those of the shards that were given back.
+            job: What the shards have in common.
+            shards: The shards.
+            tell: Called with the rows done in shards that have not been yielded yet.
 
         Yields:
             Each shard when it is done, in any order.
@@ -69,10 +69,10 @@ def here(job: Job, shards: Sequence[Shard], tell: Callable[[int], None]) -> Iter
 
 
 def is_folder(out: object) -> bool:
-    """Whether an output is a folder: it ends in a slash, or is one and does not look like a file."""
+    """Return whether an output path means a folder: it ends in a slash, or is a folder without a file's ending."""
     if not isinstance(out, str | Path):
         return False
-    return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (it does not raise)
+    return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (does not raise)
 
 
 def score_folder(
@@ -85,54 +85,55 @@ def score_folder(
     check: Callable[[Summary], None] | None = None,
     progress: Ticks | None = None,
 ) -> Summary:
-    """Score what is missing.
+    """Score the missing parts.
 
     Args:
-        job: What all shards share.
-        manifest: What the run is.
-        engine: Where shards are scored.
-        summary: Empty; parts are added as they are done, for ``check``.
-        overwrite: Begin anew, whatever run is there.
-        check: Called when a part is added; it raises to stop the run.
-        progress: Told of the rows.
+        job: What all shards have in common.
+        manifest: The description of the run.
+        engine: Scores the shards.
+        summary: An empty summary; parts are added as they are finished, for ``check``.
+        overwrite: Whether to start over, even if the folder holds another run.
+        check: Called after each part is added; it raises to stop the run.
+        progress: Receives the number of rows done.
 
     Returns:
-        The same with all parts, added up in their order.
+        The summary of all parts, added up in their order.
 
     Raises:
-        UsageError: The folder holds something else, or another run is writing there.
-        OutputError: Something could not be written.
-        PartsError: Some shards ended their process; all others are done.
+        UsageError: The folder holds something else, or another run is writing to it.
+        OutputError: A file could not be written.
+        PartsError: Some shards ended their process; all others are complete.
         Stopped: The run was interrupted.
     """
-    folder, began = job.folder, time.perf_counter()
+    folder, started = job.folder, time.perf_counter()
     ticks = progress or Ticks(None)
-    whole = deepcopy(summary)
-    with _held(folder):
+    total = deepcopy(summary)
+    with _locked(folder):
         _begin(folder, manifest, overwrite=overwrite)
         missing: list[Shard] = []
         for shard in manifest.shards:
-            counted = done_already(folder, manifest.run, shard)
-            if counted is None:
+            counts = done_already(folder, manifest.run, shard)
+            if counts is None:
                 missing.append(shard)
                 with refused_by_disk(f"{shown_path(folder)}/")():
-                    (folder / shard.name).unlink(missing_ok=True)  # of another run, or torn
+                    (folder / shard.name).unlink(missing_ok=True)  # from another run, or damaged
             else:
-                summary.merge(counted)
-        there = len(manifest.shards) - len(missing)
-        if there:
-            summary.told.append(f"{there:,} of {len(manifest.shards):,} parts were there already")
-        before = summary.rows
+                summary.merge(counts)
+        complete = len(manifest.shards) - len(missing)
+        if complete:
+            were = "was" if complete == 1 else "were"
+            summary.told.append(f"{complete:,} of {counted(len(manifest.shards), 'part')} {were} complete already")
+        earlier = summary.rows
         if check is not None:
-            check(summary)  # a run that had too many errors has them still
+            check(summary)  # earlier parts may exceed the limit of errors
         failed = _score(job, missing, engine, summary, ticks, check)
         if failed:
             raise _parts_error(folder, manifest, failed)
-        for shard in manifest.shards:  # in their order, which sums of floats show
-            whole.merge(counted_in(folder, shard))
+        for shard in manifest.shards:  # in order, because sums of floats depend on it
+            total.merge(counted_in(folder, shard))
         _refuse_gaps(folder, manifest)
-        _finish(folder, whole)
-    return replace(whole, told=summary.told, earlier=before, seconds=time.perf_counter() - began)
+        _finish(folder, total)
+    return replace(total, told=summary.told, earlier=earlier, seconds=time.perf_counter() - started)
 
 
 def _score(
@@ -145,92 +146,96 @@ def _score(
 ) -> list[tuple[Shard, Failed]]:
     failed: list[tuple[Shard, Failed]] = []
     left = len(missing)
-    told = time.monotonic()
+    logged = time.monotonic()
 
-    def kept() -> str:
-        missing = "1 part is" if left == 1 else f"{left:,} parts are"
-        return f"interrupted; {missing} missing in {shown_path(job.folder)}. The same command goes on from there"
+    def message() -> str:
+        are = "is" if left == 1 else "are"
+        return (
+            f"interrupted; {counted(left, 'part')} {are} missing in {shown_path(job.folder)}. "
+            "The same command continues from there"
+        )
 
-    KEPT.append(kept)
+    KEPT.append(message)
     try:
-        for shard, found in engine(job, missing, lambda rows: ticks.reach(summary.rows + rows)):
-            if isinstance(found, Failed):
-                failed.append((shard, found))
+        for shard, result in engine(job, missing, lambda rows: ticks.reach(summary.rows + rows)):
+            if isinstance(result, Failed):
+                failed.append((shard, result))
                 continue
             left -= 1
-            summary.merge(found)
+            summary.merge(result)
             ticks.reach(summary.rows)
-            if time.monotonic() - told > _TOLD_EVERY:
-                told = time.monotonic()
-                _logger.info("%s: %s rows so far, %s parts to go", job.folder, f"{summary.rows:,}", f"{left:,}")
+            if time.monotonic() - logged > _LOG_INTERVAL:
+                logged = time.monotonic()
+                rows, parts = counted(summary.rows, "row"), counted(left, "part")
+                _logger.info("%s: %s so far, %s to go", job.folder, rows, parts)
             if check is not None:
                 check(summary)
     except KeyboardInterrupt:
-        raise Stopped(kept()) from None
+        raise Stopped(message()) from None
     except SystemExit:  # at SIGTERM
-        _logger.warning("%s", kept())
+        _logger.warning("%s", message())
         raise
     finally:
-        KEPT.remove(kept)
+        KEPT.remove(message)
     return failed
 
 
 @contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """The folder, made if need be, against other runs."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other runs; create it if it does not exist."""
     if not folder.parent.is_dir():
         raise UsageError(f"{shown_path(folder)}/: there is no folder {shown_path(folder.parent)}.")
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
-        there = "a file" if folder.exists() else "a link to nothing"
-        raise UsageError(f"{shown_path(folder)}/: is {there}.", "Name another folder.") from None
-    except OSError as wrong:
-        raise OutputError(f"{shown_path(folder)}/: {wrong.strerror}.") from wrong
+        kind = "a file" if folder.exists() else "a broken link"
+        raise UsageError(f"{shown_path(folder)}/: is {kind}.", "Name another folder.") from None
+    except OSError as error:
+        raise OutputError(f"{shown_path(folder)}/: {error.strerror}.") from error
     with locked(folder / _LOCK, f"{shown_path(folder)}/", "Wait for it to end, or name another folder."):
         yield
 
 
 def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
-    """Make the folder that of this run."""
-    there = read_manifest(folder) if not overwrite else None
-    if there is not None:
-        manifest.refuse_other(there, folder)
+    """Prepare the folder for this run: write its manifest, and remove what other runs left."""
+    existing = read_manifest(folder) if not overwrite else None
+    if existing is not None:
+        manifest.refuse_other(existing, folder)
     else:
         _refuse_foreign(folder)
         with refused_by_disk(f"{shown_path(folder)}/")():
             (folder / SUMMARY).unlink(missing_ok=True)
-        manifest.write(folder)  # before anything else goes: a run that ends here is gone on with
+        manifest.write(folder)  # before anything else is removed, so that a run that stops here can continue
     with refused_by_disk(f"{shown_path(folder)}/")():
         _remove_drafts(folder)
         names = {shard.name for shard in manifest.shards} | {shard.counts for shard in manifest.shards}
-        for left in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):
-            if left.name not in names:
-                left.unlink()
+        for path in (*filter(_is_part, list(folder.iterdir())), *folder.glob(f"{COUNTS}/*.json")):
+            if path.name not in names:
+                path.unlink()
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What no run wrote is nobody's to remove; neither is what looks like parts, with no manifest beside it."""
-    drafts = {left for pattern in _DRAFTS for left in folder.glob(pattern)}
-    ours = (folder / MANIFEST).exists()
+    """Refuse a folder with files that no run wrote; without a manifest, these include files that look like parts."""
+    drafts = {path for pattern in _DRAFTS for path in folder.glob(pattern)}
+    has_manifest = (folder / MANIFEST).exists()
     foreign = sorted(
-        one.name
-        for one in folder.iterdir()
-        if one.name != _LOCK and one not in drafts and not (ours and (one.name in _OURS or _is_part(one)))
+        path.name
+        for path in folder.iterdir()
+        if path.name != _LOCK and path not in drafts and not (has_manifest and (path.name in _OURS or _is_part(path)))
     )
     if foreign:
         shown = ", ".join(map(shown_path, foreign[:3])) + (", …" if len(foreign) > 3 else "")  # noqa: PLR2004
         raise UsageError(
-            f"{shown_path(folder)}/: holds what is not of a run: {shown}.", "Name an empty folder, or a new one."
+            f"{shown_path(folder)}/: holds files that are not part of a run: {shown}.", "Name an empty or a new folder."
         )
 
 
 def _remove_drafts(folder: Path) -> None:
-    """Remove what processes left that were killed; where one still writes for a run that is gone, it cannot finish."""
+    """Remove drafts of processes that were killed; a process of an earlier run that still writes one cannot finish."""
     for pattern in _DRAFTS:
-        for left in folder.glob(pattern):
+        for draft in folder.glob(pattern):
             with contextlib.suppress(OSError):
-                left.unlink()
+                draft.unlink()
 
 
 def _is_part(path: Path) -> bool:
@@ -238,10 +243,10 @@ def _is_part(path: Path) -> bool:
 
 
 def _refuse_gaps(folder: Path, manifest: Manifest) -> None:
-    """Find what somebody removed during the run: the summary would count rows that are not there."""
-    gone = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
-    if gone is not None:
-        fact = f"{shown_path(folder / gone)}: was removed after it was written."
+    """Refuse to finish if a part was removed during the run: the summary would count its rows."""
+    removed = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
+    if removed is not None:
+        fact = f"{shown_path(folder / removed)}: was removed after it was written."
         raise OutputError(fact, "The same command writes it again.")
     if not (folder / MANIFEST).is_file():
         manifest.write(folder)
@@ -249,17 +254,17 @@ def _refuse_gaps(folder: Path, manifest: Manifest) -> None:
 
 def _finish(folder: Path, summary: Summary) -> None:
     _remove_drafts(folder)
-    plain = {name: value for name, value in summary.as_json().items() if name not in _OF_THE_DAY}
-    with new_file(folder / SUMMARY, alone=False) as (file, told), told():
-        file.write(json.dumps(plain, indent=1).encode() + b"\n")
+    data = {name: value for name, value in summary.as_json().items() if name not in _VARYING}
+    with new_file(folder / SUMMARY, alone=False) as (file, guard), guard():
+        file.write(json.dumps(data, indent=1).encode() + b"\n")
 
 
-_OF_THE_DAY = ("seconds", "rows_per_second", "out", "notes")
-"""What of a summary differs from run to run."""
+_VARYING = ("seconds", "rows_per_second", "out", "notes")
+"""Entries of a summary that differ between identical runs."""
 
 
 def _parts_error(folder: Path, manifest: Manifest, failed: Sequence[tuple[Shard, Failed]]) -> PartsError:
-    said = [f"  {shard.name}: {why.why}" for shard, why in failed[:5]]
-    said += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
-    fact = f"{len(failed):,} of {len(manifest.shards):,} parts could not be scored:\n" + "\n".join(said)
+    lines = [f"  {shard.name}: {failure.why}" for shard, failure in failed[:5]]
+    lines += [f"  … and {len(failed) - 5:,} more"] if len(failed) > 5 else []  # noqa: PLR2004
+    fact = f"{len(failed):,} of {counted(len(manifest.shards), 'part')} could not be scored:\n" + "\n".join(lines)
     return PartsError(fact, f"The other parts are in {shown_path(folder)}/. The same command tries these again.")

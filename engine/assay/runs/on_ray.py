@@ -1,7 +1,7 @@
-"""Shards scored as tasks of Ray, on this machine or on many.
+"""Score shards as Ray tasks, on one machine or many.
 
-The driver asks for few tasks at a time and is given numbers back; the parts go straight to the folder, which all nodes must see.
-A task whose process or node dies is tried again by Ray; a shard that goes on dying is told of, and the others go on.
+The driver submits a few tasks at a time and receives counts; the tasks write the parts to the folder, which all nodes must see.
+Ray retries a task whose process or node dies; if a shard keeps failing, the others continue and the run reports it at the end.
 """
 
 import contextlib
@@ -36,31 +36,31 @@ from assay.writing.writers import MANIFEST
 __all__ = ["on_ray"]
 
 _RETRIES = 3
-"""How often a shard is tried again whose process or node died."""
+"""Number of times that a shard is retried after its process or node died."""
 _AHEAD = 2
-"""Tasks asked for, for each CPU: one runs, one waits for it."""
-_LOOK = 2.0
-"""Seconds after which the cluster is asked for its size again."""
+"""Tasks submitted per CPU: one runs, one waits."""
+_POLL = 2.0
+"""Seconds between two queries for the size of the cluster."""
 _PATIENCE = 3.0
-"""Seconds that tasks have to end when they are told to."""
-_KNOCK = 5.0
+"""Seconds that tasks have to end when they are cancelled."""
+_CONNECT_TIMEOUT = 5.0
 """Seconds that an address has to answer."""
-_SHARED = "Shards need a file system that all nodes see, under the same path."
+_SHARED = "All nodes need access to the files, at the same paths."
 
 
 @contextlib.contextmanager
 def on_ray(address: str | None = None) -> Iterator[Engine]:
-    """The engine that is a Ray cluster.
+    """Connect to a Ray cluster and yield an ``Engine`` that scores shards there.
 
     Args:
-        address: That of a cluster, by default that of ``RAY_ADDRESS``; where there is none, a Ray of this machine is begun, and
-            ended afterwards. A Ray to which this process is connected already is used, and left as it is.
+        address: Address of a cluster, by default ``RAY_ADDRESS``; without either, a local Ray is started, and shut down
+            afterwards. If this process is connected to a Ray already, that one is used, and left running.
 
     Yields:
-        The engine; its tasks end with the block.
+        The engine; its tasks are cancelled when the block ends.
 
     Raises:
-        UsageError: Ray is not installed, or there is no cluster.
+        UsageError: Ray is not installed, or there is no cluster at the address.
     """
     try:
         import ray
@@ -80,57 +80,58 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         yield
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
-    _knock(where)
+    _probe(where)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    own = {"include_dashboard": False} if where == "local" else {}
+    local = {"include_dashboard": False} if where == "local" else {}
     try:
-        with _own_signals():
-            ray.init(address=where, **quiet, **own)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as wrong:
-        raise UsageError(f"Ray at {where}: {said_by(wrong)}", _ADDRESS) from None
+        with _signals_restored():
+            ray.init(address=where, **quiet, **local)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise UsageError(f"Ray at {where}: {said_by(error)}", _ADDRESS) from None
     try:
         yield
     finally:
         ray.shutdown()
 
 
-_ADDRESS = "Name a running cluster, --ray-address HOST:6379, or none for a Ray of this machine."
+_ADDRESS = "Name a running cluster, --ray-address HOST:6379, or omit the option for a local Ray."
 
 
-def _knock(where: str) -> None:
-    """Find out whether anybody is at an address; Ray itself would try for minutes, and end the process."""
-    place = urlsplit(where if "://" in where else f"//{where}")
+def _probe(where: str) -> None:
+    """Check that a server answers at an address; Ray itself would try for minutes, and end the process."""
+    url = urlsplit(where if "://" in where else f"//{where}")
     try:
-        host, port = place.hostname, place.port
+        host, port = url.hostname, url.port
     except ValueError:
         host, port = None, None
     if where in ("local", "auto"):
         return
-    if host is None or port is None or place.scheme not in ("", "ray"):
+    if host is None or port is None or url.scheme not in ("", "ray"):
         raise UsageError(f"Ray at {where}: expected HOST:PORT.", _ADDRESS)
     try:
-        with socket.create_connection((host, port), _KNOCK) as door:
+        with socket.create_connection((host, port), _CONNECT_TIMEOUT) as connection:
             if os.environ.get("RAY_USE_TLS", "0") != "0":
                 return
-            door.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))  # as gRPC begins
-            said = door.recv(9)
-    except OSError as wrong:
-        raise UsageError(f"Ray at {where}: nobody answers: {wrong.strerror or wrong}.", _ADDRESS) from None
-    if said[3:4] != b"\x04":  # its settings, which such a server says first
-        raise UsageError(f"Ray at {where}: who answers there is no Ray.", _ADDRESS)
+            # the HTTP/2 preface and an empty SETTINGS frame, with which gRPC starts
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            answer = connection.recv(9)
+    except OSError as error:
+        raise UsageError(f"Ray at {where}: no answer: {error.strerror or error}.", _ADDRESS) from None
+    if answer[3:4] != b"\x04":  # a gRPC server sends its SETTINGS frame first
+        raise UsageError(f"Ray at {where}: the server at this address is not Ray.", _ADDRESS)
 
 
 @contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Ray would have SIGTERM for itself."""
+def _signals_restored() -> Iterator[None]:
+    """Restore the handler of SIGTERM, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before, ended = signal.getsignal(signal.SIGTERM), False
     try:
         yield
-    except SystemExit:  # by Ray's handler, while it began
+    except SystemExit:  # from Ray's handler, while it started
         ended = True
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -139,14 +140,14 @@ def _own_signals() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Luggage:
-    """What a process of the cluster needs to be like the one that began the run.
+class _Setup:
+    """What a process of the cluster needs to score like the driver.
 
     Attributes:
-        cwd: Where it stands.
-        paths: Where it imports from.
-        versions: Of what it runs.
-        job: What all shards share, pickled.
+        cwd: The driver's current folder.
+        paths: The driver's import paths.
+        versions: The driver's versions of Assay and Polars.
+        job: What all shards have in common, pickled.
     """
 
     cwd: str
@@ -159,125 +160,125 @@ _VERSIONS = (("assay", __version__), ("polars", pl.__version__))
 
 
 class _DeadError(Exception):
-    """A task's process died, however often it was tried; the words say how."""
+    """The process of a task died at every try; the message says how."""
 
 
 class _Tasks:
-    """The tasks of a run that are asked for."""
+    """The submitted tasks of a run."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
-        self._going: dict[Any, Shard] = {}
-        self._said: set[str] = set()
-        self._cpus, self._looked = 0, 0.0
+        self._running: dict[Any, Shard] = {}
+        self._warned: set[str] = set()
+        self._cpus, self._polled = 0, 0.0
 
     def score(
         self, job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
     ) -> Iterator[tuple[Shard, Summary | Failed]]:
-        """The engine: rows are told of when their shard is done, and not before.
+        """Score shards; an ``Engine`` that reports rows only when their shard is finished.
 
         Raises:
-            UsageError: The checks cannot be sent there.
+            UsageError: The checks cannot be pickled.
         """
         del tell
-        ask = self._asking(job)
-        todo, dead = iter(shards), []
+        submit = self._submitter(job)
+        waiting, dead = iter(shards), []
         while True:
-            for shard in islice(todo, self._room()):
-                self._going[ask(score_on_node, shard)] = shard
-            if not self._going:
+            for shard in islice(waiting, self._room()):
+                self._running[submit(score_on_node, shard)] = shard
+            if not self._running:
                 break
-            done, _ = self._ray.wait(list(self._going), timeout=_LOOK)
-            for task in done:
-                shard = self._going.pop(task)
+            finished, _ = self._ray.wait(list(self._running), timeout=_POLL)
+            for task in finished:
+                shard = self._running.pop(task)
                 try:
-                    found = self._answer(task)
-                except _DeadError as wrong:
-                    dead.append((shard, str(wrong)))
+                    summary = self._result(task)
+                except _DeadError as error:
+                    dead.append((shard, str(error)))
                     continue
-                yield shard, found
-        for shard, how in dead:
-            yield shard, Failed(f"{how}{culprit(job, shard, lambda part: self._dies(ask, part))}")
+                yield shard, summary
+        for shard, reason in dead:
+            yield shard, Failed(f"{reason}{culprit(job, shard, lambda part: self._dies(submit, part))}")
 
     def cancel(self) -> None:
-        """Have no task go on: each may leave its part as if it had not begun, and is ended if it takes long."""
-        tasks, self._going = list(self._going), {}
+        """Cancel all tasks: each may discard its part, and is killed if that takes too long."""
+        tasks, self._running = list(self._running), {}
         with contextlib.suppress(self._ray.exceptions.RayError):
             for task in tasks:
                 self._ray.cancel(task)
-            _, left = self._ray.wait(tasks, num_returns=len(tasks), timeout=_PATIENCE) if tasks else ([], [])
-            for task in left:
+            _, remaining = self._ray.wait(tasks, num_returns=len(tasks), timeout=_PATIENCE) if tasks else ([], [])
+            for task in remaining:
                 self._ray.cancel(task, force=True)
 
-    def _asking(self, job: Job) -> Callable[[Callable[..., Any], Shard], Any]:
-        """What asks for a task; the job goes to the cluster once."""
+    def _submitter(self, job: Job) -> Callable[[Callable[..., Any], Shard], Any]:
+        """Return a function that submits a task; the job is sent to the cluster once."""
         try:
             pickled = self._ray.cloudpickle.dumps(job)
-        except Exception as wrong:  # noqa: BLE001  (whatever a user's object raises)
+        except Exception as error:  # noqa: BLE001  (a user's object may raise anything)
             raise UsageError(
-                f"The checks cannot be sent to Ray: {said_by(wrong)}", "Define them in a module and import it."
+                f"The checks cannot be sent to Ray: {said_by(error)}", "Define them in a module and import it."
             ) from None
-        luggage = self._ray.put(_Luggage(str(Path.cwd()), tuple(sys.path), _VERSIONS, pickled))
+        setup = self._ray.put(_Setup(str(Path.cwd()), tuple(sys.path), _VERSIONS, pickled))
         options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD", "max_retries": _RETRIES}
-        # one thread for one CPU, and known before the engine is imported there
+        # one thread per CPU; set in the environment, because Polars reads it when imported
         options["runtime_env"] = {"env_vars": {"POLARS_MAX_THREADS": "1"}}
 
         @functools.cache
-        def remote(what: Callable[..., Any]) -> Any:
-            return self._ray.remote(**options)(what)
+        def remote(function: Callable[..., Any]) -> Any:
+            return self._ray.remote(**options)(function)
 
-        # in a list: a task that runs where the job is known does not fetch it
-        return lambda what, shard: remote(what).remote([luggage], shard)
+        # in a list, so that Ray does not fetch the job in processes that have it already
+        return lambda function, shard: remote(function).remote([setup], shard)
 
     def _room(self) -> int:
-        """How many more tasks to ask for."""
-        if time.monotonic() - self._looked > _LOOK:
-            self._cpus, self._looked = int(self._ray.cluster_resources().get("CPU", 0)), time.monotonic()
-        return max(0, _AHEAD * max(self._cpus, 1) - len(self._going))
+        """Return the number of tasks to submit now."""
+        if time.monotonic() - self._polled > _POLL:
+            self._cpus, self._polled = int(self._ray.cluster_resources().get("CPU", 0)), time.monotonic()
+        return max(0, _AHEAD * max(self._cpus, 1) - len(self._running))
 
-    def _dies(self, ask: Callable[..., Any], part: Shard) -> bool:
-        task = ask(try_on_node, part)
-        self._going[task] = part
+    def _dies(self, submit: Callable[..., Any], part: Shard) -> bool:
+        task = submit(try_on_node, part)
+        self._running[task] = part
         try:
-            self._answer(task)
+            self._result(task)
         except _DeadError:
             return True
         finally:
-            self._going.pop(task, None)
+            self._running.pop(task, None)
         return False
 
-    def _answer(self, task: Any) -> Any:
-        """What a task gives.
+    def _result(self, task: Any) -> Any:
+        """Return the result of a task.
 
         Raises:
-            _DeadError: Its process died, and those of its retries.
-            AssayError: What it raised.
+            _DeadError: Its process died, also when retried.
+            AssayError: The task raised it.
         """
-        wrong = self._ray.exceptions
+        errors = self._ray.exceptions
         try:
-            answer, warned = self._ray.get(task)
-        except wrong.TaskCancelledError:
+            result, warned = self._ray.get(task)
+        except errors.TaskCancelledError:
             raise KeyboardInterrupt from None
-        except wrong.RayTaskError as raised:  # not by our own doing: the process could not even begin
+        except errors.RayTaskError as error:  # tasks return their errors, so the process could not start
             raise UsageError(
-                f"A process of the Ray cluster could not begin: {said_by(raised.cause or raised)}",
-                "Every node needs this Python, with the same packages.",
+                f"A process of the Ray cluster could not start: {said_by(error.cause or error)}",
+                "Every node needs this version of Python, with the same packages.",
             ) from None
-        except wrong.RuntimeEnvSetupError as raised:
-            raise UsageError(f"A process of the Ray cluster could not begin: {said_by(raised)}") from None
-        except wrong.OutOfMemoryError:
-            raise _DeadError(f"its process was ended for want of memory on its node{_tried()}") from None
-        except wrong.NodeDiedError:
+        except errors.RuntimeEnvSetupError as error:
+            raise UsageError(f"A process of the Ray cluster could not start: {said_by(error)}") from None
+        except errors.OutOfMemoryError:
+            raise _DeadError(f"its process was ended for lack of memory on its node{_tried()}") from None
+        except errors.NodeDiedError:
             raise _DeadError(f"its node died{_tried()}") from None
-        except wrong.RayError:
+        except errors.RayError:
             raise _DeadError(f"its process died{_tried()}") from None
-        for said in warned:
-            if str(said) not in self._said:
-                self._said.add(str(said))
-                warnings.warn(said, stacklevel=2)
-        if isinstance(answer, AssayError):
-            raise answer
-        return answer
+        for warning in warned:
+            if str(warning) not in self._warned:
+                self._warned.add(str(warning))
+                warnings.warn(warning, stacklevel=2)
+        if isinstance(result, AssayError):
+            raise result
+        return result
 
 
 def _tried() -> str:
@@ -287,67 +288,68 @@ def _tried() -> str:
 # ── in a process of the cluster ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def score_on_node(luggage: Sequence[Any], shard: Shard) -> tuple[Summary | AssayError, list[Warning | str]]:
-    """The task: one shard becomes one part."""
-    return _done(lambda job: score_shard(job, shard), luggage[0], shard)
+def score_on_node(setup: Sequence[Any], shard: Shard) -> tuple[Summary | AssayError, list[Warning | str]]:
+    """Score one shard and write its part; a Ray task."""
+    return _run(lambda job: score_shard(job, shard), setup[0], shard)
 
 
-def try_on_node(luggage: Sequence[Any], shard: Shard) -> tuple[AssayError | None, list[Warning | str]]:
-    """The task that writes nothing: to find what ends a process."""
-    return _done(lambda job: try_shard(job, shard), luggage[0], shard)
+def try_on_node(setup: Sequence[Any], shard: Shard) -> tuple[AssayError | None, list[Warning | str]]:
+    """Score one shard without writing it, to find what ends a process; a Ray task."""
+    return _run(lambda job: try_shard(job, shard), setup[0], shard)
 
 
-def _done(work: Callable[[Job], Any], luggage: Any, shard: Shard) -> tuple[Any, list[Warning | str]]:
-    """What some work gives, or the error it raises as a value, so that Ray does not wrap it."""
+def _run(work: Callable[[Job], Any], setup: Any, shard: Shard) -> tuple[Any, list[Warning | str]]:
+    """Return the result of a task, or its error as a value, so that Ray does not wrap it; and its warnings."""
     with warnings.catch_warnings(record=True) as warned:
         try:
-            job = _settled(luggage)
-            _refuse_blind(job, shard)
-            found = work(job)
-        except AssayError as wrong:
-            found = wrong
-        except PanicException:  # its process is of doubtful health: it ends, as by a crash
-            for leave in LEFTOVERS:
-                leave()
+            job = _prepared(setup)
+            _refuse_missing_files(job, shard)
+            result = work(job)
+        except AssayError as error:
+            result = error
+        except PanicException:  # the process may be damaged: end it, as a crash would
+            for remove in LEFTOVERS:
+                remove()
             os._exit(1)
-        except Exception as wrong:  # noqa: BLE001  (whatever it is, the driver should know)
-            found = AssayError(f"{shard.name}: {said_by(wrong)}")
-    return found, [one.message for one in warned]
+        except Exception as error:  # noqa: BLE001  (the driver reports it)
+            result = AssayError(f"{shard.name}: {said_by(error)}")
+    return result, [warning.message for warning in warned]
 
 
 @functools.lru_cache(maxsize=1)
-def _settled(luggage: Any) -> Job:
-    """The job, in a process that knows what the driver knows; once for all tasks of a run."""
+def _prepared(setup: Any) -> Job:
+    """Prepare this process like the driver, and return the job; once for all tasks of a run."""
     import ray
 
-    packed: _Luggage = ray.get(luggage)
+    packed: _Setup = ray.get(setup)
     if packed.versions != _VERSIONS:
-        theirs, ours = (" and ".join(" ".join(one) for one in many) for many in (packed.versions, _VERSIONS))
+        driver, node = (" and ".join(map(" ".join, versions)) for versions in (packed.versions, _VERSIONS))
         raise UsageError(
-            f"Node {socket.gethostname()} has {ours}; the run is of {theirs}.", "Install the same on every node."
+            f"Node {socket.gethostname()} has {node}; the driver has {driver}.",
+            "Install the same versions on every node.",
         )
     with contextlib.suppress(OSError):  # paths may be absolute
         os.chdir(packed.cwd)
     sys.path[:0] = [path for path in packed.paths if path not in sys.path]
     try:
-        job: Job = pickle.loads(packed.job)  # noqa: S301  (from our own driver)
+        job: Job = pickle.loads(packed.job)  # noqa: S301  (from the driver)
         job.settle_in()
     except Exception as error:  # noqa: BLE001  (a module may raise anything)
         raise UsageError(
-            f"A process of node {socket.gethostname()} could not begin: {said_by(error)}",
-            "What is scored with is imported on every node: install it there, or name it in the runtime_env of ray.init.",
+            f"A process of node {socket.gethostname()} could not start: {said_by(error)}",
+            "Every node imports the modules that score: install them there, or list them in the runtime_env of ray.init.",
         ) from None
     return job
 
 
-def _refuse_blind(job: Job, shard: Shard) -> None:
-    """Find out whether this node sees what it is to read, and where it is to write.
+def _refuse_missing_files(job: Job, shard: Shard) -> None:
+    """Check that this node sees the input files and the output folder.
 
     Raises:
-        UsageError: It does not.
+        UsageError: One of them is missing.
     """
     files = [job.files.files[number] for number in shard.cut.files]
-    read = [file.path for file in files if not isinstance(file, RemoteFile) or file.copy is not None]
-    for path in (job.folder / MANIFEST, *read):
+    paths = [file.path for file in files if not isinstance(file, RemoteFile) or file.copy is not None]
+    for path in (job.folder / MANIFEST, *paths):
         if not path.exists():
             raise UsageError(f"Node {socket.gethostname()} does not see {path.absolute()}.", _SHARED)

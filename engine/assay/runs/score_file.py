@@ -1,4 +1,4 @@
-"""Score file to file: batches stream through one plan, a summary and an atomic writer."""
+"""Score from file to file: stream batches through one plan to a summary and an atomic writer."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
-from assay.errors import UsageError, did_you_mean, path_text, shown_path
+from assay.errors import UsageError, counted, did_you_mean, path_text, shown_path
 from assay.functions.check import OnRow
 from assay.functions.registry import user_functions
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
@@ -53,35 +53,37 @@ def score_file(
     out: str | Path | None = None,
     **options: Unpack[FileOptions],
 ) -> Summary:
-    """Score rollouts and write the rewards, batch by batch: memory does not grow with the rows of a file.
+    """Score rollouts and write the rewards batch by batch; memory use does not grow with the number of rows.
 
-    Into a folder the rewards are written in parts, each whole or not there. The same call goes on with a run that was stopped,
-    whatever stopped it, and refuses a folder that holds another run.
+    Into a folder, the rewards are written in parts, each complete or absent. The same call continues an interrupted run, and
+    refuses a folder that holds a different run.
 
     Args:
-        rollouts: Anything ``assay.scan`` reads; into a folder, files.
+        rollouts: Anything that ``assay.scan`` reads; for a folder, files only.
         verifiers: As for ``assay.score``, except a plan.
-        out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, a folder (one that is there, or a path that ends in a slash) for parts
-            in parquet, ``-`` for JSON lines on standard output, or None for a summary only.
+        out: A ``.parquet``, ``.jsonl`` or ``.csv`` path, a folder (an existing one, or a path that ends in a slash) for parts in
+            parquet, ``-`` for JSON lines on standard output, or None for a summary only.
         options: How the rollouts are read and scored, and how the result is written.
 
     Returns:
-        The run in numbers.
+        The summary of the run.
 
     Raises:
         SpecError: A verifier cannot be used.
         InputError: Rollouts or tasks cannot be read.
         UsageError: An option or the output path cannot be used.
         OutputError: The result could not be written.
-        BadRowsError: More lines than ``max_bad_rows`` are no rollouts; nothing is written.
-        TooManyErrors: More scoring errors than ``max_errors``; nothing is written, or no more parts are.
-        PartsError: Parts of a folder could not be scored; the others are there.
+        BadRowsError: There are more malformed lines than ``max_bad_rows`` allows; nothing is written.
+        TooManyErrors: There are more scoring errors than ``max_errors`` allows; nothing is written, or no further parts.
+        PartsError: Parts of a folder could not be scored; the others are complete.
     """
     if isinstance(verifiers, Plan):
-        raise UsageError("A plan scores what is in memory: assay.score, plan.score.", "Give score_file the verifier.")
+        raise UsageError(
+            "score_file does not take a plan.", "Pass the verifier, or score in memory: assay.score, plan.score."
+        )
     settled = settle(FileOptions, options, "score_file")
-    allowed = ErrorLimit(settled["max_errors"], in_parts=is_folder(out))
-    run = _Run(out, settled, allowed, Ticks(settled["progress"]))
+    error_limit = ErrorLimit(settled["max_errors"], in_parts=is_folder(out))
+    run = _Run(out, settled, error_limit, Ticks(settled["progress"]))
     reading = reading_of(settled)
     _refuse_engine(settled, out)
     tick = run.progress.add if settled["progress"] else None
@@ -101,30 +103,30 @@ def score_file(
 
 @dataclass(frozen=True)
 class _Run:
-    """What a run needs besides its plan and its rows."""
+    """Output, options, error limit and progress of a run."""
 
     out: str | Path | None
     options: FileOptions
-    allowed: ErrorLimit
+    error_limit: ErrorLimit
     progress: Ticks
 
     def check(self) -> None:
-        """Find out whether the result can be written where it is to go, before anything is read."""
-        if self.out == "":  # as a path it would be the current folder
+        """Check the output path before anything is read."""
+        if self.out == "":  # Path("") is the current folder
             raise UsageError("--out: is empty.", "Name a file, or FOLDER/ for parts.")
         if is_url(self.out):
-            said = f"{redacted(str(self.out))}: rewards are written to a local path."
-            raise UsageError(said, "Copy them to the store after.")
+            fact = f"{redacted(str(self.out))}: rewards can only be written to a local path."
+            raise UsageError(fact, "Write them to a local path, then copy them to the store.")
         if self.out is None or str(self.out) == STDOUT or is_folder(self.out):
             return
         path = Path(self.out)
         if path.suffix.lower() not in ENDINGS:
-            known = f"{', '.join(ENDINGS)}, / for a folder of parts, - for standard output"
-            raise UsageError(f"{shown_path(self.out)}: the ending says how to write; known: {known}.")
+            endings = f"{', '.join(ENDINGS)}, / for a folder of parts, or - for standard output"
+            raise UsageError(f"{shown_path(self.out)}: the ending must be {endings}.")
         check_target(path, overwrite=self.options["overwrite"], how="--overwrite")
 
     def check_apart(self, source: Rollouts) -> None:
-        """The result must not replace what it is made of."""
+        """Refuse to overwrite an input."""
         if self.out is None or str(self.out) == STDOUT:
             return
         target = os.path.realpath(self.out)
@@ -132,20 +134,18 @@ class _Run:
             real = os.path.realpath(file)
             if real == target:
                 raise UsageError(f"{shown_path(self.out)}: is one of the inputs.", "Name another file for the rewards.")
-            if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of what a link means)
+            if is_folder(self.out) and os.path.dirname(real) == target:  # noqa: PTH120  (of the link's target)
                 raise UsageError(
                     f"{shown_path(self.out)}: holds {shown_path(file)}, one of the inputs.", "Name another folder."
                 )
 
-        if source.bad:  # a run into a folder that goes on replaces its list
+        if source.bad:  # a continued run into a folder replaces its list
             check_bad_rows_file(self.out, overwrite=self.options["overwrite"] or is_folder(self.out))
 
     def begin(self, source: Rollouts, plan: Plan) -> Summary:
-        """An empty summary; the progress knows its total."""
-        known = source.rows
-        self.progress.total = (
-            known if known is None or self.options["limit"] is None else min(known, self.options["limit"])
-        )
+        """Return an empty summary, and set the total of the progress."""
+        total, limit = source.rows, self.options["limit"]
+        self.progress.total = total if total is None or limit is None else min(total, limit)
         summary = Summary.of(plan)
         summary.told += source.notes
         summary.out = None if self.out is None else path_text(self.out)
@@ -153,11 +153,11 @@ class _Run:
         return summary
 
     def end(self, source: Rollouts, summary: Summary) -> Summary:
-        """List the bad rows, and say so."""
-        listed = write_bad_rows(source.bad, self.out)
+        """Write the list of malformed rows, and add a note to the summary."""
+        bad_rows = write_bad_rows(source.bad, self.out)
         if source.bad:
-            said = "1 bad row is" if len(source.bad) == 1 else f"{len(source.bad):,} bad rows are"
-            summary.told.append(f"{said} unscored" + ("" if listed is None else f", and listed in {path_text(listed)}"))
+            note = f"{counted(len(source.bad), 'bad row')} {'is' if len(source.bad) == 1 else 'are'} unscored"
+            summary.told.append(note if bad_rows is None else f"{note}, and listed in {path_text(bad_rows)}")
         return summary
 
 
@@ -165,52 +165,54 @@ def _to_file(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     frame = source.frame if run.options["limit"] is None else source.frame.head(run.options["limit"])
     summary = run.begin(source, plan)
 
-    def counted() -> None:
-        run.allowed.check(summary)
+    def check_and_report() -> None:
+        run.error_limit.check(summary)
         run.progress.reach(summary.rows)
 
     started = time.perf_counter()
     try:
         tell(plan.refuse(frame))
         with open_writer(run.out, output_schema(plan, frame), raw_csv=run.options["raw_csv"]) as writer:
-            run.check()  # again: another run may have written it before this one had the lock
-            stream(plan, frame, writer, summary, counted, source.read)
-            run.allowed.check(summary, final=True)
+            run.check()  # again, now locked: another run may have just written the file
+            stream(plan, frame, writer, summary, check_and_report, source.read)
+            run.error_limit.check(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
                 writer.close(_provenance(source, plan, run, summary))
     except BrokenPipeError:
         raise
-    except (MemoryError, *ENGINE_ERRORS) as wrong:
-        raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
+    except (MemoryError, *ENGINE_ERRORS) as error:
+        raise engine_error(error, source.files, plan) from cause(error, source.files)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
 
 
 def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> dict[str, Any]:
     inputs = list(source.inputs)
-    if len(inputs) == 1 and run.options["limit"] is None:  # of several, not every format tells before it is read
+    if len(inputs) == 1 and run.options["limit"] is None:  # with several inputs, the rows of each are not always known
         inputs = [replace(inputs[0], rows=summary.rows)]
-    made = made_by(plan.verifiers, [check.id for check in summary.checks], inputs, task_files_of(run.options["tasks"]))
-    return {**made, "command": run.options["command"], "rows": summary.rows}
+    functions = [check.id for check in summary.checks]
+    provenance = made_by(plan.verifiers, functions, inputs, task_files_of(run.options["tasks"]))
+    return {**provenance, "command": run.options["command"], "rows": summary.rows}
 
 
 def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     folder, options = Path(str(run.out)), run.options
-    is_pipe = any(one.name == "-" or is_stream(path_of(one.name)) for one in source.inputs)
+    is_pipe = any(file.name == "-" or is_stream(path_of(file.name)) for file in source.inputs)
     if source.read is None or is_pipe or run.options["limit"] is not None:
-        wants = "files" if source.read is None or is_pipe else "whole files, not --limit"
-        raise UsageError(f"{shown_path(folder)}/: a run in parts reads {wants}.", _ONE_FILE)
+        expected = "files" if source.read is None or is_pipe else "whole files, not --limit"
+        raise UsageError(f"{shown_path(folder)}/: a run in parts reads {expected}.", _ONE_FILE)
     for verifier, spec, check in plan.checks:
         if isinstance(check, RunCheck) and check.whole:
-            said = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
-            raise UsageError(f"{shown_path(folder)}/: {said}", _ONE_FILE)
+            fact = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
+            raise UsageError(f"{shown_path(folder)}/: {fact}", _ONE_FILE)
     tell(plan.refuse(source.frame))
     shards = tuple(cut(source.read, int(options["part_bytes"])))
-    own = user_functions()
-    made = made_by(plan.verifiers, [one.name for one in own], source.inputs, task_files_of(run.options["tasks"]))
-    if (joined := content_of_tasks(source.steps)) is not None:
-        made["task_table"] = joined
+    functions = user_functions()
+    names = [function.name for function in functions]
+    made = made_by(plan.verifiers, names, source.inputs, task_files_of(run.options["tasks"]))
+    if (task_table := content_of_tasks(source.steps)) is not None:
+        made["task_table"] = task_table
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
     manifest = Manifest(made, _identity(options), columns, shards, run.options["command"])
     paths = tuple(sys.path)
@@ -221,21 +223,27 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
         folder,
         manifest.run,
         source.inputs,
-        own if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
+        functions if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
         paths=paths,
         modules=tuple(options["modules"]),
     )
-    summary, allowed = run.begin(source, plan), run.allowed.check
+    summary, check_errors = run.begin(source, plan), run.error_limit.check
     with _engine(options) as engine:
         summary = score_folder(
-            job, manifest, engine, summary, overwrite=run.options["overwrite"], check=allowed, progress=run.progress
+            job,
+            manifest,
+            engine,
+            summary,
+            overwrite=run.options["overwrite"],
+            check=check_errors,
+            progress=run.progress,
         )
-    allowed(summary, final=True)
+    check_errors(summary, final=True)
     return run.end(source, summary)
 
 
 def _identity(options: FileOptions) -> dict[str, Any]:
-    """The options that make a run the same run, as plain data."""
+    """Return the options that are part of the run's identity, as JSON data."""
     identity: dict[str, Any] = {name: value for name, value in options.items() if name in deciding(FileOptions)}
     preset = options["preset"]
     return identity | {"mapping": dict(options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
@@ -247,12 +255,12 @@ _ENGINES = ("local", "ray")
 def _refuse_engine(options: FileOptions, out: str | Path | None) -> None:
     engine, address = options["engine"], options["ray_address"]
     if engine not in _ENGINES:
-        hint = did_you_mean(engine, _ENGINES) or f"Known: {', '.join(_ENGINES)}."
-        raise UsageError(f"--engine {engine}: there is no such engine.", hint)
+        hint = did_you_mean(engine, _ENGINES) or f"Expected {' or '.join(_ENGINES)}."
+        raise UsageError(f"--engine {engine}: unknown engine.", hint)
     if engine == "ray" and not is_folder(out):
         raise UsageError("--engine ray writes a folder of parts.", "Name one: --out NAME/")
     if engine != "ray" and address is not None:
-        raise UsageError(f"--ray-address {address}: is for --engine ray.")
+        raise UsageError(f"--ray-address {address}: requires --engine ray.")
 
 
 def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:

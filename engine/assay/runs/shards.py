@@ -1,4 +1,4 @@
-"""A run in parts: which units of which file each part is of, and how one is scored."""
+"""The parts of a run: cut the input into shards, and score a shard."""
 
 import importlib
 import json
@@ -38,17 +38,17 @@ __all__ = [
 
 
 COUNTS = "_counts"
-"""Folder, beside the parts, of what was counted in each."""
+"""Folder beside the parts with the counts of each."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What one part is made of.
+    """The input of one part.
 
     Attributes:
-        number: Its place among all, from 0.
-        cut: The units it reads.
-        rows: How many, where that is known before it is read.
+        number: Number of the part, from 0.
+        cut: The input units.
+        rows: Number of rows, if known before reading.
     """
 
     number: int
@@ -57,29 +57,29 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Name of its part."""
+        """File name of the part."""
         return f"part-{self.number:06}.parquet"
 
     @property
     def counts(self) -> str:
-        """Name of what was counted in it."""
+        """File name of its counts."""
         return f"{self.number:06}.json"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all shards of a run share. It pickles: a shard can be scored in any process that sees the files.
+    """What all shards of a run have in common. It can be pickled, so any process that sees the files can score a shard.
 
     Attributes:
-        files: The inputs.
-        steps: What makes rollouts of what is read.
-        plan: How they are scored.
-        folder: Where the parts go.
-        run: Hash of the manifest, which every part names.
-        inputs: The inputs as the run found them.
-        functions: Functions of the user that rows may name.
-        references: Those that modules register, where the functions themselves cannot travel.
-        paths: Folders that modules are imported from.
+        files: The input files.
+        steps: Steps that turn the input into rollouts.
+        plan: The plan that scores them.
+        folder: Folder of the parts.
+        run: Hash of the manifest; every part records it.
+        inputs: State of the input files at the start of the run.
+        functions: The user's functions that rows may name.
+        references: References to functions that modules register and that cannot be pickled.
+        paths: Import paths.
         modules: Modules that register checks, functions and classes.
     """
 
@@ -95,14 +95,14 @@ class Job:
     modules: tuple[str, ...] = ()
 
     def frame(self, cut: Cut) -> pl.LazyFrame:
-        """The rollouts of some units."""
+        """Return the rollouts of some units."""
         return part_of(self.files, self.steps, cut)
 
     def settle_in(self) -> None:
-        """Make a process know what the one knew that began the run.
+        """Register in this process what the process that started the run has registered.
 
         Raises:
-            UsageError: It cannot know one of the functions.
+            UsageError: A function cannot be registered.
         """
         sys.path[:0] = [path for path in self.paths if path not in sys.path]
         for module in self.modules:
@@ -113,38 +113,38 @@ class Job:
 
 
 def cut(files: Files, size: int) -> list[Shard]:
-    """Cut files into shards: whole units of one file, or whole files, in order, until they have the size.
+    """Cut files into shards of about one size: consecutive units of one file, or consecutive whole files.
 
     Args:
         files: The files.
-        size: Bytes of input for one part; a unit that has more is a shard of its own.
+        size: Bytes of input per part; a larger unit becomes a shard by itself.
     """
     cuts: list[Cut] = []
-    held, open_ = 0, False  # bytes of the last cut, and whether another whole file may be added to it
+    total, extensible = 0, False  # bytes of the last cut, and whether another whole file may be added to it
     for number, file in enumerate(files.files):
-        whole = _size(file)
-        if open_ and whole is not None and held + whole <= size:
+        file_size = _size(file)
+        if extensible and file_size is not None and total + file_size <= size:
             cuts[-1] = replace(cuts[-1], last=len(file.units), final=number)
-            held += whole
+            total += file_size
             continue
-        cuts += _cut_one(number, file.units, size)
-        held, open_ = whole or 0, whole is not None and whole <= size
-    return [Shard(at, one, _rows(files, one)) for at, one in enumerate(cuts)]
+        cuts += _cut_file(number, file.units, size)
+        total, extensible = file_size or 0, file_size is not None and file_size <= size
+    return [Shard(number, cut, _rows(files, cut)) for number, cut in enumerate(cuts)]
 
 
 def _size(file: File) -> int | None:
-    """Bytes of a file when read; None where one of its units does not tell."""
+    """Return the uncompressed size of a file, in bytes; None if a unit's size is unknown."""
     return sum(unit.size for unit in file.units) if all(unit.size for unit in file.units) else None
 
 
-def _cut_one(number: int, units: Sequence[Unit], size: int) -> list[Cut]:
+def _cut_file(number: int, units: Sequence[Unit], size: int) -> list[Cut]:
     cuts: list[Cut] = []
-    first, held = 0, 0
-    for at, unit in enumerate(units):
-        if at > first and held + unit.size > size:
-            cuts.append(Cut(number, first, at))
-            first, held = at, 0
-        held += unit.size
+    first, total = 0, 0
+    for index, unit in enumerate(units):
+        if index > first and total + unit.size > size:
+            cuts.append(Cut(number, first, index))
+            first, total = index, 0
+        total += unit.size
     return [*cuts, Cut(number, first, len(units))]
 
 
@@ -153,28 +153,28 @@ def _rows(files: Files, cut: Cut) -> int | None:
 
 
 def _units(files: Files, cut: Cut) -> list[tuple[Cut, Unit]]:
-    """The units of a cut, each with the cut that it alone would be."""
-    found: list[tuple[Cut, Unit]] = []
+    """Return the units of a cut, each with the cut of this unit alone."""
+    pairs: list[tuple[Cut, Unit]] = []
     for number in cut.files:
         units = files.files[number].units
         first, last = cut.units(number, len(units))
-        found += [(Cut(number, at, at + 1), units[at]) for at in range(first, last)]
-    return found
+        pairs += [(Cut(number, index, index + 1), units[index]) for index in range(first, last)]
+    return pairs
 
 
 def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = None) -> Summary:
-    """Score one shard and write its part, whole or not at all.
+    """Score one shard and write its part, completely or not at all.
 
     Args:
-        job: What all shards share.
-        shard: Which one.
-        tell: Called with the rows done so far.
+        job: What all shards have in common.
+        shard: The shard.
+        tell: Called with the number of rows done so far.
 
     Returns:
-        The part in numbers.
+        The summary of the part.
 
     Raises:
-        InputError: The input cannot be read, or is not what it was.
+        InputError: The input cannot be read, or has changed.
         OutputError: The part could not be written.
     """
     frame, files = job.frame(shard.cut), [job.files.files[number] for number in shard.cut.files]
@@ -182,33 +182,33 @@ def score_shard(job: Job, shard: Shard, tell: Callable[[int], None] | None = Non
     try:
         schema = output_schema(job.plan, frame)
         with open_writer(job.folder / shard.name, schema, alone=False) as writer, closing_checks(job.plan.verifiers):
-            counted = None if tell is None else lambda: tell(summary.rows)
-            stream(job.plan, frame, writer, summary, counted, job.files)
+            done = None if tell is None else lambda: tell(summary.rows)
+            stream(job.plan, frame, writer, summary, done, job.files)
             unchanged(job.inputs[number] for number in shard.cut.files)
             counts = job.folder / COUNTS
             with refused_by_disk(str(counts))():
                 counts.mkdir(exist_ok=True)
-            _put_down(counts / shard.counts, summary.dump())  # first: a part that is there is finished
+            _write_json(counts / shard.counts, summary.dump())  # before the part: a part that exists is complete
             if writer is not None:
                 writer.close(_provenance(job, shard, summary))
-    except (MemoryError, *ENGINE_ERRORS) as wrong:
-        raise engine_error(wrong, files, job.plan) from cause(wrong, files)
+    except (MemoryError, *ENGINE_ERRORS) as error:
+        raise engine_error(error, files, job.plan) from cause(error, files)
     return summary
 
 
 def try_shard(job: Job, shard: Shard) -> None:
-    """Score one shard and write nothing: to find what ends a process."""
+    """Score one shard without writing it, to find what ends a process."""
     with closing_checks(job.plan.verifiers):
         stream(job.plan, job.frame(shard.cut), None, Summary.of(job.plan))
 
 
 def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
-    """Which unit of a shard ends a process that scores it, for a message; found by halves.
+    """Name the unit of a shard that ends a process, for a message; a binary search finds it.
 
     Args:
-        job: What all shards share.
-        shard: The one that does.
-        dies: Whether a process dies that tries some of its units.
+        job: What all shards have in common.
+        shard: The shard.
+        dies: Return whether a process dies that scores some units of the shard.
     """
     units = [cut for cut, _ in _units(job.files, shard.cut)]
     while len(units) > 1:
@@ -218,63 +218,63 @@ def culprit(job: Job, shard: Shard, dies: Callable[[Shard], bool]) -> str:
     if not units:
         return f", in {job.inputs[shard.cut.file].name}"
     file = units[0].file
-    there = len(job.files.files[file].units)
-    return f", at unit {units[0].first} of {there} (row group, or lines) of {job.inputs[file].name}"
+    total = len(job.files.files[file].units)
+    return f", at unit {units[0].first} of {total} (row group, or lines) of {job.inputs[file].name}"
 
 
-def _put_down(path: Path, plain: dict[str, Any]) -> None:
-    with new_file(path, alone=False) as (file, told), told():
-        file.write(json.dumps(plain, sort_keys=True).encode())
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    with new_file(path, alone=False) as (file, guard), guard():
+        file.write(json.dumps(data, sort_keys=True).encode())
 
 
 def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
-    """The same wherever and however often the shard is scored: the manifest says the rest."""
-    one = shard.cut
-    through = {} if one.final is None else {"last_input": job.inputs[one.final].name}
+    """Return the provenance of a part: identical wherever the shard is scored; the manifest holds the rest."""
+    cut = shard.cut
+    last_input = {} if cut.final is None else {"last_input": job.inputs[cut.final].name}
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
         "run": job.run,
         "part": shard.number,
-        "input": job.inputs[one.file].name,
-        **through,
-        "units": [one.first, one.last],
+        "input": job.inputs[cut.file].name,
+        **last_input,
+        "units": [cut.first, cut.last],
         "rows": summary.rows,
     }
 
 
 def done_already(folder: Path, run: str, shard: Shard) -> Summary | None:
-    """What was counted in a part that is there; None where it is to be scored.
+    """Return the counts of a part that is complete; None if it must be scored.
 
     Args:
-        folder: Where the parts are.
+        folder: The folder of the parts.
         run: Hash of the manifest.
-        shard: Which one.
+        shard: The shard.
     """
     part = folder / shard.name
     if not part.is_file():
         return None
     try:
-        made = read_provenance(part)
+        provenance = read_provenance(part)
         summary = counted_in(folder, shard)
     except (InputError, ValueError):
         return None
-    same = (made.get("run"), made.get("part"), made.get("rows")) == (run, shard.number, summary.rows)
-    return summary if same else None
+    identity = (provenance.get("run"), provenance.get("part"), provenance.get("rows"))
+    return summary if identity == (run, shard.number, summary.rows) else None
 
 
 def counted_in(folder: Path, shard: Shard) -> Summary:
-    """What was counted in a part.
+    """Read the counts of a part.
 
     Args:
-        folder: Where the parts are.
-        shard: Which one.
+        folder: The folder of the parts.
+        shard: The shard.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: They cannot be read.
     """
     path = folder / COUNTS / shard.counts
     try:
         return Summary.load(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError, KeyError) as wrong:
-        raise InputError(f"{shown_path(path)}: not readable: {said_by(wrong)}") from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{shown_path(path)}: not readable: {said_by(error)}") from None

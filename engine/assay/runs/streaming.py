@@ -1,4 +1,4 @@
-"""Rows through a plan, batch by batch, into a writer and a summary."""
+"""Stream rows through a plan, batch by batch, to a writer and a summary."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ __all__ = ["output_schema", "stream"]
 
 
 def output_schema(plan: Plan, frame: pl.LazyFrame) -> pl.Schema:
-    """Columns that a plan makes of a frame, with their types."""
+    """Return the columns of a plan's result on a frame, with their types."""
     scored = plan.lazy(frame).collect_schema()
     return pl.Schema({name: scored[name] for name in plan.columns})
 
@@ -33,12 +33,12 @@ def stream(
     """Score a frame.
 
     Args:
-        plan: How.
-        frame: What.
-        writer: Takes the rows; None for a summary only.
-        summary: Counts them.
+        plan: The plan.
+        frame: The rollouts.
+        writer: Receives the rows; None for a summary only.
+        summary: Receives the counts.
         done: Called after each batch is counted, and before it is written.
-        read: The files that the rows come from, which know how many of them may be in memory at once.
+        read: The files that the rows come from; they limit the number of rows in memory.
     """
     piece = read.at_once(plan.piece) if read else plan.piece
     together = read.at_once(THRESHOLDS.batch, anywhere=True) if read else THRESHOLDS.batch

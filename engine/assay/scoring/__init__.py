@@ -1,1 +1,1 @@
-"""A plan on a frame, and the row loop that defines its results."""
+"""Score a frame with a plan, and the row loop that defines the results."""

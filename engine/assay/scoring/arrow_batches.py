@@ -1,7 +1,7 @@
-"""Arrow in, Arrow out, batch by batch: the face for engines that call Python with a table (Ray Data, Daft, Spark).
+"""Score Arrow tables batch by batch, for engines that call Python functions on batches (Ray Data, Daft, Spark).
 
-Such an engine asks for the same columns and types of every batch, also of an empty one, and calls thousands of times. So the
-result is of plain Arrow types that follow from the schema alone, and a plan is compiled once for a verifier and a schema.
+Such an engine needs the same columns and types for every batch, including empty ones, and calls thousands of times. The
+result therefore has plain Arrow types that depend on the schema only, and a plan is compiled once per verifier and schema.
 """
 
 import json
@@ -26,8 +26,8 @@ from assay.writing.writers import in_schema, plain_arrow
 __all__ = ["batch_schema", "score_batch"]
 
 _PLANS: OrderedDict[Any, tuple[Plan, Any]] = OrderedDict()
-_MOST = 32
-"""Plans that are kept."""
+_MAX_PLANS = 32
+"""Plans in the cache."""
 
 _LOCK = threading.Lock()
 
@@ -38,23 +38,23 @@ def score_batch(
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
     **options: Unpack[BatchOptions],
 ) -> Any:
-    """Score one batch of a larger table: a row for each row, in order, with the same columns and types for every batch.
+    """Score one batch of a larger table: one row for each row, in order, with the same columns and types for every batch.
 
-    For the functions that Ray Data, Daft and Spark call with Arrow. The plan is compiled at the first batch and kept.
+    For use in functions that Ray Data, Daft and Spark call with Arrow. The plan is compiled for the first batch and cached.
 
     Args:
         table: A ``pyarrow.Table`` or ``RecordBatch``; validated in full.
-        verifiers: One verifier or several: objects, paths or mappings; None where the rows carry their own. A file is read
-            once in a process. Or a plan of ``assay.compile``, for rows of its schema.
+        verifiers: One or more verifiers: objects, paths or mappings; None if the rows carry their own. A file is read once
+            per process. Or a plan of ``assay.compile``, for rows of its schema.
         options: As for ``assay.score``.
 
     Returns:
-        A ``pyarrow.Table`` with the columns of ``assay.score``, of the types that ``batch_schema`` tells.
+        A ``pyarrow.Table`` with the columns of ``assay.score``, in the types that ``batch_schema`` returns.
 
     Raises:
         SpecError: A verifier cannot be used.
-        InputError: The table breaks Arrow's rules.
-        ColumnsError: Columns that the checks read are missing or of the wrong type.
+        InputError: The table is not valid Arrow data.
+        ColumnsError: Columns that the checks read are missing or have the wrong type.
 
     Example:
         >>> import assay, pyarrow as pa
@@ -77,7 +77,7 @@ def batch_schema(
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None = None,
     **options: Unpack[BatchOptions],
 ) -> Any:
-    """What ``score_batch`` gives for tables of a schema, before there is one.
+    """Return the schema of what ``score_batch`` returns for tables of a schema.
 
     Args:
         schema: A ``pyarrow.Schema``.
@@ -85,12 +85,14 @@ def batch_schema(
         options: As for ``score_batch``.
 
     Returns:
-        A ``pyarrow.Schema`` of text, booleans, numbers and what is passed through.
+        A ``pyarrow.Schema`` of text, booleans, numbers and the columns passed through.
     """
     settled = settle(BatchOptions, options, "batch_schema")
     prepare_process()
     if not isinstance(schema, pa.Schema):
-        raise InputError(f"{type(schema).__name__} is no schema.", "Give a pyarrow.Schema, for example table.schema.")
+        raise InputError(
+            f"{type(schema).__name__} is not a schema.", "Give a pyarrow.Schema, for example table.schema."
+        )
     return _compiled(from_arrow(schema.empty_table()).schema, verifiers, settled)[1]
 
 
@@ -99,24 +101,24 @@ def _compiled(
     verifiers: VerifierSource | Sequence[VerifierSource] | Plan | None,
     options: BatchOptions,
 ) -> tuple[Plan, Any]:
-    """The plan for a schema and the Arrow schema of what it gives: made at the first batch, kept for the others."""
-    given, keep, details = isinstance(verifiers, Plan), options["keep"], options["details"]
-    if given and (keep is not None or not details):
+    """Return the plan for a schema, and the Arrow schema of its results; both are cached."""
+    is_plan, keep, details = isinstance(verifiers, Plan), options["keep"], options["details"]
+    if is_plan and (keep is not None or not details):
         raise UsageError("keep, details: a plan is scored as it was compiled.", "Compile another plan.")
-    kept = None if keep is None else tuple(keep)
-    key = verifiers if given else (tuple(schema.items()), _key(verifiers), kept, details)
+    keep_key = None if keep is None else tuple(keep)
+    key = verifiers if is_plan else (tuple(schema.items()), _key(verifiers), keep_key, details)
     with _LOCK:
         if key not in _PLANS:
             plan = verifiers if isinstance(verifiers, Plan) else compile(verifiers, schema, keep=keep, details=details)
             _PLANS[key] = plan, _schema_of(plan)
-            if len(_PLANS) > _MOST:
+            if len(_PLANS) > _MAX_PLANS:
                 _PLANS.popitem(last=False)
         _PLANS.move_to_end(key)
         return _PLANS[key]
 
 
 def _key(verifiers: Any) -> Any:
-    """What tells verifiers apart: a file by its state, a mapping by what is in it, a verifier by itself."""
+    """Return a cache key: of a file its path, time and size, of a mapping its content, otherwise the verifier itself."""
     if isinstance(verifiers, str | Path):
         state = Path(verifiers).stat() if Path(verifiers).is_file() else None
         return str(verifiers), state and (state.st_mtime_ns, state.st_size)
@@ -130,9 +132,9 @@ def _key(verifiers: Any) -> Any:
 def _in_schema(table: Any, schema: Any) -> Any:
     try:
         return in_schema(table, schema)
-    except pa.ArrowInvalid as wrong:
+    except pa.ArrowInvalid as error:
         raise InputError(
-            f"The batch is too large: {wrong}", "Give smaller batches: below 2 GB of text a column."
+            f"The batch is too large: {error}", "Use smaller batches, with less than 2 GB of text per column."
         ) from None
 
 
@@ -142,7 +144,7 @@ def _schema_of(plan: Plan) -> Any:
 
 
 def _plain(field: Any) -> Any:
-    """A field of the types that every engine knows: no views, no offsets of 64 bits, no dictionaries."""
+    """Return a field with a type that every engine supports: no views, no 64-bit offsets, no dictionaries."""
     return pa.field(field.name, _plain_type(field.type))
 
 
@@ -154,5 +156,5 @@ def _plain_type(dtype: Any) -> Any:
     if pa.types.is_fixed_size_list(dtype):
         return pa.list_(_plain(dtype.value_field), dtype.list_size)
     if pa.types.is_struct(dtype):
-        return pa.struct([_plain(dtype.field(at)) for at in range(dtype.num_fields)])
+        return pa.struct([_plain(dtype.field(index)) for index in range(dtype.num_fields)])
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(dtype, dtype)

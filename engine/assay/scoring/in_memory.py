@@ -1,4 +1,4 @@
-"""Score rollouts in memory. The same plan scores files (``run``)."""
+"""Score rollouts in memory."""
 
 import errno
 import os
@@ -41,10 +41,10 @@ def score(
     """Score rollouts.
 
     Args:
-        rollouts: Anything ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
-        verifiers: One verifier or several: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None: every
+        rollouts: Anything that ``assay.scan`` reads: a path, a Polars or Arrow table, a Hugging Face Dataset, a list of mappings.
+        verifiers: One or more verifiers: objects of ``load_verifier``, paths, or mappings; or an ``assay.Rubric``. None if every
             row carries its own, in a column ``verifier`` or in ``fn_name``, ``expected`` and ``params``. Or a plan of
-            ``assay.compile``, for loops that score many small batches of one schema, with no more options than how to read.
+            ``assay.compile``, for loops that score many small batches of one schema; it accepts only the options for reading.
         options: How the rollouts are read and scored.
 
     Returns:
@@ -55,8 +55,8 @@ def score(
     Raises:
         SpecError: A verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
-        BadRowsError: More lines than ``max_bad_rows`` are no rollouts.
-        ColumnsError: Columns that the checks read are missing or of the wrong type.
+        BadRowsError: There are more malformed lines than ``max_bad_rows`` allows.
+        ColumnsError: Columns that the checks read are missing or have the wrong type.
 
     Example:
         >>> import assay
@@ -79,10 +79,10 @@ def score(
 
 
 def _refuse_options(options: ScoreOptions) -> None:
-    """A plan has its options; those left are how to read.
+    """Refuse options that a plan has fixed: all except those for reading.
 
     Raises:
-        UsageError: There are others.
+        UsageError: There is such an option.
     """
     for name, (_, option) in options_of(ScoreOptions).items():
         value = options.get(name)
@@ -92,9 +92,9 @@ def _refuse_options(options: ScoreOptions) -> None:
             )
 
 
-def _by_plan(opened: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
+def _by_plan(open_source: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
     with interruptible(), spooling():
-        source = opened()
+        source = open_source()
         if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
             source = replace(source, frame=pl.LazyFrame(schema=dict(plan.schema)))
         return _scored(source, plan)
@@ -102,12 +102,12 @@ def _by_plan(opened: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
 
 def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
     try:
-        for said in plan.refuse(source.frame, rows=source.rows):
-            warnings.warn(said, AssayWarning, stacklevel=3)
+        for message in plan.refuse(source.frame, rows=source.rows):
+            warnings.warn(message, AssayWarning, stacklevel=3)
         with closing_checks(plan.verifiers):
             return plan.score(source.frame, rows=source.rows)
-    except ENGINE_ERRORS as wrong:
-        raise engine_error(wrong, source.files, plan) from cause(wrong, source.files)
+    except ENGINE_ERRORS as error:
+        raise engine_error(error, source.files, plan) from cause(error, source.files)
 
 
 def prepare(
@@ -115,72 +115,72 @@ def prepare(
     verifiers: tuple[VerifierSpec, ...],
     options: ScoreOptions,
 ) -> tuple[Rollouts, Plan]:
-    """Join the tasks and compile the plan: what scoring in memory and file to file have in common."""
+    """Join the tasks and compile the plan, for scoring in memory and file to file."""
     keep, tasks, storage_options = options["keep"], options["tasks"], options["storage_options"]
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        (table, told), wanted = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
+        (table, notes), columns = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
-        said = override_notes(source.frame, table, wanted)
-        there = [name for name in table.collect_schema() if name in (TASK_ID, *wanted)]
-        # read once, for every part of a run joins it
-        table = read_whole(table.select(map(exactly, there)), tasks, storage_options).lazy()
-        source = source.then(partial(join_tasks, tasks=table, wanted=wanted), *told, *said)
+        overrides = override_notes(source.frame, table, columns)
+        joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
+        # read it once, because every part of a run joins it
+        table = read_whole(table.select(map(exactly, joined)), tasks, storage_options).lazy()
+        source = source.then(partial(join_tasks, tasks=table, wanted=columns), *notes, *overrides)
     try:
         schema = tuple(source.frame.collect_schema().items())
-    except OSError as wrong:
-        raise engine_error(wrong, source.files) from cause(wrong, source.files)
+    except OSError as error:
+        raise engine_error(error, source.files) from cause(error, source.files)
     return source, Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
 
 
-def tell(doubts: Sequence[str]) -> None:
-    """Tell the caller what the rows may not have meant."""
-    for said in doubts:
-        warnings.warn(said, AssayWarning, stacklevel=3)
+def tell(messages: Sequence[str]) -> None:
+    """Warn the caller about rows that probably contain a mistake."""
+    for message in messages:
+        warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 def warn(verifiers: Sequence[VerifierSpec]) -> None:
-    """Tell the caller about broken and skipped checks before the run."""
+    """Warn the caller about broken and skipped checks, before the run."""
     for verifier in verifiers:
-        for said in verifier.warnings:
-            warnings.warn(said, AssayWarning, stacklevel=3)
+        for message in verifier.warnings:
+            warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)
 
 
-def engine_error(wrong: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
-    """What to tell a person when the engine stops while reading or scoring: the file that broke, or the checks that may have.
+def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None = None) -> AssayError:
+    """Return an error for the user when the engine stops: it names the broken file, or the custom checks that may have failed.
 
     Raises:
-        PanicException: The engine failed, and no file is to blame.
+        PanicException: The engine failed, and no file is the cause.
     """
-    if isinstance(wrong, MemoryError) or (isinstance(wrong, OSError) and _NO_MEMORY in str(wrong)):
-        said = "There was not enough memory to go on; nothing was written."
-        return OutputError(said, "Make do with less: --memory-limit 600MB.")
-    own = {
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and _NO_MEMORY in str(error)):
+        fact = "There was not enough memory to go on; nothing was written."
+        return OutputError(fact, "Lower the memory budget, for example --memory-limit 600MB.")
+    custom = {
         f"{verifier.id}/{spec.id}" for verifier, spec, check in (plan.checks if plan else ()) if not check.is_builtin
     }
     hint = (
-        f"Checks of your own: {', '.join(sorted(own))}; try each with assay.testing.assert_check_conforms."
-        if own
+        f"Custom checks: {', '.join(sorted(custom))}; test each with assay.testing.assert_check_conforms."
+        if custom
         else ""
     )
     remote = [file for file in files if isinstance(file, RemoteFile)]
     if len(remote) == len(files) == 1:
-        return remote[0].remote.input_error(wrong)
-    fact = f"The engine stopped while reading or scoring: {first_line(wrong)}"
-    if isinstance(wrong, OSError):  # it may not happen again when we look for it
-        fact = f"{', '.join(map(name_of, files[:3]))}: {wrong.strerror or first_line(wrong)}."
+        return remote[0].remote.input_error(error)
+    fact = f"The engine stopped while reading or scoring: {first_line(error)}"
+    if isinstance(error, OSError):  # reading the file again may not reproduce it
+        fact = f"{', '.join(map(name_of, files[:3]))}: {error.strerror or first_line(error)}."
         hint = ""
     broken = broken_file([file for file in files if file not in remote])
-    if isinstance(wrong, PanicException) and not broken:
-        raise wrong
+    if isinstance(error, PanicException) and not broken:
+        raise error
     fact, hint = (broken.fact, broken.hint or hint) if broken else (fact, hint)
     return InputError(redacted(fact, hidden_of(files)) if remote else fact, hint)
 
 
-def cause(wrong: BaseException, files: Sequence[File]) -> BaseException | None:
-    """What to raise an engine's error from: a traceback shows it, and what a store said may hold secrets."""
-    return None if any(isinstance(file, RemoteFile) for file in files) else wrong
+def cause(error: BaseException, files: Sequence[File]) -> BaseException | None:
+    """Return the cause to raise an ``engine_error`` from: None for remote files, whose messages may hold secrets."""
+    return None if any(isinstance(file, RemoteFile) for file in files) else error

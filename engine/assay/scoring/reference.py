@@ -1,6 +1,6 @@
-"""The row loop over the ``row()`` faces: the definition of a run, the oracle of the tests and the baseline of the benchmarks.
+"""The row loop over checks' ``row()`` methods: it defines the results, and is the oracle of tests and baseline of benchmarks.
 
-Nothing here knows Polars. It is what ``score`` means, one row at a time.
+It does not use Polars: it defines what ``score`` means, one row at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,54 +46,62 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
 
 
 def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
-    """Score rollouts one by one; see ``score_row``. Only checks that see all rollouts of an example look further."""
+    """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
-    asked = [_seen(row) for row in rows]
-    there = [seen for seen, why in asked if why is None]  # also those that a single check leaves unscored
+    prepared = [_prepared(row) for row in rows]
+    scorable = [
+        row for row, reason in prepared if reason is None
+    ]  # including those that a single check leaves unscored
     for check in checks:
         if isinstance(check, RunCheck):
-            check.together(there)
-    return [_scored(seen, why or _unscored(seen, checks), verifiers) for seen, why in asked]
+            check.together(scorable)
+    return [_scored(row, reason or _unscored(row, checks), verifiers) for row, reason in prepared]
 
 
-def _seen(row: Row) -> tuple[Row, str | None]:
-    """A row as checks see it, and why it cannot be scored."""
+def _prepared(row: Row) -> tuple[Row, str | None]:
+    """Return a row as checks read it, and the reason why it cannot be scored."""
     text = completion_text(row[COMPLETION])
-    why = NULL_COMPLETION if text is None else None
+    reason = NULL_COMPLETION if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
-        why = no_task(row[TASK_ID])
-    if (said := row.get(BAD)) is not None or (said := failure(row)) is not None:
-        why = said
-    return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, why
+        reason = no_task(row[TASK_ID])
+    if (bad := row.get(BAD)) is not None or (bad := failure(row)) is not None:
+        reason = bad
+    return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, reason
 
 
-def _unscored(seen: Row, checks: Sequence[Check]) -> str | None:
-    """Why a check leaves a row unscored."""
-    reasons = (check.unscored(seen) for check in checks if isinstance(check, RunCheck))
+def _unscored(row: Row, checks: Sequence[Check]) -> str | None:
+    """Return the first reason why a check leaves a row unscored."""
+    reasons = (check.unscored(row) for check in checks if isinstance(check, RunCheck))
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def _scored(seen: Row, why: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
+def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     details = (*extra_columns(verifiers), *detail_columns(verifiers))
-    if why is not None:
-        return dict.fromkeys(("reward", "passed", "feedback", "error", *details)) | {"error": one_line(why)}
-    outcomes = [[_outcome(spec, seen) for spec in verifier.checks] for verifier in verifiers]
-    ran = [
-        [one.score for one, spec in zip(found, v.checks, strict=True) if spec.check]
-        for v, found in zip(verifiers, outcomes, strict=True)
+    if reason is not None:
+        return dict.fromkeys(("reward", "passed", "feedback", "error", *details)) | {"error": one_line(reason)}
+    outcomes = [[_outcome(spec, row) for spec in verifier.checks] for verifier in verifiers]
+    check_scores = [
+        [outcome.score for outcome, spec in zip(of_verifier, verifier.checks, strict=True) if spec.check]
+        for verifier, of_verifier in zip(verifiers, outcomes, strict=True)
     ]
-    scores = [mean(values, [spec.weight for spec in v.runnable]) for v, values in zip(verifiers, ran, strict=True)]
+    scores = [
+        mean(values, [spec.weight for spec in verifier.runnable])
+        for verifier, values in zip(verifiers, check_scores, strict=True)
+    ]
     total = reward(verifiers, scores)
-    found: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
-    for verifier, values, told in zip(verifiers, ran, outcomes, strict=True):
-        found |= zip((check_column(verifier, spec) for spec in verifier.runnable), values, strict=True)
-        found |= {extra_column(verifier, spec): one.extra for spec, one in zip(verifier.checks, told, strict=True)}
+    columns: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
+    for verifier, values, of_verifier in zip(verifiers, check_scores, outcomes, strict=True):
+        columns |= zip((check_column(verifier, spec) for spec in verifier.runnable), values, strict=True)
+        columns |= {
+            extra_column(verifier, spec): outcome.extra
+            for spec, outcome in zip(verifier.checks, of_verifier, strict=True)
+        }
     return {
         "reward": total,
-        "passed": run_passes(verifiers, total, map(passes, verifiers, scores, ran)),
+        "passed": run_passes(verifiers, total, map(passes, verifiers, scores, check_scores)),
         "feedback": lines(verifiers, outcomes, errors=False),
         "error": lines(verifiers, outcomes, errors=True) or (OVERFLOW if total is None else None),
-        **{name: found[name] for name in details},
+        **{name: columns[name] for name in details},
     }
 
 

@@ -1,4 +1,4 @@
-"""What a run amounts to, added up batch by batch."""
+"""The numbers of a run, added up batch by batch."""
 
 import math
 from collections import Counter
@@ -21,29 +21,30 @@ from assay.aggregating.aggregate import (
     short_expr,
 )
 from assay.compiling.plan import Plan
+from assay.errors import counted
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary"]
 
 _REASONS_KEPT = 10_000
-"""Distinct reasons counted for each check; a task table can hold any number of messages."""
+"""Maximum number of distinct reasons per check: a task table may hold any number of messages."""
 
 
 @dataclass
 class CheckSummary:
-    """One check over a run.
+    """The numbers of one check.
 
     Attributes:
-        id: ``<check>``, or ``<verifier>/<check>`` when several verifiers ran.
-        type: Its type.
-        weight: Its weight.
+        id: ``<check>``, or ``<verifier>/<check>`` if several verifiers ran.
+        type: Type of the check.
+        weight: Weight of the check.
         rows: Rows scored.
         failures: Rows scored below 1.
-        errors: Rows on which scoring went wrong.
-        mean: Mean score; None when no row was scored.
+        errors: Rows with a scoring error.
+        mean: Mean score; None if no row was scored.
         reasons: Counts of the reasons.
-        remarks: Counts of what its owner should know of rows that are not wrong.
+        remarks: Counts of remarks on rows without an error that the user should know about.
     """
 
     id: str
@@ -58,16 +59,18 @@ class CheckSummary:
 
     @property
     def notes(self) -> list[str]:
-        """The most frequent remarks, each with its rows."""
-        return [f"{self.id}: {rows:,} of {self.rows:,} rows {said}" for said, rows in top(self.remarks, 3)]
+        """The most frequent remarks, each with its number of rows."""
+        return [
+            f"{self.id}: {rows:,} of {counted(self.rows, 'row')}: {remark}" for remark, rows in top(self.remarks, 3)
+        ]
 
     @property
     def mean(self) -> float | None:
-        """Mean score over the scored rows; None when there are none, or when no float holds their sum."""
+        """Mean score of the scored rows; None if there are none, or if their sum overflows."""
         return self.total / self.rows if self.rows and math.isfinite(self.total) else None
 
     def merge(self, other: "CheckSummary") -> None:
-        """Add the same check over other rows."""
+        """Add the numbers of the same check on other rows."""
         self.rows += other.rows
         self.failures += other.failures
         self.errors += other.errors
@@ -76,34 +79,34 @@ class CheckSummary:
         _add(self.remarks, other.remarks)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; the five most frequent reasons."""
+        """Return JSON data, with the five most frequent reasons."""
         reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, 5)]
-        plain = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
-        return plain | {"reasons": reasons}
+        numbers = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
+        return numbers | {"reasons": reasons}
 
 
-def top(counts: Counter[str], most: int) -> list[tuple[str, int]]:
-    """The most frequent ones; among equals in order of the alphabet, so that runs agree."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
+def top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
+    """Return the most frequent items; equal counts in alphabetical order, so that repeated runs agree."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 @dataclass
 class Summary:
-    """A run in numbers.
+    """The numbers of a run.
 
     Attributes:
-        rows: Rows in, which is rows out.
+        rows: Input rows, and also output rows.
         scored: Rows with a reward.
         passed: Rows that passed.
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran, or for each function that rows named.
-        told: What is known before a row is read: skipped checks, renamed columns, columns taken from the tasks.
-        bad_rows: Rows that are no rollouts, unscored.
-        broken: Checks that could not run, each with why.
+        told: Notes made before a row is read: skipped checks, renamed columns, columns taken from the tasks.
+        bad_rows: Malformed rows, which are unscored.
+        broken: Checks that could not run, each with the reason.
         seconds: Wall time from the first row to the last.
-        earlier: Rows among these that an earlier run had scored.
-        out: Where the rewards are, or None.
+        earlier: Rows that an earlier run had scored; ``rows`` includes them.
+        out: Path of the rewards, or None.
     """
 
     checks: list[CheckSummary]
@@ -124,43 +127,51 @@ class Summary:
 
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
-        """An empty summary of a plan."""
+        """Return an empty summary of a plan."""
         checks = [
             CheckSummary(_ident(plan, verifier, spec), spec.type, _weight(verifier, spec))
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
         notes = [
-            f"{verifier.id}/{one.id}: {one.note}" for verifier in plan.verifiers for one in verifier.checks if one.note
+            f"{verifier.id}/{spec.id}: {spec.note}"
+            for verifier in plan.verifiers
+            for spec in verifier.checks
+            if spec.note
         ]
-        warned = [f"{v.id}/{one.id}: broken: {one.broken}" for v in plan.verifiers for one in v.checks if one.broken]
+        broken = [
+            f"{verifier.id}/{spec.id}: broken: {spec.broken}"
+            for verifier in plan.verifiers
+            for spec in verifier.checks
+            if spec.broken
+        ]
         for shown, name in plan.passed_through.items():
             if shown != name:
                 notes.append(f"the input's column `{name}` is kept as `{shown}`")
-        return cls(checks, notes, warned)
+        return cls(checks, notes, broken)
 
     @property
     def notes(self) -> list[str]:
-        """What the run's owner should know: what is known before, then what the checks remark of rows."""
+        """What the user should know: the notes made before the run, then the checks' remarks on rows."""
         return [*self.told, *(note for check in self.checks for note in check.notes)]
 
     @property
     def mean_reward(self) -> float | None:
-        """Mean reward over the scored rows; None when there are none, or when no float holds their sum."""
+        """Mean reward of the scored rows; None if there are none, or if their sum overflows."""
         return self.total / self.scored if self.scored and math.isfinite(self.total) else None
 
     @property
     def pass_rate(self) -> float | None:
-        """Share of the scored rows that passed; None when there are none."""
+        """Share of the scored rows that passed; None if there are none."""
         return self.passed / self.scored if self.scored else None
 
     @property
     def rows_per_second(self) -> float | None:
-        """Rows a second of wall time."""
+        """Rows per second of wall time."""
         return (self.rows - self.earlier) / self.seconds if self.seconds else None
 
     def add(self, plan: Plan, batch: pl.DataFrame) -> None:
-        """Count a batch of ``plan.lazy(…, watched=True)``."""
+        """Add a batch of ``plan.lazy(…, watched=True)``."""
         reward = batch[hidden("reward")]
         self.rows += batch.height
         self.scored += reward.len() - reward.null_count()
@@ -168,18 +179,18 @@ class Summary:
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
-        entries = {one.id: one for one in self.checks}
+        entries = {check.id: check for check in self.checks}
         for verifier, spec, check in plan.checks:
             for ident, part in _named_parts(batch, _ident(plan, verifier, spec), extra_column(verifier, spec)):
-                if ident not in entries:  # a function that rows name is met
+                if ident not in entries:  # the first row that names this function
                     entries[ident] = CheckSummary(ident, spec.type, spec.weight)
                     self.checks.append(entries[ident])
                 summary = entries[ident]
                 short = short_expr(verifier, spec, check)
                 score = pl.col(hidden(check_column(verifier, spec)))
                 error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None)
-                counted = part.select(rows=score.count(), total=score.sum(), failures=short.sum(), errors=error.count())
-                rows, total, failures, errors = counted.row(0)
+                counts = part.select(rows=score.count(), total=score.sum(), failures=short.sum(), errors=error.count())
+                rows, total, failures, errors = counts.row(0)
                 summary.rows += rows
                 summary.total = summary.total + total
                 summary.failures += failures
@@ -189,39 +200,41 @@ class Summary:
                 if (reason := one_reason(spec)) is not None:
                     summary.reasons.update({reason: failures} if failures else {})
                     continue
-                said = part[reason_column(verifier, spec)].drop_nulls()
-                _count(summary.reasons, said.str.split(check.joint).explode() if check.joint and len(said) else said)
+                reasons = part[reason_column(verifier, spec)].drop_nulls()
+                if check.joint and len(reasons):
+                    reasons = reasons.str.split(check.joint).explode()
+                _count(summary.reasons, reasons)
 
     def merge(self, other: "Summary") -> None:
-        """Add the same run over other rows; what is known before a row is read stays as it is."""
+        """Add the numbers of the same run on other rows; ``told`` stays as it is."""
         self.rows += other.rows
         self.scored += other.scored
         self.passed += other.passed
         self.errors += other.errors
         self.total = self.total + other.total
         _add(self.unscored, other.unscored)
-        entries = {one.id: one for one in self.checks}
-        for one in other.checks:
-            if one.id not in entries:  # a function that rows name is met
-                entries[one.id] = CheckSummary(one.id, one.type, one.weight)
-                self.checks.append(entries[one.id])
-            entries[one.id].merge(one)
+        entries = {check.id: check for check in self.checks}
+        for check in other.checks:
+            if check.id not in entries:  # the first rows that name this function
+                entries[check.id] = CheckSummary(check.id, check.type, check.weight)
+                self.checks.append(entries[check.id])
+            entries[check.id].merge(check)
 
     def dump(self) -> dict[str, Any]:
-        """What is counted, as plain data that ``load`` reads."""
-        plain = {name: getattr(self, name) for name in self._COUNTED}
-        return plain | {"unscored": self.unscored, "checks": [vars(one) for one in self.checks]}
+        """Return the counts as JSON data, for ``load``."""
+        numbers = {name: getattr(self, name) for name in self._COUNTED}
+        return numbers | {"unscored": self.unscored, "checks": [vars(check) for check in self.checks]}
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> "Summary":
-        """What ``dump`` gave.
+        """Return a summary with the counts that ``dump`` returned.
 
         Raises:
-            KeyError: It is something else.
+            KeyError: An entry is missing.
         """
         checks = [
-            CheckSummary(**{**one, "reasons": Counter(one["reasons"]), "remarks": Counter(one["remarks"])})
-            for one in dumped["checks"]
+            CheckSummary(**{**check, "reasons": Counter(check["reasons"]), "remarks": Counter(check["remarks"])})
+            for check in dumped["checks"]
         ]
         summary = cls(checks, [])
         for name in cls._COUNTED:
@@ -230,7 +243,7 @@ class Summary:
         return summary
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for machines."""
+        """Return JSON data."""
         names: Sequence[str] = (
             "rows",
             "scored",
@@ -242,9 +255,9 @@ class Summary:
             "rows_per_second",
             "out",
         )
-        plain = {name: getattr(self, name) for name in names}
+        numbers = {name: getattr(self, name) for name in names}
         unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, 20)]
-        return plain | {
+        return numbers | {
             "unscored": unscored,
             "notes": self.notes,
             "broken": self.broken,
@@ -253,24 +266,24 @@ class Summary:
 
 
 def _add(counts: Counter[str], more: Counter[str]) -> None:
-    for words, rows in more.items():
-        if words in counts or len(counts) < _REASONS_KEPT:
-            counts[words] += rows
+    for reason, rows in more.items():
+        if reason in counts or len(counts) < _REASONS_KEPT:
+            counts[reason] += rows
 
 
 def _ident(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
-    """A check's name in the summary; ``""`` for one that each row names."""
+    """Return a check's name in the summary; ``""`` if each row names its function."""
     several = len(plan.verifiers) > 1 and verifier.kind != FUNCTION
     return f"{verifier.id}/{spec.id}" if spec.id and several else spec.id
 
 
 def _weight(verifier: VerifierSpec, spec: CheckSpec) -> float:
-    """A check's weight; where it is all there is to a member of a rubric, that of the member."""
+    """Return a check's weight; for the only check of a rubric's member, the member's weight."""
     return spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight
 
 
 def _named_parts(batch: pl.DataFrame, ident: str, extra: str) -> list[tuple[str, pl.DataFrame]]:
-    """A batch under a check's name, or in parts under the names that its rows give."""
+    """Return a batch under a check's name, or its parts under the functions that the rows name."""
     if ident:
         return [(ident, batch)]
     named = batch.filter(pl.col(hidden(extra)).is_not_null())
@@ -278,8 +291,7 @@ def _named_parts(batch: pl.DataFrame, ident: str, extra: str) -> list[tuple[str,
     return sorted(((part[hidden(extra)][0], part) for part in parts), key=lambda part: part[0])
 
 
-def _count(counts: Counter[str], said: pl.Series) -> None:
-    found = said.drop_nulls()
-    if not len(found):
-        return
-    _add(counts, Counter(dict(found.value_counts(name="rows").iter_rows())))
+def _count(counts: Counter[str], reasons: pl.Series) -> None:
+    reasons = reasons.drop_nulls()
+    if len(reasons):
+        _add(counts, Counter(dict(reasons.value_counts(name="rows").iter_rows())))

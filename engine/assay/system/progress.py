@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.errors import printable
+from assay.errors import counted, printable
 from assay.system.stdout import open_console
 
 __all__ = ["Progress", "Ticks", "progress"]
@@ -65,10 +65,10 @@ def progress(doing: str, *, show: bool = True) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn(doing), BarColumn(), TextColumn("{task.completed:,.0f} rows"), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(doing, total=None, rows=counted(0, "row"))
+        yield lambda done, total: bar.update(task, completed=done, total=total, rows=counted(done, "row"))
 
 
 class _ToConsole(logging.Handler):

@@ -1,1 +1,1 @@
-"""Results to files, with what made them."""
+"""Write results to files, with their provenance."""

@@ -1,4 +1,4 @@
-"""What made a result: versions, verifiers and the functions they call, inputs, tasks."""
+"""Provenance of a result: versions, verifiers and the functions they call, inputs, tasks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -22,32 +22,32 @@ __all__ = ["made_by", "task_files_of"]
 def made_by(
     verifiers: Sequence[VerifierSpec], used: Iterable[str], inputs: Iterable[InputFile], tasks: Iterable[str]
 ) -> dict[str, Any]:
-    """What made a result, but for the command and what is counted.
+    """Return the provenance of a result, except the command and the number of rows.
 
     Args:
-        verifiers: What scored.
+        verifiers: The verifiers that scored it.
         used: Names of the functions that rows named.
-        inputs: What was scored.
+        inputs: The files that were scored.
         tasks: Files of the task table.
     """
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
-        "inputs": [_input(one) for one in inputs],
+        "inputs": [_input(file) for file in inputs],
         "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name))} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
 
 
-def _input(one: InputFile) -> dict[str, Any]:
+def _input(file: InputFile) -> dict[str, Any]:
     return {
-        name: value for name, value in asdict(one).items() if value is not None or name not in ("read_as", "skipped")
+        name: value for name, value in asdict(file).items() if value is not None or name not in ("read_as", "skipped")
     }
 
 
 def _stat(path: Path) -> dict[str, int | None]:
-    there = path.stat() if path.is_file() else None
-    return {"size": there and there.st_size, "modified": there and there.st_mtime_ns}
+    status = path.stat() if path.is_file() else None
+    return {"size": status and status.st_size, "modified": status and status.st_mtime_ns}
 
 
 def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
@@ -64,21 +64,21 @@ def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
 
 
 def _code(verifier: VerifierSpec, used: Sequence[str]) -> list[dict[str, Any]]:
-    """The functions and classes that gave verdicts: names of Assay's own, names and hashes of users'."""
+    """Return the functions and classes that a verifier ran: names of built-in ones, names and hashes of users'."""
     if verifier.kind == IN_PROCESS:
-        found = [(name, function(name)) for name in used]
-        return [{"name": name} if one is None or one.builtin else {"name": name, **_hashes(one)} for name, one in found]
-    made = (spec.check.made_by for spec in verifier.runnable if spec.check is not None)
-    return [described(cls) for cls in made if not cls.__module__.startswith("assay.")]
+        functions = [(name, function(name)) for name in used]
+        return [{"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)} for name, fn in functions]
+    classes = (spec.check.made_by for spec in verifier.runnable if spec.check is not None)
+    return [described(cls) for cls in classes if not cls.__module__.startswith("assay.")]
 
 
-def _hashes(one: Function) -> dict[str, Any]:
-    return described(one.fn) | ({} if one.expr is None else {"twin": described(one.expr)})
+def _hashes(fn: Function) -> dict[str, Any]:
+    return described(fn.fn) | ({} if fn.expr is None else {"twin": described(fn.expr)})
 
 
 def task_files_of(tasks: Any) -> tuple[str, ...]:
-    """The files of a task table that was given as paths or URLs."""
-    given = [tasks] if isinstance(tasks, str | Path) else tasks
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str | Path) for one in given):
+    """Return the paths or URLs of a task table; none if it is not read from files."""
+    paths = [tasks] if isinstance(tasks, str | Path) else tasks
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str | Path) for path in paths):
         return ()
-    return tuple(map(str, given))
+    return tuple(map(str, paths))

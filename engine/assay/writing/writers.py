@@ -1,4 +1,4 @@
-"""Write results, with what made them, and read that back."""
+"""Write results with their provenance, and read the provenance back."""
 
 import base64
 import contextlib
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
-from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
+from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.stdout import standard_output
 
 __all__ = [
@@ -31,42 +31,42 @@ __all__ = [
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
 PROVENANCE_KEY = "assay"
-"""Key of the footer's metadata under which the provenance stands, as JSON."""
+"""Key of the provenance (JSON) in the metadata of a parquet footer."""
 
 MANIFEST = "_manifest.json"
-"""In a folder of parts: what the run is."""
+"""File in a folder of parts that describes the run."""
 
 SUMMARY = "_summary.json"
-"""What a finished run into a folder amounts to; it is there once all parts are."""
+"""File in a folder of parts with the summary of the run; written after all parts."""
 
 _FORMULA = r"^([=+\-@\t\r])"
 
 
 class Writer(Protocol):
-    """Takes the batches of a result in order."""
+    """Writes the batches of a result, in order."""
 
     def write(self, batch: pl.DataFrame) -> None:
         """Write rows."""
 
     def close(self, provenance: Mapping[str, Any]) -> None:
-        """Finish the file, with what made it where the format has a place for that."""
+        """Finish the file, and add the provenance if the format can hold it."""
 
     def abandon(self) -> None:
-        """Let go of a file that will not be finished."""
+        """Discard an unfinished file."""
 
 
 class _Parquet:
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
         for name, dtype in schema.items():
-            if any("\0" in one for one in (name, *_names_inside(dtype))):
+            if any("\0" in field for field in (name, *_names_inside(dtype))):
                 hint = "Leave the column out with --keep, or write .jsonl or .csv."
-                raise InputError(f"`{name}`: parquet has no names that hold NUL.", hint)
+                raise InputError(f"`{name}`: column names in parquet cannot contain NUL.", hint)
         self._schema = plain_arrow(pl.DataFrame(schema=schema)).schema
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
-            # in one piece, for how the engine cut it shows in the bytes
+            # rechunk, because the engine's chunks would show in the bytes
             self._writer.write_table(in_schema(plain_arrow(batch.rechunk()), self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> None:
@@ -76,11 +76,11 @@ class _Parquet:
     def abandon(self) -> None:
         with contextlib.suppress(Exception):
             self._writer.close()
-        self._writer.is_open = False  # or it closes itself when collected, into a file that is gone
+        self._writer.is_open = False  # otherwise the garbage collector closes it, after the file is gone
 
 
 def _names_inside(dtype: Any) -> Iterator[str]:
-    """Names of the fields of structs in a type."""
+    """Yield the names of all struct fields in a type."""
     for field in dtype.fields if isinstance(dtype, pl.Struct) else ():
         yield field.name
         yield from _names_inside(field.dtype)
@@ -96,13 +96,13 @@ class _JsonLines:
         lines = _as_text(batch, lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
         if self._file.isatty():
             lines = printable(lines, lines=True)
-        self._file.write(lines.encode())  # our own write says why the pipe or the disk refused
+        self._file.write(lines.encode())  # Polars would not report why the pipe or the disk failed
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance
 
     def abandon(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no buffer."""
 
 
 class _Csv:
@@ -110,42 +110,43 @@ class _Csv:
         self._file = file
         self._raw = raw
         header = pl.DataFrame([pl.Series("name", list(schema), dtype=pl.String)])
-        names = header["name"] if raw else header.select(_defused(pl.col("name"))).to_series()
+        names = header["name"] if raw else header.select(_escaped(pl.col("name"))).to_series()
         self._file.write(pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv().encode())
 
     def write(self, batch: pl.DataFrame) -> None:
         flat = _as_text(batch, lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
         flat = flat.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
         if not self._raw:
-            flat = flat.with_columns(_defused(pl.col(pl.String)))
+            flat = flat.with_columns(_escaped(pl.col(pl.String)))
         self._file.write(flat.write_csv(include_header=False).encode())
 
     def close(self, provenance: Mapping[str, Any]) -> None:
         del provenance
 
     def abandon(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no buffer."""
 
 
 def plain_arrow(frame: pl.DataFrame) -> Any:
-    """A frame as an Arrow table in the oldest layout, for string views would lock older readers out."""
+    """Return a frame as an Arrow table in the oldest layout: older readers do not support string views."""
     plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
     return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 def in_schema(table: Any, schema: Any) -> Any:
-    """A table whose columns have the types of a schema.
+    """Cast the columns of a table to the types of a schema.
 
-    NOTE: Arrow breaks part of a list of structs with a field of nulls when it casts it, though to the same type.
+    NOTE: columns of the right type are left alone: Arrow corrupts a list of structs with a field of nulls when it casts it, even
+    to the same type.
     """
-    for at, field in enumerate(schema):
-        if not table.schema.field(at).equals(field):
-            table = table.set_column(at, field, table.column(at).cast(field.type))
+    for index, field in enumerate(schema):
+        if not table.schema.field(index).equals(field):
+            table = table.set_column(index, field, table.column(index).cast(field.type))
     return table
 
 
-def _defused(text: pl.Expr) -> pl.Expr:
-    """Cells that a spreadsheet would run, begun with a quote."""
+def _escaped(text: pl.Expr) -> pl.Expr:
+    """Prefix cells that a spreadsheet would run as formulas with a quote."""
     return text.str.replace(_FORMULA, "'$1")
 
 
@@ -154,22 +155,22 @@ _NOT_IN_TEXT = (pl.Binary, pl.Duration, pl.Int128, pl.UInt128, pl.Object)
 
 
 def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
-    """Whether a type is, or has inside, one of these or a struct without fields."""
+    """Return whether a type is or contains one of these types, or a struct without fields."""
     if isinstance(dtype, pl.Struct):
         return not dtype.fields or any(_holds(field.dtype, kinds) for field in dtype.fields)
     return dtype in kinds or (hasattr(dtype, "inner") and _holds(dtype.inner, kinds))
 
 
 def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
-    """Columns of types that a format has no place for, as JSON text; bytes as base64."""
+    """Convert columns of types that a format does not support to JSON text, and bytes to base64."""
     return frame.with_columns(
-        pl.Series(name, [_worded(value) for value in frame[name].to_list()], dtype=pl.String)
+        pl.Series(name, [_text(value) for value in frame[name].to_list()], dtype=pl.String)
         for name, dtype in frame.schema.items()
         if needs(dtype)
     )
 
 
-def _worded(value: Any) -> str | None:
+def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return _bytes(value) if isinstance(value, bytes) else json.dumps(value, default=_bytes)
@@ -183,15 +184,18 @@ def _bytes(value: Any) -> str:
 def open_writer(
     out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = False, alone: bool = True
 ) -> Iterator[Writer | None]:
-    """A writer for a path by its ending, for standard output (``-``, JSON lines), or None.
+    """Open a writer for a path, by its ending, or for standard output (``-``, JSON lines).
 
-    The file appears under its name when the block ends without an exception.
+    The file appears at its path when the block ends without an exception.
 
     Args:
-        out: Where to.
+        out: The output path; None for no output.
         schema: Columns of the result.
-        raw_csv: Leave cells that a spreadsheet would run as they are.
-        alone: Whether no other run may write it at the same time.
+        raw_csv: Whether to leave formulas in CSV cells unescaped.
+        alone: Whether to lock the path against other runs.
+
+    Yields:
+        The writer, or None.
 
     Raises:
         OutputError: The file cannot be written; an existing file is unchanged.
@@ -203,7 +207,7 @@ def open_writer(
         stream = standard_output()
         if stream is None:
             raise OutputError("Standard output is closed.")
-        yield _Told(_JsonLines(stream.buffer), refused_by_disk("standard output"))
+        yield _Guarded(_JsonLines(stream.buffer), refused_by_disk("standard output"))
         with refused_by_disk("standard output")():
             stream.buffer.flush()
     else:
@@ -211,28 +215,28 @@ def open_writer(
 
 
 def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool, alone: bool) -> Iterator[Writer]:
-    with new_file(path, alone=alone) as (file, told):
-        with told():
+    with new_file(path, alone=alone) as (file, guard):
+        with guard():
             writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
         try:
-            yield _Told(writer, told)
+            yield _Guarded(writer, guard)
         except BaseException:
             writer.abandon()
             raise
 
 
-class _Told:
+class _Guarded:
     """A writer whose errors name the file."""
 
-    def __init__(self, writer: Writer, told: DiskGuard) -> None:
-        self._writer, self._told = writer, told
+    def __init__(self, writer: Writer, guard: DiskGuard) -> None:
+        self._writer, self._guard = writer, guard
 
     def write(self, batch: pl.DataFrame) -> None:
-        with self._told():
+        with self._guard():
             self._writer.write(batch)
 
     def close(self, provenance: Mapping[str, Any]) -> None:
-        with self._told():
+        with self._guard():
             self._writer.close(provenance)
 
     def abandon(self) -> None:
@@ -246,33 +250,33 @@ def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
-    """What made a reward parquet, or a folder of parts.
+    """Read the provenance of a parquet file of rewards, or of a folder of parts.
 
     Args:
-        path: A file that Assay wrote, or a folder.
+        path: A file or a folder that Assay wrote.
 
     Returns:
         ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for Arrow
         and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
-        Assay's). Of a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``, and ``rows`` is null
-        until the run is finished. A part names its ``run`` only, for the manifest beside it says the rest.
+        built in). For a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``;
+        ``rows`` is null until the run is finished. A part holds only its ``run``; the manifest beside it holds the rest.
 
     Raises:
-        InputError: The file cannot be read or Assay did not write it.
+        InputError: The file cannot be read, or Assay did not write it.
         UsageError: The path does not end in ``.parquet``.
     """
     if Path(path).is_dir():
         return _of_folder(Path(path))
     if Path(path).suffix.lower() != ".parquet":
-        raise UsageError(f"{shown_path(path)}: only reward files in parquet say what made them.")
+        raise UsageError(f"{shown_path(path)}: only parquet files hold a provenance.")
     try:
         with Path(path).open("rb") as file:
             metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
-    except (OSError, pa.ArrowException) as wrong:
-        raise InputError(f"{shown_path(path)}: not a readable parquet file: {wrong}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     if PROVENANCE_KEY.encode() not in metadata:
         raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
     provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
@@ -281,11 +285,11 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
 
 def _of_folder(folder: Path) -> dict[str, Any]:
     try:
-        made: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
-        finished = folder / SUMMARY
-        rows = json.loads(finished.read_text("utf-8"))["rows"] if finished.exists() else None
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        summary = folder / SUMMARY
+        rows = json.loads(summary.read_text("utf-8"))["rows"] if summary.exists() else None
     except FileNotFoundError:
         raise InputError(f"{shown_path(folder)}: not written by Assay; it has no {MANIFEST}.") from None
-    except (OSError, ValueError, KeyError) as wrong:
-        raise InputError(f"{shown_path(folder)}: not readable: {wrong}") from None
-    return {**made, "rows": rows}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{shown_path(folder)}: not readable: {error}") from None
+    return {**manifest, "rows": rows}

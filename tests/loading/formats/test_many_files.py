@@ -203,7 +203,7 @@ def test_small_files_are_one_part_and_large_ones_are_many(tmp_path):
         (str(paths[5]), None),
     ]
     assert assay.score_file(paths, SPEC, f"{tmp_path}/out/", part_bytes=size).told == [
-        f"{len(shards)} of {len(shards)} parts were there already"
+        f"{len(shards)} of {len(shards)} parts were complete already"
     ]
 
 

@@ -363,7 +363,7 @@ def test_an_option_that_must_be_a_number_is_refused_without_its_value():
 
 
 def test_rewards_are_not_written_to_a_store():
-    with pytest.raises(assay.UsageError, match="rewards are written to a local path"):
+    with pytest.raises(assay.UsageError, match="rewards can only be written to a local path"):
         assay.score_file([{"completion": "x"}], SPEC, "s3://bucket/out.parquet")
 
 

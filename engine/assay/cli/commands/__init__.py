@@ -1,1 +1,1 @@
-"""The commands, one in each module: a new command is one file here."""
+"""The commands, one per module: to add a command, add a file."""

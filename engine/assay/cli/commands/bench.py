@@ -1,4 +1,4 @@
-"""``assay bench``: what a verifier costs."""
+"""``assay bench``: measure what a verifier costs."""
 
 import json
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from assay.system.stdout import only_data, write_data
 
 __all__ = ["bench"]
 
-_HINT = "A check of your own? assay.testing.assert_check_conforms tells more. One whose score changes from call to call differs, too."
+_HINT = "Test custom checks with assay.testing.assert_check_conforms. A check also differs if its score changes from call to call."
 
 
 @command()
@@ -25,18 +25,18 @@ def bench(
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     **options: Any,
 ) -> None:
-    """Measure what a verifier costs: rows a second, beside reading the column and the loop over rows, and each check."""
+    """Measure a verifier: rows per second, compared to reading the column and to a loop over rows, and each check."""
     from assay.cli.terminal import print_bench, print_error
-    from assay.insight.bench import bench as measured
+    from assay.insight.bench import bench as measure
 
     with only_data(), to_stderr().status("measuring"):
         import_modules(options.pop("modules"))
-        found = measured(rollouts, spec, **options)
+        result = measure(rollouts, spec, **options)
     if as_data:
-        write_data(json.dumps(found.as_json()) + "\n")
+        write_data(json.dumps(result.as_json()) + "\n")
     else:
-        print_bench(to_stderr(), found)
-    if found.difference:
-        wrong = AssayError(f"The columns and the loop over rows disagree: {found.difference}", _HINT)
-        print_error(to_stderr(), wrong)
-        raise typer.Exit(wrong.exit_code)
+        print_bench(to_stderr(), result)
+    if result.difference:
+        error = AssayError(f"The columns and the loop over rows disagree: {result.difference}", _HINT)
+        print_error(to_stderr(), error)
+        raise typer.Exit(error.exit_code)

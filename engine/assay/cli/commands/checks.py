@@ -1,4 +1,4 @@
-"""``assay checks``: the check types, functions and verifier classes that there are."""
+"""``assay checks``: list the check types, functions and verifier classes."""
 
 import functools
 import json
@@ -18,7 +18,7 @@ __all__ = ["checks"]
 def checks(
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the README.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/specs.md.")] = False,
     **options: Any,
 ) -> None:
     """List the check types with their params, the functions that rows may name, and the verifier classes."""

@@ -1,4 +1,4 @@
-"""``assay demo``: score the samples that come with Assay."""
+"""``assay demo``: score the samples that ship with Assay."""
 
 import shutil
 import sys
@@ -14,28 +14,28 @@ __all__ = ["demo"]
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _PLACES = (_PACKAGE / "samples", _PACKAGE.parents[1] / "specs" / "refund-quality")
-"""Where the samples are: in an installed package, and in a checkout."""
+"""Folders of the samples, in an installed package and in a checkout."""
 
 _NEXT = """\
 next:
   {python} -c "import polars as pl; print(pl.read_parquet('{out}').filter(~pl.col('passed'))['feedback'])"
-  {assay} init verifier.yaml    # a verifier of your own
+  {assay} init verifier.yaml    # write your own verifier
   {assay} score {samples}/rollouts.jsonl --spec verifier.yaml"""
 
 
 @command()
 def demo(
     *,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="PATH", help="Result.")] = "rewards.parquet",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="PATH", help="Output file.")] = "rewards.parquet",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing result.")] = False,
 ) -> None:
-    """Score the sample rollouts that come with Assay, and say what to try next."""
+    """Score the sample rollouts that ship with Assay, and show what to try next."""
     from assay.cli.terminal import print_summary
     from assay.runs.score_file import score_file
 
-    samples = next((place for place in _PLACES if place.is_dir()), None)
+    samples = next((folder for folder in _PLACES if folder.is_dir()), None)
     if samples is None:
-        raise InputError("The samples did not come with this installation.", "Install Assay from its wheel.")
+        raise InputError("This installation has no samples.", "Install Assay from its wheel.")
     samples = _shown(samples)
     spec, tasks = samples / "refund-quality.json", samples / "tasks.jsonl"
     command = f"assay score {samples}/rollouts.jsonl --tasks {tasks} --spec {spec} --out {out}"

@@ -1,4 +1,4 @@
-"""``assay explain``: what checks compile to."""
+"""``assay explain``: show what checks compile to."""
 
 import functools
 import json
@@ -27,16 +27,16 @@ def explain(
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
     **options: Any,
 ) -> None:
-    """Show what each check compiles to, or each member of a rubric, which engine answers and why."""
+    """Show what each check, or each member of a rubric, compiles to: which engine runs it, and why."""
     from assay.cli.terminal import print_explanation
     from assay.compiling.verifiers import verifiers_of_run
 
     with only_data():
         import_modules(options["modules"])
-        judge = None if rubric is None else import_rubric(rubric)
-    if (judge is None) == (not specs):
+        imported = None if rubric is None else import_rubric(rubric)
+    if (imported is None) == (not specs):
         raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
-    loaded = verifiers_of_run(judge or [Path(one) for one in specs or ()])
+    loaded = verifiers_of_run(imported or [Path(spec) for spec in specs or ()])
     if as_data:
         write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
         return
@@ -46,8 +46,8 @@ def explain(
 
 def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
     checks = [
-        {"id": one.id, "type": one.type, "runs_as": one.check.explain() if one.check else one.note}
-        for one in verifier.checks
+        {"id": spec.id, "type": spec.type, "runs_as": spec.check.explain() if spec.check else spec.note}
+        for spec in verifier.checks
     ]
-    said = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
-    return said if verifier.share is None else said | {"weight": verifier.share.weight}
+    data = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
+    return data if verifier.share is None else data | {"weight": verifier.share.weight}

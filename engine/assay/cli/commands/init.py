@@ -1,4 +1,4 @@
-"""``assay init``: a verifier to start from."""
+"""``assay init``: write a starter verifier."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ STARTER = """\
 # `assay checks` lists the check types with their params; `assay check {name}` validates this file.
 id: {id}
 
-# A rollout passes from this reward on.
+# A rollout passes if its reward is at least this.
 passThreshold: 0.8
 
 checks:
@@ -42,23 +42,25 @@ checks:
     value: 20
     required: true
 """
-"""A spec with comments; ``{{id}}`` and ``{{name}}`` are filled in."""
+"""A commented spec; ``init`` fills in ``{id}`` and ``{name}``."""
 
 
 @command()
 def init(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write: .yaml.")] = Path("verifier.yaml"),
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="File to write, ending in .yaml.")] = Path(
+        "verifier.yaml"
+    ),
 ) -> None:
-    """Write a verifier with comments to start from."""
+    """Write a commented verifier to start from."""
     from assay.system.atomic_file import check_target, new_file
 
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML, which has comments.", "Name it .yaml")
+        raise UsageError(f"{shown_path(path)}: the verifier is written as YAML.", "Use a name that ends in .yaml")
     check_target(path, overwrite=True, how="")
     if path.exists():
         raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")
     text = STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
-    with new_file(path) as (file, told), told():
+    with new_file(path) as (file, guard), guard():
         file.write(text.encode())
     console = to_stderr()
     lines = (

@@ -1,4 +1,4 @@
-"""``assay schema``: the JSON Schema of a verifier file."""
+"""``assay schema``: print the JSON Schema of a verifier file."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""``assay score``: rewards for rollouts."""
+"""``assay score``: score rollouts."""
 
 import json
 import shlex
@@ -35,7 +35,7 @@ def score(
             "--spec",
             "-s",
             metavar="FILE",
-            help="Verifier (JSON, YAML, TOML); may be repeated. Without one, rows bring their own.",
+            help="Verifier (JSON, YAML, TOML); may be repeated. Without one, rows carry their own.",
             rich_help_panel="Verifiers",
         ),
     ] = None,
@@ -46,7 +46,7 @@ def score(
             "--out",
             "-o",
             metavar="PATH",
-            help="Result: .parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout.",
+            help="Output: .parquet, .jsonl or .csv; FOLDER/ for parts; - for JSONL on stdout.",
             rich_help_panel="Output",
         ),
     ] = None,
@@ -58,17 +58,18 @@ def score(
     ] = False,
     **options: Any,
 ) -> None:
-    """Score rollouts with verifiers, with a rubric, or with the functions that rows name."""
+    """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
     from assay.cli.terminal import print_summary
     from assay.runs.score_file import score_file
     from assay.system.progress import progress
 
     if rubric is not None and spec:
         raise UsageError(
-            "--rubric and --spec: a run has one of them.", "Make the verifier a member: Rubric(funcs=[…, verifier])"
+            "--rubric and --spec: use only one.",
+            "To combine them, make the verifier a member: Rubric(funcs=[…, verifier])",
         )
     if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
-        options["workers"] = 1  # a process can be killed, whatever a function hangs in
+        options["workers"] = 1  # only a process can be killed wherever a function hangs
     with only_data(), progress("scoring") as tell:
         import_modules(options["modules"])
         summary = score_file(
