@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
-from assay.system.atomic_file import new_file, refused_by_disk
+from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output
 
 __all__ = [
