@@ -253,8 +253,8 @@ def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
             *texts.iter_slices(1),
         )  # reversed, for sums and the like begin with the first row
         whole, turned, *alone = (frame.with_columns(answer=expr)["answer"].to_list() for frame in frames)
-    except BaseException as wrong:  # it may be anybody's
-        if not own_failure(wrong):
+    except BaseException as error:  # a user's function may raise anything
+        if not own_failure(error):
             raise
         return True
     return repr(whole) == repr(turned[::-1]) == repr([answer for (answer,) in alone])

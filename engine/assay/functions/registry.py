@@ -204,7 +204,7 @@ def user_functions() -> tuple[Function, ...]:
 
 def adopt(functions: Iterable[Function]) -> None:
     """Register functions as they are registered in another process, in place of what an earlier run of this process had."""
-    _REGISTRY.update({one.name: one for one in functions})
+    _REGISTRY.update({entry.name: entry for entry in functions})
 
 
 @dataclass(frozen=True)

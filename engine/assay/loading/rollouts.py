@@ -344,8 +344,8 @@ def _open_stdin(reading: Reading) -> Rollouts:
         why = "is closed" if sys.stdin is None else "gives no bytes here"
         raise InputError(f"Standard input {why}.", "Pipe JSON lines into it, or name a file.")
     path = spool(stream, "standard input")
-    found = _open_files([path], reading, {path: "standard input"})
-    return replace(found, inputs=tuple(replace(one, name="-") for one in found.inputs))
+    rollouts = _open_files([path], reading, {path: "standard input"})
+    return replace(rollouts, inputs=tuple(replace(file, name="-") for file in rollouts.inputs))
 
 
 def _is_utf8(path: Path) -> bool:

@@ -41,11 +41,11 @@ def locked(path: Path, what: str, hint: str) -> Iterator[None]:
     """
     try:
         handle = _lock(path)
-    except OSError as wrong:
-        why = wrong.strerror
+    except OSError as error:
+        why = error.strerror
         if os.path.lexists(path):  # what denies it is the lock, not the folder
             why = f"{shown_path(path)} is a link" if path.is_symlink() else f"{shown_path(path)}: {why}"
-        raise OutputError(f"{what}: {why}.", "Nothing was written; an existing file is unchanged.") from wrong
+        raise OutputError(f"{what}: {why}.", "Nothing was written; an existing file is unchanged.") from error
     except BaseException:  # an interrupt may come before the file that was made has a name here
         _remove_if_free(path)
         raise

@@ -1,4 +1,4 @@
-"""What reading a file of rollouts takes and gives, whatever its format."""
+"""What every file format shares: how files are read, and the protocol of an open file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,30 +23,29 @@ __all__ = [
 ]
 
 Reshape = Callable[[dict[str, Any]], list[dict[str, Any]]]
-"""From the object of a line to the rows that it means; it pickles, and raises ``InputError`` for one that means none."""
+"""Convert the object of a line to rows. It pickles, and raises ``InputError`` for an object without rows."""
 
 HARMLESS = 64 << 20
-"""Bytes that any file, and any piece of a file, may have when it is read."""
+"""Bytes that any file, or piece of a file, may have when read."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are to be read.
+    """How files are read.
 
     Attributes:
-        mapping: Columns that are read under another name, ``{"completion": "response"}``.
-        preset: How records become rollouts: a preset's name, file or mapping; None to recognise the file, ``none`` for as it is.
-        reshape: From an object of a JSONL file to the rows that it stands for; it pickles. Every line is then read by Python,
-            and ``mapping`` is that of the rows.
-        storage_options: Of the stores that URLs name.
-        utf8: What to do with bytes that are no UTF-8: ``replace`` them by U+FFFD, or ``strict``; ``""`` for the format's own way.
-        max_line: Bytes of the longest JSON line that is read.
-        max_ratio: How many times its size a file may have when it is read.
-        max_uncompressed: Bytes that a file may have when it is read; None for any number.
-        max_bad_rows: How many lines may be no rollouts: a number, or a share such as ``"1%"``; None for none.
-        verify_checksums: Compare the pages of parquet files with their checksums.
-        skip_bad_files: Leave files out that cannot be opened.
-        memory_limit: Bytes that the process may take; None for the default.
+        mapping: Columns read under another name, ``{"completion": "response"}``.
+        preset: How records become rollouts: a preset's name, file or mapping; None to recognise the file, ``none`` to read it as it is.
+        reshape: Convert an object of a JSONL file to rows. Python then reads every line, and ``mapping`` applies to the rows.
+        storage_options: Options of the stores that URLs name.
+        utf8: Invalid UTF-8: ``replace`` it with U+FFFD, or refuse it (``strict``); ``""`` for the default of the format.
+        max_line: Most bytes of a JSON line.
+        max_ratio: Most times that a file may grow when read.
+        max_uncompressed: Most bytes of a file when read; None for no limit.
+        max_bad_rows: Most malformed lines: a number, or a percentage such as ``"1%"``; None for 0.
+        verify_checksums: Verify the checksums of the pages of parquet files.
+        skip_bad_files: Skip files that cannot be opened.
+        memory_limit: Bytes of memory to work in; None for the default.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -63,34 +62,34 @@ class Reading:
     memory_limit: int | None = None
 
     def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
-        """Refuse what is too large when read, or too large for what it is packed in.
+        """Refuse a file that is too large when read, or grows too much.
 
         Args:
             path: The file.
-            size: Bytes that it becomes, as it says itself or as counted.
-            packed: Bytes that it is packed in; None for those of the file.
+            size: Bytes when read, as the file states or as counted.
+            packed: Compressed bytes; None for the size of the file.
 
         Raises:
-            InputError: It is.
+            InputError: It is, or does.
         """
         self.refuse_large(path, size)
-        there = path.stat().st_size if packed is None else packed
-        if self.is_dense(size, there):
+        compressed = path.stat().st_size if packed is None else packed
+        if self.is_dense(size, compressed):
             raise InputError(
-                f"{shown_path(path)}: {there:,} bytes become {size:,} when read, {size / max(1, there):,.0f} times as many; --max-ratio allows "
-                f"{self.max_ratio:g}.",
-                f"Write --max-ratio {size // max(1, there) + 1} if you trust the file.",
+                f"{shown_path(path)}: {compressed:,} bytes expand to {size:,} when read, {size / max(1, compressed):,.0f} times as many; "
+                f"--max-ratio allows {self.max_ratio:g}.",
+                f"Write --max-ratio {size // max(1, compressed) + 1} if you trust the file.",
             )
 
     def is_dense(self, size: int, packed: int) -> bool:
-        """Whether bytes are so few for what they become that they may be a bomb."""
+        """Return whether a file grows so much that it may be a decompression bomb."""
         return size > max(HARMLESS, self.max_ratio * packed)
 
     def refuse_large(self, path: Path, size: int) -> None:
-        """Refuse what has more bytes when read than the caller allows.
+        """Refuse a file with more bytes when read than ``max_uncompressed``.
 
         Raises:
-            InputError: It has.
+            InputError: It has more.
         """
         limit = self.max_uncompressed
         if limit is not None and size > limit:
@@ -101,13 +100,13 @@ class Reading:
 
 
 def reading_of(options: ReadingOptions) -> Reading:
-    """How files are to be read, by the settled options of any function that reads some."""
+    """Return how files are read, given the settled options of any function that reads files."""
     fields: dict[str, Any] = {name: value for name, value in options.items() if name in options_of(ReadingOptions)}
     return Reading(**fields)
 
 
 def rows_in_all(counts: Iterable[int | None]) -> int | None:
-    """The sum of counts; None where one of them is not known."""
+    """Return the sum of counts; None if one of them is unknown."""
     total = 0
     for count in counts:
         if count is None:
@@ -118,11 +117,11 @@ def rows_in_all(counts: Iterable[int | None]) -> int | None:
 
 @dataclass(frozen=True)
 class Unit:
-    """The least that a file can be cut into: a row group, some lines.
+    """The smallest part of a file that can be read by itself: a row group, or some lines.
 
     Attributes:
-        rows: How many rows; None where only reading tells.
-        size: Bytes when read, about.
+        rows: Number of rows; None if only reading tells.
+        size: Approximate bytes when read.
     """
 
     rows: int | None
@@ -131,16 +130,16 @@ class Unit:
 
 @dataclass(frozen=True)
 class BadRow:
-    """A line that is no rollout. It keeps its place among the rows, unscored.
+    """A malformed line. It keeps its place among the rows, unscored.
 
     Attributes:
         file: The file's name as given.
-        row: Its place among the rows of the file, from 0.
+        row: Its row in the file, from 0.
         line: Its line, from 1.
-        offset: Where that begins, in bytes of the file as it reads uncompressed.
-        code: What is wrong, in one word for programs.
-        reason: What is wrong, for a person.
-        sample: Its first 200 bytes; as hexadecimal digits where they are not UTF-8.
+        offset: Byte at which the line begins, in the uncompressed file.
+        code: The problem in one word, for programs.
+        reason: The problem, for people.
+        sample: Its first 200 bytes; in hexadecimal if they are not UTF-8.
     """
 
     file: str
@@ -153,11 +152,11 @@ class BadRow:
 
 
 class File(Protocol):
-    """A file that has been looked through. It pickles, and any process reads the same rows from any of its units."""
+    """An open file. It pickles, and any process reads the same rows from its units."""
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Path of the file."""
 
     @property
     def schema(self) -> pl.Schema:
@@ -165,23 +164,23 @@ class File(Protocol):
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """What it can be cut into, in order."""
+        """Its parts that can be read alone, in order."""
 
     @property
     def bad(self) -> tuple[BadRow, ...]:
-        """Its lines that are no rollouts."""
+        """Its malformed lines."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the run's owner should know of it."""
+        """Notes for the user."""
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
-        """The rows of units ``first`` up to, not including, ``last``; by default all."""
+        """Return the rows of the units from ``first`` up to, not including, ``last``; by default all."""
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
-        """The same frame by frame, some columns of them, about so many rows in each."""
+        """Yield the same rows, with some of the columns, in frames of about ``rows`` rows."""
 
 
 def name_of(file: File) -> str:
-    """What a file is called in messages: a URL where it came from one, else its path."""
+    """Return a file's name for messages: its URL if it has one, else its path."""
     return str(getattr(file, "name", file.path))
