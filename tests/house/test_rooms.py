@@ -1,6 +1,7 @@
 """The rooms of the engine: a file's room is its folder, and a room imports only from itself and from rooms before it."""
 
 import ast
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -66,6 +67,13 @@ def test_a_module_imports_from_its_own_room_and_those_before_it(name):
     place = ROOMS.index(room_of(name))
     later = [module for module in imports(name) if ROOMS.index(room_of(module)) > place]
     assert not later, f"assay.{name} imports {later}"
+
+
+def test_the_documentation_names_the_rooms_in_order():
+    page = (ENGINE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    named = [name.strip("/").replace("/", ".") for row in rows for name in re.findall(r"`([\w/]+)`", row)]
+    assert named == [room for room in ROOMS if room.strip("_") and not room.startswith("_")]
 
 
 def test_no_circle_is_in_a_room():
