@@ -468,7 +468,7 @@ class Homebound:
 def test_what_refuses_to_travel_in_whatever_way_asks_to_stay(there, error):
     func = Homebound()
     func.error = error
-    with pytest.raises(assay.UsageError, match=f"of their own: {type(error).__name__}: no") as refused:
+    with pytest.raises(assay.UsageError, match=f"to a separate process: {type(error).__name__}: no") as refused:
         assay.score_file("a.parquet", assay.Rubric([func]), "out/", isolate=True)
     assert "isolate=False" in refused.value.hint
 

@@ -215,7 +215,7 @@ def test_a_module_that_only_the_driver_has_is_asked_for(cluster, tmp_path, gate,
         assay.UsageError, match="could not start: ModuleNotFoundError: No module named 'only_here'"
     ) as refused:
         score(rollouts(tmp_path, gate), tmp_path / "out", rubric, engine="ray")
-    assert "imported on every node" in refused.value.hint
+    assert "Every node imports the modules" in refused.value.hint
 
 
 def test_a_function_that_is_registered_again_is_that_of_the_next_run(cluster, tmp_path, gate):

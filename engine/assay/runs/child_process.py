@@ -26,7 +26,7 @@ from assay.scoring.summary import Summary
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["isolated", "serve"]
+__all__ = ["in_child_process", "serve"]
 
 _TRIES = 2
 _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_process import serve; serve()"
@@ -40,7 +40,7 @@ _USE_MODULE = "Define what the checks call in a module and import it, or score w
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 
 
-def isolated(
+def in_child_process(
     job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
 ) -> Iterator[tuple[Shard, Summary | Failed]]:
     """Score shards in one separate process; an ``Engine``.
@@ -240,7 +240,7 @@ def serve() -> None:
     sys.path[:] = paths
     try:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
-        job.settle_in()
+        job.set_up()
     except BaseException as error:  # a module may raise anything
         if not own_failure(error):
             raise

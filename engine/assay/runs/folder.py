@@ -13,7 +13,7 @@ from typing import Protocol
 
 from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
 from assay.runs.manifest import Manifest, read_manifest
-from assay.runs.shards import COUNTS, Job, Shard, counted_in, done_already, score_shard
+from assay.runs.shards import COUNTS, Job, Shard, finished_counts, read_counts, score_shard
 from assay.scoring.summary import Summary
 from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
@@ -21,7 +21,7 @@ from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
 from assay.writing.writers import ENDINGS, MANIFEST, SUMMARY
 
-__all__ = ["Engine", "Failed", "here", "is_folder", "score_folder"]
+__all__ = ["Engine", "Failed", "in_this_process", "is_folder", "score_folder"]
 
 _LOCK = "_lock"
 _LOG_INTERVAL = 10.0
@@ -62,8 +62,10 @@ class Engine(Protocol):
         """
 
 
-def here(job: Job, shards: Sequence[Shard], tell: Callable[[int], None]) -> Iterator[tuple[Shard, Summary | Failed]]:
-    """The engine that is this process."""
+def in_this_process(
+    job: Job, shards: Sequence[Shard], tell: Callable[[int], None]
+) -> Iterator[tuple[Shard, Summary | Failed]]:
+    """Score shards in this process; an ``Engine``."""
     for shard in shards:
         yield shard, score_shard(job, shard, tell)
 
@@ -112,7 +114,7 @@ def score_folder(
         _begin(folder, manifest, overwrite=overwrite)
         missing: list[Shard] = []
         for shard in manifest.shards:
-            counts = done_already(folder, manifest.run, shard)
+            counts = finished_counts(folder, manifest.run, shard)
             if counts is None:
                 missing.append(shard)
                 with refused_by_disk(f"{shown_path(folder)}/")():
@@ -130,8 +132,8 @@ def score_folder(
         if failed:
             raise _parts_error(folder, manifest, failed)
         for shard in manifest.shards:  # in order, because sums of floats depend on it
-            total.merge(counted_in(folder, shard))
-        _refuse_gaps(folder, manifest)
+            total.merge(read_counts(folder, shard))
+        _refuse_missing_parts(folder, manifest)
         _finish(folder, total)
     return replace(total, told=summary.told, earlier=earlier, seconds=time.perf_counter() - started)
 
@@ -202,7 +204,7 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
     if existing is not None:
         manifest.refuse_other(existing, folder)
     else:
-        _refuse_foreign(folder)
+        _refuse_other_files(folder)
         with refused_by_disk(f"{shown_path(folder)}/")():
             (folder / SUMMARY).unlink(missing_ok=True)
         manifest.write(folder)  # before anything else is removed, so that a run that stops here can continue
@@ -214,7 +216,7 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
                 path.unlink()
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _refuse_other_files(folder: Path) -> None:
     """Refuse a folder with files that no run wrote; without a manifest, these include files that look like parts."""
     drafts = {path for pattern in _DRAFTS for path in folder.glob(pattern)}
     has_manifest = (folder / MANIFEST).exists()
@@ -242,7 +244,7 @@ def _is_part(path: Path) -> bool:
     return path.name.startswith("part-") and path.suffix == ".parquet"
 
 
-def _refuse_gaps(folder: Path, manifest: Manifest) -> None:
+def _refuse_missing_parts(folder: Path, manifest: Manifest) -> None:
     """Refuse to finish if a part was removed during the run: the summary would count its rows."""
     removed = next((shard.name for shard in manifest.shards if not (folder / shard.name).is_file()), None)
     if removed is not None:

@@ -28,14 +28,14 @@ class Manifest:
     """The description of a run in parts.
 
     Attributes:
-        made: Versions, verifiers, inputs and tasks, as in the provenance.
+        provenance: Versions, verifiers, inputs and tasks.
         settings: Options that are part of the run's identity.
         columns: Columns of the parts, with their types.
         shards: The input of each part.
         command: Command that started the run; not part of its identity.
     """
 
-    made: Mapping[str, Any]
+    provenance: Mapping[str, Any]
     settings: Mapping[str, Any]
     columns: Mapping[str, str]
     shards: tuple[Shard, ...]
@@ -60,7 +60,7 @@ class Manifest:
     def identity(self) -> dict[str, Any]:
         """Return the run's identity, as JSON data."""
         shards = [_of_shard(shard) for shard in self.shards]
-        data = {**self.made, "settings": self.settings, "columns": self.columns, "shards": shards}
+        data = {**self.provenance, "settings": self.settings, "columns": self.columns, "shards": shards}
         return dict(json.loads(json.dumps(data)))
 
     def refuse_other(self, other: "Manifest", folder: Path) -> None:
@@ -108,8 +108,8 @@ def read_manifest(folder: Path) -> Manifest | None:
         settings, columns, command = data.pop("settings"), data.pop("columns"), data.pop("command")
     except (KeyError, TypeError, IndexError) as error:
         raise InputError(f"{shown_path(path)}: not a manifest: {error}") from None
-    made = {name: value for name, value in data.items() if name not in ("manifest", "run")}
-    return Manifest(made, settings, columns, shards, command)
+    provenance = {name: value for name, value in data.items() if name not in ("manifest", "run")}
+    return Manifest(provenance, settings, columns, shards, command)
 
 
 _NAMED = {"inputs": "input", "tasks": "task file", "verifiers": "verifier"}
@@ -126,9 +126,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             differences += _differing_items(_NAMED[key], before or [], after or [])
         elif key == "shards":
             if not any(then.get(name) != now.get(name) for name in ("inputs", "settings")):
-                differences.append(
-                    f"the parts: {len(before or [])} then, {len(after or [])} now, or different boundaries"
-                )
+                differences.append(f"the parts: cut differently, {len(before or [])} then, {len(after or [])} now")
         elif isinstance(before, dict) and isinstance(after, dict):
             noun = "option" if key == "settings" else "column"
             differences += [

@@ -333,7 +333,7 @@ def _prepared(setup: Any) -> Job:
     sys.path[:0] = [path for path in packed.paths if path not in sys.path]
     try:
         job: Job = pickle.loads(packed.job)  # noqa: S301  (from the driver)
-        job.settle_in()
+        job.set_up()
     except Exception as error:  # noqa: BLE001  (a module may raise anything)
         raise UsageError(
             f"A process of node {socket.gethostname()} could not start: {said_by(error)}",

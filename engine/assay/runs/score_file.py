@@ -24,9 +24,9 @@ from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.loading.tasks import content_of_tasks
 from assay.options import FileOptions, deciding, documented, settle
-from assay.runs.child_process import isolated
+from assay.runs.child_process import in_child_process
 from assay.runs.error_limit import ErrorLimit
-from assay.runs.folder import Engine, here, is_folder, score_folder
+from assay.runs.folder import Engine, in_this_process, is_folder, score_folder
 from assay.runs.manifest import Manifest
 from assay.runs.on_ray import on_ray
 from assay.runs.shards import Job, cut
@@ -40,7 +40,7 @@ from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.special_files import is_stream, path_of
 from assay.system.spool import spooling
-from assay.writing.provenance import made_by, task_files_of
+from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.writers import ENDINGS, STDOUT, open_writer
 
 __all__ = ["score_file"]
@@ -192,7 +192,7 @@ def _provenance(source: Rollouts, plan: Plan, run: _Run, summary: Summary) -> di
     if len(inputs) == 1 and run.options["limit"] is None:  # with several inputs, the rows of each are not always known
         inputs = [replace(inputs[0], rows=summary.rows)]
     functions = [check.id for check in summary.checks]
-    provenance = made_by(plan.verifiers, functions, inputs, task_files_of(run.options["tasks"]))
+    provenance = provenance_of(plan.verifiers, functions, inputs, task_files_of(run.options["tasks"]))
     return {**provenance, "command": run.options["command"], "rows": summary.rows}
 
 
@@ -210,11 +210,11 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
     shards = tuple(cut(source.read, int(options["part_bytes"])))
     functions = user_functions()
     names = [function.name for function in functions]
-    made = made_by(plan.verifiers, names, source.inputs, task_files_of(run.options["tasks"]))
+    provenance = provenance_of(plan.verifiers, names, source.inputs, task_files_of(run.options["tasks"]))
     if (task_table := content_of_tasks(source.steps)) is not None:
-        made["task_table"] = task_table
+        provenance["task_table"] = task_table
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
-    manifest = Manifest(made, _identity(options), columns, shards, run.options["command"])
+    manifest = Manifest(provenance, _identity(options), columns, shards, run.options["command"])
     paths = tuple(sys.path)
     job = Job(
         source.read,
@@ -266,7 +266,7 @@ def _refuse_engine(options: FileOptions, out: str | Path | None) -> None:
 def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:
     if options["engine"] == "ray":
         return on_ray(options["ray_address"])
-    return contextlib.nullcontext(isolated if options["isolate"] else here)
+    return contextlib.nullcontext(in_child_process if options["isolate"] else in_this_process)
 
 
 _ONE_FILE = "Name a file for the rewards: --out NAME.parquet"

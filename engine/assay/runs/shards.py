@@ -28,10 +28,10 @@ __all__ = [
     "COUNTS",
     "Job",
     "Shard",
-    "counted_in",
     "culprit",
     "cut",
-    "done_already",
+    "finished_counts",
+    "read_counts",
     "score_shard",
     "try_shard",
 ]
@@ -98,7 +98,7 @@ class Job:
         """Return the rollouts of some units."""
         return part_of(self.files, self.steps, cut)
 
-    def settle_in(self) -> None:
+    def set_up(self) -> None:
         """Register in this process what the process that started the run has registered.
 
         Raises:
@@ -243,7 +243,7 @@ def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
     }
 
 
-def done_already(folder: Path, run: str, shard: Shard) -> Summary | None:
+def finished_counts(folder: Path, run: str, shard: Shard) -> Summary | None:
     """Return the counts of a part that is complete; None if it must be scored.
 
     Args:
@@ -256,14 +256,14 @@ def done_already(folder: Path, run: str, shard: Shard) -> Summary | None:
         return None
     try:
         provenance = read_provenance(part)
-        summary = counted_in(folder, shard)
+        summary = read_counts(folder, shard)
     except (InputError, ValueError):
         return None
     identity = (provenance.get("run"), provenance.get("part"), provenance.get("rows"))
     return summary if identity == (run, shard.number, summary.rows) else None
 
 
-def counted_in(folder: Path, shard: Shard) -> Summary:
+def read_counts(folder: Path, shard: Shard) -> Summary:
     """Read the counts of a part.
 
     Args:

@@ -157,7 +157,7 @@ def engine_error(error: BaseException, files: Sequence[File], plan: Plan | None 
         PanicException: The engine failed, and no file is the cause.
     """
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and _NO_MEMORY in str(error)):
-        fact = "There was not enough memory to go on; nothing was written."
+        fact = "There is not enough memory to continue; nothing was written."
         return OutputError(fact, "Lower the memory budget, for example --memory-limit 600MB.")
     custom = {
         f"{verifier.id}/{spec.id}" for verifier, spec, check in (plan.checks if plan else ()) if not check.is_builtin

@@ -49,9 +49,8 @@ def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[d
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
     prepared = [_prepared(row) for row in rows]
-    scorable = [
-        row for row, reason in prepared if reason is None
-    ]  # including those that a single check leaves unscored
+    # including rows that a single check leaves unscored
+    scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
         if isinstance(check, RunCheck):
             check.together(scorable)

@@ -16,10 +16,10 @@ from assay.spec.verifier import VerifierSpec
 from assay.system.code_hash import described
 from assay.system.redaction import redacted
 
-__all__ = ["made_by", "task_files_of"]
+__all__ = ["provenance_of", "task_files_of"]
 
 
-def made_by(
+def provenance_of(
     verifiers: Sequence[VerifierSpec], used: Iterable[str], inputs: Iterable[InputFile], tasks: Iterable[str]
 ) -> dict[str, Any]:
     """Return the provenance of a result, except the command and the number of rows.

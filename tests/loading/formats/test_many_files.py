@@ -104,7 +104,9 @@ def test_what_a_run_opens_and_makes_grows_with_the_files(tmp_path, ending, monke
     monkeypatch.setattr(frames, "_read_ahead", lambda given: made.update(["source"]) or ahead(given))
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda thread: made.update(["thread"]) or start(thread))
-    monkeypatch.setattr(Manifest, "told", lambda own, told=Manifest.told: made.update(["manifest"]) or told(own))
+    monkeypatch.setattr(
+        Manifest, "identity", lambda own, identity=Manifest.identity: made.update(["manifest"]) or identity(own)
+    )
     seen = []
     for count in sized((40, 120), (20, 40)):
         paths = written(tmp_path / f"in{count}", count, ending)
