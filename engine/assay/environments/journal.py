@@ -1,8 +1,8 @@
 """The journal of a run: every finished rollout is a line on disk, from which a stopped run resumes.
 
-The first line of ``rollouts.jsonl`` holds the settings of the run; each further line is a rollout. A line is written when its rollout
-is finished and flushed at once: a process that is killed loses only the rollouts in flight. An incomplete last line is
-cut off when the journal is opened again. A run holds a lock on its folder, which the system releases when the process ends.
+The first line of ``rollouts.jsonl`` holds the settings of the run; each further line is a rollout, written and flushed as soon
+as it is finished: a process that is killed loses only the rollouts in flight. An incomplete last line is cut off when the
+journal is opened again. A run holds a lock on its folder, which the system releases when the process ends.
 """
 
 import contextlib
