@@ -7,7 +7,7 @@
         return 1.0 if model_output.startswith(str(expected)) else 0.0
 
 A function takes the completion's text, the row's ``expected`` (a JSON value, None if missing) and its ``params``, and returns
-the reward. A function may have a Polars version, which computes the same as an expression; where it returns null, the function runs.
+the reward. It may have a Polars version, an expression that computes the same; where that returns null, the function runs.
 """
 
 from assay.functions.registry import (

@@ -1,6 +1,6 @@
 """Prove that the row and the column implementation of a check agree, for your own checks and the built-in ones.
 
-Hostile texts cover cases that break text code: case rules, control characters, combining marks, brackets, near-JSON, regex syntax.
+Hostile texts cover what breaks text code: case rules, control characters, combining marks, brackets, near-JSON, regex syntax.
 They are drawn with a seed, so that a failure can be reproduced.
 """
 
@@ -85,7 +85,7 @@ def assert_check_conforms(
         How many verdicts were compared.
 
     Raises:
-        AssertionError: ``expr()`` and ``row()`` differ, or the score of an example differs from its ``score``; the message shows the row.
+        AssertionError: ``expr()`` and ``row()`` differ, or an example has another score than it states; the message shows the row.
     """
     custom = () if check in CHECKS else (check,)
     for example in check.examples:
@@ -129,7 +129,8 @@ def assert_fn_conforms(
         How many verdicts were compared.
 
     Raises:
-        AssertionError: The two differ; the message shows the row. Or the function has no Polars version, or one that never returns a value.
+        AssertionError: The two differ; the message shows the row. Or the function has no Polars version, or that version is
+            null on every row.
         ValueError: No function has that name.
     """
     get(fn_name)  # raises for an unknown name and lists the names
@@ -155,7 +156,7 @@ def assert_fn_conforms(
 def _assert_expression_answers(
     fn_name: str, pairs: Sequence[tuple[str, str]], params: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Check that a Polars version ever returns a value: where it raises or returns null, the function runs, so it could never differ."""
+    """Check that a Polars version returns some value; a run falls back to the function, which would hide that it never does."""
     registered = function(fn_name)
     if registered is None or registered.expr is None:
         raise AssertionError(f"{fn_name} has no Polars version to compare")

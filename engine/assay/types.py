@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ChatMessage = dict[str, Any]
-"""A message: ``role`` ("system", "user", "assistant", "tool"), ``content``, and further fields of its role, such as ``tool_calls``."""
+"""A message: ``role`` ("system", "user", "assistant", "tool"), ``content``, and further fields such as ``tool_calls``."""
 
 Messages = str | list[ChatMessage]
 """A prompt or a completion: text, or chat messages."""

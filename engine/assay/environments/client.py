@@ -107,15 +107,15 @@ async def ask(
     args = {name: value for name, value in (sampling_args or {}).items() if value is not None}
     if tools:
         args["tools"] = tools
-    if getattr(client, "max_retries", 0) and _is_a(client, "AsyncOpenAI"):
+    if getattr(client, "max_retries", 0) and _is_openai_client(client, "AsyncOpenAI"):
         client = client.with_options(max_retries=0)  # else the client would retry each of our attempts itself
     attempt = 0
     while True:
         try:
-            return await _answer(client, model, prompt, message_type, args)
+            return await _send(client, model, prompt, message_type, args)
         except Exception as error:
             if _is_too_long(error):
-                return _overlong(message_type)
+                return _overlong_response(message_type)
             if attempt >= retries.most or not _is_transient(error):
                 raise
             seconds = retries.wait(attempt, error)
@@ -123,7 +123,7 @@ async def ask(
         await asyncio.sleep(seconds)
 
 
-async def _answer(client: Any, model: str, prompt: Any, message_type: str, args: Mapping[str, Any]) -> Any:
+async def _send(client: Any, model: str, prompt: Any, message_type: str, args: Mapping[str, Any]) -> Any:
     if message_type == "completion":
         response = await client.completions.create(model=model, prompt=prompt, **args)
     else:
@@ -133,18 +133,18 @@ async def _answer(client: Any, model: str, prompt: Any, message_type: str, args:
     choices = getattr(response, "choices", None)
     first = choices[0] if isinstance(choices, list) and choices else None
     if message_type == "completion":
-        answered = isinstance(getattr(first, "text", None), str)
+        is_completion = isinstance(getattr(first, "text", None), str)
     else:
         message = getattr(first, "message", None)
         is_message = hasattr(message, "role") or hasattr(message, "content")
-        answered = is_message and isinstance(getattr(message, "content", None), str | None)
-    if not answered:
+        is_completion = is_message and isinstance(getattr(message, "content", None), str | None)
+    if not is_completion:
         body = response if isinstance(response, str) else getattr(response, "error", None) or response
         raise NotACompletion(f"the answer holds no completion: {quoted(str(body)[:_EXCERPT])}")
     return response
 
 
-def _is_a(client: Any, name: str) -> bool:
+def _is_openai_client(client: Any, name: str) -> bool:
     """Return whether it is a client of the openai package, which has been imported in that case."""
     openai: Any = sys.modules.get("openai")
     return openai is not None and isinstance(client, getattr(openai, name))
@@ -195,7 +195,7 @@ def _is_too_long(error: Exception) -> bool:
     return any(phrase in message for phrase in _TOO_LONG_PHRASES)
 
 
-def _overlong(message_type: str) -> Any:
+def _overlong_response(message_type: str) -> Any:
     content = {"text": ""} if message_type == "completion" else {"message": {"role": "assistant", "content": ""}}
     kind = "text_completion" if message_type == "completion" else "chat.completion"
     choices = [{"index": 0, "finish_reason": "length", **content}]
@@ -215,9 +215,9 @@ async def open_client(client: Any, *, own_loop: bool = False) -> AsyncIterator[A
         UsageError: It is a synchronous client that cannot be converted to an asynchronous one.
     """
     created: Any = None
-    if _is_a(client, "OpenAI"):
+    if _is_openai_client(client, "OpenAI"):
         created = client = _as_async(client)
-    elif _is_a(client, "AsyncOpenAI"):
+    elif _is_openai_client(client, "AsyncOpenAI"):
         if own_loop and type(client._client).__name__ == "AsyncHttpxClientWrapper":  # noqa: SLF001  (no public API tells the default http client from a custom one)
             http = sys.modules["openai"].DefaultAsyncHttpxClient(base_url=client.base_url, timeout=client.timeout)
             created = client = client.copy(http_client=http, max_retries=0)

@@ -233,7 +233,7 @@ class Environment(Examples, ABC):
                 are scored, not generated; without a client, even if the completion is empty.
             client: An ``openai.AsyncOpenAI`` or a compatible client; an ``openai.OpenAI`` is converted to an asynchronous one.
             model: Name of the model.
-            sampling_args: Arguments of the requests; they take precedence over those of the environment, ``extra_body`` key by key.
+            sampling_args: Arguments of the requests; they override those of the environment, ``extra_body`` key by key.
             num_examples: For the metadata; by default, the number of distinct ``example_id``.
             rollouts_per_example: For the metadata; by default, the number of rollouts divided by ``num_examples``.
             score_rollouts: Score the rollouts; if False, every reward is None.

@@ -106,7 +106,7 @@ class Run:
             UsageError: The first rollouts were all refused for good, for the same reason.
         """
         pending = [(number, rollout) for number, rollout in enumerate(rollouts) if rollout.to_generate]
-        may_generate, may_score = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
+        generation_slots, scoring_slots = asyncio.Semaphore(self.generating), asyncio.Semaphore(self.scoring)
         interleaved = self.score and self.interleave and not getattr(self.env.rubric, "has_group_funcs", False)
         workers = min(len(pending), self.generating + (self.scoring if interleaved else 0))
         with progress("generating", show=self.bar and bool(pending)) as report:
@@ -114,10 +114,10 @@ class Run:
             async def run_one(item: tuple[int, Rollout]) -> None:
                 number, rollout = item
                 prompt, info = rollout.prompt, rollout.info
-                async with may_generate:
+                async with generation_slots:
                     await self._generate(rollout, len(pending))
                 if interleaved and not rollout.failed:
-                    async with may_score:
+                    async with scoring_slots:
                         await self._score(rollout)
                 if self.journal is not None:
                     self.journal.append(number, rollout, prompt, info)
@@ -128,7 +128,7 @@ class Run:
             await work_off(pending, run_one, workers)
         for rollout in rollouts:
             if rollout.given and rollout.state is None:
-                await self._begin_given(rollout)
+                await self._prepare_given(rollout)
         if self.score:
             await self._score_rest([rollout for rollout in rollouts if rollout.to_score])
         _log_failures(rollouts)
@@ -150,7 +150,7 @@ class Run:
         )
         return fill_state(state, standard_state(rollout, completion))
 
-    async def _begin_given(self, rollout: Rollout) -> None:
+    async def _prepare_given(self, rollout: Rollout) -> None:
         """Set the state of a rollout whose completion was part of the input."""
         try:
             rollout.state = await self._begin_state(rollout)
@@ -189,7 +189,7 @@ class Run:
             if not own_failure(error):
                 raise
             self._fail(rollout, error)
-            self._refuse_denied(error, total)
+            self._stop_if_refused(error, total)
         self._finished += 1
 
     def _fail(self, rollout: Rollout, error: BaseException) -> None:
@@ -204,7 +204,7 @@ class Run:
         _record_failure(rollout)
         _LOG.debug("a rollout of example %s failed: %s", rollout.example_id, printable(rollout.error))
 
-    def _refuse_denied(self, error: BaseException, total: int) -> None:
+    def _stop_if_refused(self, error: BaseException, total: int) -> None:
         """End a run whose first rollouts are all refused for good, for the same reason, as the others would be, too."""
         if self._finished >= _FIRST_ROLLOUTS or not is_permanent(error):
             return

@@ -80,9 +80,9 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
         files = expand(source)
         if all(format_of(file) is LINES for file in files):
-            return [row for file in files for row in _lines(file)]
+            return [row for file in files for row in _read_jsonl(file)]
     if isinstance(source, Mapping):
-        return _of_columns(source)
+        return _rows_of_columns(source)
     if hasattr(source, "to_list") and hasattr(source, "column_names"):
         return list(source.to_list())
     if (
@@ -100,7 +100,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
+def _read_jsonl(path: Path) -> Iterable[dict[str, Any]]:
     with Source.of(path, str(path), Reading()).open() as stream:
         pieces = (io.BytesIO(piece.data) for piece in cut(stream, sys.maxsize))
         for number, line in enumerate(chain.from_iterable(pieces), 1):
@@ -115,7 +115,7 @@ def _lines(path: Path) -> Iterable[dict[str, Any]]:
             yield row
 
 
-def _of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of_columns(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     present = {name: list(values) for name, values in columns.items() if values is not None}
     lengths = {name: len(values) for name, values in present.items()}
     if len(set(lengths.values())) > 1:
@@ -154,7 +154,7 @@ def rollouts_of(inputs: Any, *, message_type: str, ask: Callable[[str], Messages
     Raises:
         InputError: A row cannot be used; the message says which.
     """
-    rows = _of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
+    rows = _rows_of_columns(dict(inputs)) if isinstance(inputs, GenerateInputs) else read_rows(inputs)
     column = next((name for name in ("example_id", "id") if rows and all(_is_id(row.get(name)) for row in rows)), "")
     return [
         _rollout(row, row[column] if column else number, f"Row {number}", message_type, ask, client)
@@ -169,16 +169,16 @@ def _rollout(
     failed = None if completion is None else generation_error(row)
     given = completion is not None and not (client and (failed or not completion))
     if given:
-        _refuse_other(completion, f"{where}: `completion`")
+        _check_text_or_messages(completion, f"{where}: `completion`")
     prompt: Any = row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
         prompt = ask(row["question"]) if message_type == "chat" else row["question"]
-    _refuse_other(prompt, f"{where}: `prompt`")
+    _check_text_or_messages(prompt, f"{where}: `prompt`")
     task = row.get("task")
     rollout = Rollout(
         prompt=prompt,
-        answer=_text(row.get("answer")),
-        info=_info(row.get("info"), where),
+        answer=_gold_text(row.get("answer")),
+        info=_parse_info(row.get("info"), where),
         task="default" if task is None else str(task),
         example_id=example_id,
         completion=completion if given else None,
@@ -197,14 +197,14 @@ def _rollout(
     return rollout
 
 
-def _refuse_other(value: Any, where: str) -> None:
+def _check_text_or_messages(value: Any, where: str) -> None:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(message, dict) for message in value)):
         return
     actual = "missing" if value is None else f"{type(value).__name__} {quoted(str(value))}"
     raise InputError(f"{where} is {actual}.", "Expected text, or a list of messages {role, content}.")
 
 
-def _text(answer: Any) -> str:
+def _gold_text(answer: Any) -> str:
     """Return a gold as text: text unchanged, a number as Python prints it, lists and dicts as JSON."""
     if answer is None:
         return ""
@@ -213,7 +213,7 @@ def _text(answer: Any) -> str:
     return str(answer)
 
 
-def _info(info: Any, where: str) -> Info:
+def _parse_info(info: Any, where: str) -> Info:
     if isinstance(info, str):
         try:
             info = json.loads(info)

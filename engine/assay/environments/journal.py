@@ -1,8 +1,8 @@
 """The journal of a run: every finished rollout is a line on disk, from which a stopped run resumes.
 
-The first line of ``rollouts.jsonl`` holds the settings of the run; each further line is a rollout. A line is written when its rollout
-is finished and flushed at once: a process that is killed loses only the rollouts in flight. An incomplete last line is
-cut off when the journal is opened again. A run holds a lock on its folder, which the system releases when the process ends.
+The first line of ``rollouts.jsonl`` holds the settings of the run; each further line is a rollout, written and flushed as soon
+as it is finished: a process that is killed loses only the rollouts in flight. An incomplete last line is cut off when the
+journal is opened again. A run holds a lock on its folder, which the system releases when the process ends.
 """
 
 import contextlib
@@ -58,14 +58,14 @@ def digest(rollouts: Sequence[Rollout]) -> str:
 def functions_digest(funcs: Sequence[Any]) -> str:
     """Return the SHA-256 of the code of functions, as hexadecimal digits; functions that they call are not included."""
     return hashlib.sha256(
-        _as_line([_code(getattr(inspect.unwrap(function), "__code__", None)) for function in funcs])
+        _as_line([_code_of(getattr(inspect.unwrap(function), "__code__", None)) for function in funcs])
     ).hexdigest()
 
 
-def _code(code: Any) -> Any:
+def _code_of(code: Any) -> Any:
     if not isinstance(code, CodeType):
         return code
-    return [code.co_code, code.co_names, [_code(constant) for constant in code.co_consts]]
+    return [code.co_code, code.co_names, [_code_of(constant) for constant in code.co_consts]]
 
 
 class Journal:
@@ -166,7 +166,7 @@ class Journal:
         """
         for line in self._lines:
             number = line.get("rollout") if isinstance(line, dict) else None
-            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_whole(line, to_score):
+            if isinstance(number, int) and 0 <= number < len(rollouts) and _is_complete(line, to_score):
                 _restore(rollouts[number], line)
         self._lines = []
         self.finished = sum(rollout.state is not None and not rollout.given for rollout in rollouts)
@@ -220,10 +220,10 @@ def _difference(name: str, recorded: Any, current: Any) -> str:
     words = name.replace("_", " ")
     if name == "inputs":
         return "the inputs differ"
-    return f"{words}: {_short(recorded)} before, {_short(current)} now"
+    return f"{words}: {_cut(recorded)} before, {_cut(current)} now"
 
 
-def _short(value: Any) -> str:
+def _cut(value: Any) -> str:
     text = printable(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
 
@@ -232,8 +232,8 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     if rollout.failed or rollout.state is None:
         return {"rollout": number, "error": rollout.error}
     original = {name: getattr(rollout, name) for name in _ROLLOUT_FIELDS} | dict(before)
-    same = [name for name in _ROLLOUT_FIELDS if name in rollout.state and _same(rollout.state[name], original[name])]
-    changed = {name: getattr(rollout, name) for name in before if not _same(getattr(rollout, name), before[name])}
+    same = [name for name in _ROLLOUT_FIELDS if name in rollout.state and _equal(rollout.state[name], original[name])]
+    changed = {name: getattr(rollout, name) for name in before if not _equal(getattr(rollout, name), before[name])}
     # rollouts with a scoring error are scored again when the run resumes
     scored = rollout.reward is not None and not rollout.state.get("error")
     kept = {name: value for name, value in rollout.state.items() if name != "error"}
@@ -249,14 +249,14 @@ def _line(number: int, rollout: Rollout, before: Mapping[str, Any]) -> dict[str,
     return line
 
 
-def _same(left: Any, right: Any) -> bool:
+def _equal(left: Any, right: Any) -> bool:
     try:
         return bool(left == right)
     except RAISED:  # comparing arrays, for example, gives no single truth value
         return False
 
 
-def _is_whole(line: Mapping[str, Any], to_score: bool) -> bool:
+def _is_complete(line: Mapping[str, Any], to_score: bool) -> bool:
     """Return whether a line is complete, so that its rollout need not be run again."""
     if to_score and line.get("lossy") and "reward" not in line:
         return False

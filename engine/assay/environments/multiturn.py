@@ -115,7 +115,7 @@ class MultiTurnEnv(Environment):
         initial, started = state, time.perf_counter()
         tools = info.get("oai_tools") or self.oai_tools
         try:
-            state = _state(await maybe_await(self.setup_state(state, **kwargs)), "setup_state")
+            state = _check_state(await maybe_await(self.setup_state(state, **kwargs)), "setup_state")
             while not await self._is_over(state, **kwargs):
                 context = await maybe_await(self.get_context_messages(state))
                 response = await self.get_model_response(
@@ -136,7 +136,7 @@ class MultiTurnEnv(Environment):
                     break
                 context = await maybe_await(self.get_context_messages(state))
                 reply, new_state = await maybe_await(self.env_response(context, state, **kwargs))
-                state = _state(new_state, "env_response")
+                state = _check_state(new_state, "env_response")
                 _add_reply(state, reply)
         finally:
             elapsed_ms = (time.perf_counter() - started) * 1000
@@ -162,11 +162,11 @@ class MultiTurnEnv(Environment):
         answer = response.choices[0].message
         message: ChatMessage = {"role": "assistant", "content": answer.content or ""}
         if calls := getattr(answer, "tool_calls", None):
-            message["tool_calls"] = [Fields(_fields(call)) for call in calls]
+            message["tool_calls"] = [Fields(_call_fields(call)) for call in calls]
         state["completion"].append(message)
 
 
-def _state(value: Any, name: str) -> State:
+def _check_state(value: Any, name: str) -> State:
     if not isinstance(value, dict):
         raise TypeError(f"{name} returned {type(value).__name__} where the state belongs")
     return value
@@ -180,7 +180,7 @@ def _add_reply(state: State, reply: Any) -> None:
     state["completion"] += reply
 
 
-def _fields(call: Any) -> dict[str, Any]:
+def _call_fields(call: Any) -> dict[str, Any]:
     """Return a tool call as a dict, as in the protocol."""
     return dict(call) if isinstance(call, dict) else dict(call.model_dump(exclude_unset=True, warnings=False))
 

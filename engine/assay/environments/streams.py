@@ -138,7 +138,7 @@ def _merge_items(value: Any) -> Any:
 
 
 def _extend(items: list[Any], pieces: list[Any]) -> None:
-    """Extend a list: chunks with an ``index`` (tool calls) are merged into that item, others are appended (log-probabilities)."""
+    """Extend a list: chunks with an ``index`` (tool calls) are merged into their item, others (log-probabilities) appended."""
     for piece in pieces:
         index = piece.get("index") if isinstance(piece, Mapping) else None
         same = next((item for item in items if item.get("index") == index), None) if index is not None else None

@@ -12,7 +12,7 @@ _BRACE = re.compile(r"[{}]")
 
 
 def extract_boxed_answer(text: str) -> str:
-    r"""Return the content of the last ``\boxed{…}``, including nested braces; the whole text if there is none or it is not closed."""
+    r"""Return the content of the last ``\boxed{…}``, nested braces included; the whole text if no box is closed."""
     start = text.rfind(_BOXED)
     if start < 0:
         return text

@@ -60,7 +60,7 @@ class RubricGroup(Rubric):
 
     def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
         """Return the members of all rubrics with their weights and objects."""
-        self._check_plain()
+        self._check_default_scoring()
         return [entry for place, rubric in enumerate(self.rubrics) for entry in rubric.entries((*path, place))]
 
     @property

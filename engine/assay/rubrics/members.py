@@ -54,7 +54,7 @@ def member_name(member: Any) -> str:
     """Return the name of a member."""
     if isinstance(member, VerifierSpec):
         return member.id
-    name = _registered(member)[0]
+    name = _registration(member)[0]
     return name or (str(getattr(member, "name", "")) if _is_class(member) else "") or name_of(member)
 
 
@@ -64,7 +64,7 @@ def is_function(member: Any) -> bool:
     Raises:
         TypeError: It cannot be a member of a rubric.
     """
-    if isinstance(member, VerifierSpec) or _is_class(member) or _registered(member)[0]:
+    if isinstance(member, VerifierSpec) or _is_class(member) or _registration(member)[0]:
         return False
     if isinstance(member, str | Mapping) or hasattr(member, "__fspath__"):
         raise TypeError(f"load a verifier before you add it to a rubric: assay.load_verifier({member!r})")
@@ -84,7 +84,7 @@ def check_weight(weight: Any, name: str) -> None:
     except OverflowError:  # an integer too large for a float
         finite = False
     if not finite:
-        raise ValueError(f"the weight of {name} is {weight!r:.50}, expected a finite number")
+        raise ValueError(f"the weight of {name} is {weight!r:.50}; expected a finite number")
 
 
 def pair_weights(funcs: Sequence[Any], weights: Sequence[float]) -> list[tuple[Any, float]]:
@@ -104,7 +104,7 @@ def _is_class(member: Any) -> bool:
     return callable(getattr(member, "verify", None)) and not isinstance(member, type)
 
 
-def _registered(member: Any) -> tuple[str, dict[str, Any]]:
+def _registration(member: Any) -> tuple[str, dict[str, Any]]:
     """Return the name of a registered function and its params; the name is ``""`` if it is not registered."""
     params: dict[str, Any] = {}
     if isinstance(member, partial) and not member.args and [*member.keywords] == ["params"]:
@@ -123,7 +123,7 @@ class _Packed:
 
 def pack(member: Any) -> Any:
     """Return a member in the form in which it is pickled."""
-    name = _registered(member)[0]
+    name = _registration(member)[0]
     registered = function(name)
     return member if registered is None or registered.builtin else _Packed(Reference.of(name, travels=True), member)
 
@@ -163,18 +163,18 @@ def specs_of(
     """
     if not entries:
         raise SpecError("The rubric has no reward functions.", "Add one: rubric.add_reward_func(func, weight=1.0)")
-    names, functions = _names(entries), functions_of(entries)
+    names, functions = _unique_names(entries), functions_of(entries)
     host: Host = Workers([*functions.values()], limits.workers, origin) if limits.workers and functions else run
-    rubrics = [entries[at].path for at in functions]
-    together = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
-    places = {at: place for place, at in enumerate(functions)}
+    paths = [entries[at].path for at in functions]
+    rewards = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=paths)
+    positions = {at: position for position, at in enumerate(functions)}
     specs = []
     for at, entry in enumerate(entries):
         share = Share(float(entry.weight), entry.path, pass_threshold)
         if isinstance(entry.member, VerifierSpec):
             specs.append(replace(entry.member, share=share))
             continue
-        check = Reward(together, places[at], entry.weight) if at in places else _columnar(entry.member)
+        check = Reward(rewards, positions[at], entry.weight) if at in positions else _column_check(entry.member)
         params = {"params": check.fn_params} if isinstance(check, Named) else {}
         spec = CheckSpec(names[at], check.type, 1.0, required=False, negate=False, params=params, check=check)
         kind = check.type if isinstance(check, ByClass) else FUNCTION
@@ -188,7 +188,7 @@ def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
     Raises:
         SpecError: A member or its weight cannot be used.
     """
-    names = _names(entries)
+    names = _unique_names(entries)
     try:
         for name, entry in zip(names, entries, strict=True):
             check_weight(entry.weight, name)
@@ -201,13 +201,13 @@ def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:
         raise SpecError(f"The rubric cannot be used: {error}.") from None
 
 
-def _columnar(member: Any) -> Check:
+def _column_check(member: Any) -> Check:
     if _is_class(member):
         return ByClass(member_name(member), member)
-    return Named(*_registered(member))
+    return Named(*_registration(member))
 
 
-def _names(entries: Sequence[Entry]) -> list[str]:
+def _unique_names(entries: Sequence[Entry]) -> list[str]:
     """Return a unique name for every member: the second ``correct`` becomes ``correct-2``. Verifiers keep their ids.
 
     Raises:

@@ -41,9 +41,10 @@ Host = Callable[[Work, Limits], None]
 
 
 class Rewards:
-    """The functions of a rubric, run together: rollout by rollout, then the group functions (all rollouts of an example at once).
+    """The functions of a rubric, run together: first rollout by rollout, then the group functions, example by example.
 
-    The rubrics of a group run one after another, as in ``RubricGroup.score_rollouts``: a rubric sees what earlier ones wrote into the state.
+    A group function takes all rollouts of an example at once. The rubrics of a ``RubricGroup`` run one after another, as in its
+    ``score_rollouts``: a rubric sees what earlier ones wrote into the states.
 
     Args:
         functions: The functions, in order.
@@ -70,7 +71,7 @@ class Rewards:
         self._logged: list[set[str]] = [set() for _ in self.functions]
         self.rubrics = tuple(rubrics)
         self.grouped = any(function.group for function in self.functions)
-        self._alone = host is run and not (self.grouped or any(function.is_async for function in self.functions))
+        self._can_split = host is run and not (self.grouped or any(function.is_async for function in self.functions))
         names = {name for function in self.functions for name in function.arguments}
         self.arguments = tuple(name for name in ARGUMENTS if name in names)
         reads = names | (set(ARGUMENTS) if "state" in names else set())
@@ -132,17 +133,19 @@ class Rewards:
         errors: list[dict[int, str]] = [{} for _ in self.functions]
         tick = self.limits.tick
         for places in self._turns():
-            alone = [at for at in places if not self.functions[at].group]
-            if alone:
-                work = Work([self.functions[at] for at in alone], names, rows_of_values, self.side_by_side, absent)
+            per_rollout = [at for at in places if not self.functions[at].group]
+            if per_rollout:
+                work = Work(
+                    [self.functions[at] for at in per_rollout], names, rows_of_values, self.side_by_side, absent
+                )
                 work.seconds, work.tick, work.stop = seconds, tick, self.limits.stop
                 yield work
                 tick = None  # a rollout is counted once
-                for number, at in enumerate(alone):
+                for number, at in enumerate(per_rollout):
                     scores[at], errors[at] = work.scores[number], work.errors[number]
-            if len(alone) < len(places):
-                together = [at for at in places if self.functions[at].group]
-                yield from self._together(together, names, rows_of_values, keys, scores, errors, absent)
+            if len(per_rollout) < len(places):
+                per_example = [at for at in places if self.functions[at].group]
+                yield from self._score_groups(per_example, names, rows_of_values, keys, scores, errors, absent)
         self._log(errors)
         return scores, errors
 
@@ -154,7 +157,7 @@ class Rewards:
             return [[*places]]
         return [[*turn] for _, turn in groupby(places, key=self.rubrics.__getitem__)]
 
-    def _together(
+    def _score_groups(
         self,
         places: Sequence[int],
         names: Sequence[str],
@@ -171,7 +174,7 @@ class Rewards:
                 members.setdefault(key, []).append(row)
         groups = list(members.values())
         columns = [[[values[row][at] for row in group] for at in range(len(names))] for group in groups]
-        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, absent, read=_listed)
+        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, absent, read=_settle_list)
         yield work
         for number, at in enumerate(places):
             scores[at] = [0.0] * len(values)
@@ -213,10 +216,10 @@ class Rewards:
         return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
 
     def _batch(self, names: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
-        at_once = max(1, THRESHOLDS.reward_rows)
-        if len(columns[0]) > at_once and self._alone:
-            starts = range(0, len(columns[0]), at_once)
-            return pl.concat([self._batch(names, [column[at : at + at_once] for column in columns]) for at in starts])
+        most = max(1, THRESHOLDS.reward_rows)
+        if len(columns[0]) > most and self._can_split:
+            starts = range(0, len(columns[0]), most)
+            return pl.concat([self._batch(names, [column[at : at + most] for column in columns]) for at in starts])
         with self._lock:  # Polars calls from several threads; functions may expect one
             present = columns[0].is_not_null()
             has_null = not present.all()
@@ -243,7 +246,7 @@ def _rebuild(
     return Rewards(functions, limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
 
 
-def _listed(result: Any) -> tuple[Any, str | None]:
+def _settle_list(result: Any) -> tuple[Any, str | None]:
     """Return the list of rewards that a group function returned, each one settled, and the error."""
     try:
         # convert to numbers here, where the call is made: other values may not be picklable
@@ -310,11 +313,11 @@ class Reward(RunCheck):
 
     def together(self, rows: Sequence[Row]) -> None:
         if any(id(self.rewards) not in row[MEMO] for row in rows):
-            for row, results in zip(rows, _of_rows(rows, self.rewards), strict=True):
+            for row, results in zip(rows, _score_rows(rows, self.rewards), strict=True):
                 row[MEMO][id(self.rewards)] = results
 
     def outcome(self, row: Row) -> Outcome:
-        results = row[MEMO][id(self.rewards)] if MEMO in row else _of_rows([row], self.rewards)[0]
+        results = row[MEMO][id(self.rewards)] if MEMO in row else _score_rows([row], self.rewards)[0]
         return verdict(results[self.at], self.weight)
 
     def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
@@ -338,7 +341,7 @@ class Reward(RunCheck):
         return f"Python, {together}{', asynchronous' if self.function.is_async else ''}"
 
 
-def _of_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
+def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
     """Score rows for the row loop; results by row, then by function."""
     names = [name for name in rewards.columns if any(name in row for row in rows)]
     columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}

@@ -8,8 +8,8 @@ r"""Parsers, which extract an answer from the text of a model: after its thought
 
 A parser returns what the class of the same name in PrimeIntellect's ``verifiers`` 0.1.6 returns, wherever that one returns
 anything. Where that one raises, this one does not: a conversation without a message of the assistant has no answer (None) and
-no format (0.0), a message without a role belongs to nobody, one without content is empty, and a text counts as one message of the
-assistant. Parsers and their reward functions can be pickled if their ``extract_fn`` can.
+no format (0.0), a message without a role is ignored, a message without content is empty, and a text counts as one message of
+the assistant. Parsers and their reward functions can be pickled if their ``extract_fn`` can.
 """
 
 import functools
@@ -140,8 +140,8 @@ def _content_text(message: ChatMessage) -> str:
 def _warn_of_thoughts(logger: logging.Logger) -> None:
     """Warn, once per process and class, that some servers remove thoughts before a parser sees them."""
     logger.warning(
-        "Expected <think>…</think> in every message. Parsing fails if the server or the chat template removes thoughts, as with "
-        "Qwen3 and DeepSeek-R1."
+        "Expected <think>…</think> in every message. Parsing fails if the server or the chat template removes thoughts, as "
+        "with Qwen3 and DeepSeek-R1."
     )
 
 

@@ -32,7 +32,7 @@ _IN_ORDER = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 def name_of(func: Any) -> str:
-    """Return the name of a reward function: its own, for a ``functools.partial`` that of its function, else that of its class."""
+    """Return the name of a reward function: its ``__name__``, for a ``functools.partial`` that of its function, else its class's."""
     while isinstance(func, partial):
         func = func.func
     return str(getattr(func, "__name__", None) or type(func).__name__)
@@ -118,7 +118,7 @@ def reward_function(
     try:
         parameters = list(inspect.signature(func).parameters.values())
     except ValueError:
-        raise TypeError(f"{name}: its parameters cannot be inspected; wrap it in a function that names them") from None
+        raise TypeError(f"{name}: Python does not know its parameters; wrap it in a function that names them") from None
     named = {param.name: param for param in parameters if param.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
     takes_all = any(param.kind == _ANY for param in parameters)
     objects = objects or {}

@@ -41,7 +41,7 @@ def add_error(state: Any, message: str) -> None:
 
 
 def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Return the columns that verifiers read: arguments of the rollouts, else fields of ``info``; ``metadata`` is ``info`` itself."""
+    """Return the columns that verifiers read, from the arguments or the fields of ``info``; ``metadata`` defaults to ``info``."""
     columns: dict[str, Sequence[Any]] = {}
     infos = rollouts["info"]
     for name in read_columns(specs):
@@ -55,7 +55,7 @@ def _columns(specs: Sequence[VerifierSpec], rollouts: Mapping[str, Sequence[Any]
 
 
 def by_columns(members: Sequence[Any], rollouts: Mapping[str, Sequence[Any]]) -> list[Sequence[float]]:
-    """Score rollouts with members that are not reward functions; a rollout that cannot be scored gets 0.0 and an error in its state."""
+    """Score rollouts with members that are not reward functions; on an error, the score is 0.0 and the state records it."""
     prepare_process()
     scores: list[Sequence[float]] = []
     for member in members:

@@ -46,7 +46,7 @@ _METHODS = ("call_reward_func", "score_rollout", "run_score_rollout", "score_gro
 """Methods that a subclass may override to score in its own way."""
 
 
-def _is_ours(method: Any) -> bool:
+def _is_default(method: Any) -> bool:
     """Return whether a method is defined in this package, so that scoring by columns gives the same result."""
     return str(method.__module__).rpartition(".")[0] == __package__
 
@@ -59,7 +59,7 @@ class Rubric:
     ``class_objects``. It returns a finite number, of any type except text, and may be asynchronous; if one is, all
     run in one event loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets
     lists: all rollouts of an example (those with one ``example_id``, else with one prompt), and returns a list. A function
-    that raises scores 0.0; the error is logged, and stands in the column ``error``, or in ``state["error"]`` if there is a state.
+    that raises scores 0.0; the error is logged and written to the column ``error``, or to ``state["error"]`` of a rollout.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members, too.
 
@@ -135,7 +135,7 @@ class Rubric:
     def has_group_funcs(self) -> bool:
         """Return whether a function takes all rollouts of an example, so that they are scored together."""
         return any(
-            self._inspected(func, self.class_objects).group for func in self.get_reward_funcs() if is_function(func)
+            self._inspect(func, self.class_objects).group for func in self.get_reward_funcs() if is_function(func)
         )
 
     def entries(self, path: tuple[int, ...] = ()) -> list[Entry]:
@@ -145,7 +145,7 @@ class Rubric:
             SpecError: The numbers of members and weights differ, or a weight is not a finite number.
             UsageError: A subclass overrides a scoring method, so the rubric cannot be compiled to a plan.
         """
-        self._check_plain()
+        self._check_default_scoring()
         try:
             pairs = self._pairs()
         except ValueError as error:
@@ -168,16 +168,16 @@ class Rubric:
     def _pairs(self) -> list[tuple[Any, float]]:
         return pair_weights(self.get_reward_funcs(), self.get_reward_weights())
 
-    def _check_plain(self) -> None:
-        overridden = [name for name in _METHODS if not _is_ours(getattr(type(self), name))]
+    def _check_default_scoring(self) -> None:
+        overridden = [name for name in _METHODS if not _is_default(getattr(type(self), name))]
         if overridden:
             raise UsageError(
                 f"{type(self).__name__} overrides {', '.join(overridden)}, so it cannot be scored as columns.",
                 "Await its score_rollouts, or move the scoring into reward functions.",
             )
 
-    def _is_plain(self) -> bool:
-        return all(_is_ours(getattr(type(self), name)) for name in _METHODS[:3])
+    def _has_default_scoring(self) -> bool:
+        return all(_is_default(getattr(type(self), name)) for name in _METHODS[:3])
 
     # ── one rollout ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -235,7 +235,7 @@ class Rubric:
         async with sem:
             return await self.score_rollout(*args, **kwargs)
 
-    def _inspected(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
+    def _inspect(self, func: Any, objects: Mapping[str, Any]) -> RewardFunction:
         """Inspect the arguments of a function, once per function and objects."""
         inspection = self._inspections.get(key_of(func))
         if inspection is None or inspection[0] != func or not same_objects(inspection[1], objects):
@@ -246,7 +246,7 @@ class Rubric:
         if not is_function(func):
             return by_verifier(func, rollout)
         try:
-            function = self._inspected(func, objects)
+            function = self._inspect(func, objects)
             values = [[rollout[name]] if function.group else rollout[name] for name in ARGUMENTS]
             result = function.caller(ARGUMENTS)(values)
             result = await within(result) if inspect.isawaitable(result) else result
@@ -310,17 +310,17 @@ class Rubric:
         rows, names = len(prompts), self.get_reward_func_names()
         if not rows:
             return RolloutScores(reward=[], metrics={name: [] for name in names})
-        if not self._is_plain():
-            return await self._one_by_one(rollouts, rows, max_concurrent, kwargs)
+        if not self._has_default_scoring():
+            return await self._score_one_by_one(rollouts, rows, max_concurrent, kwargs)
         with progress("scoring", show=use_tqdm) as report:
             limits = Limits(max_concurrent=max_concurrent, tick=Ticks(report, rows).add if report else None)
-            scores = await self._scored(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
+            scores = await self._score_members(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
         rewards = weighted_sums(scores, self.get_reward_weights(), rows)
         return RolloutScores(
             reward=rewards, metrics={name: list(column) for name, column in zip(names, scores, strict=True)}
         )
 
-    async def _one_by_one(
+    async def _score_one_by_one(
         self, rollouts: Mapping[str, Sequence[Any]], rows: int, max_concurrent: int, kwargs: Mapping[str, Any]
     ) -> RolloutScores:
         """Score through the overridden methods of a subclass, rollout by rollout."""
@@ -330,7 +330,7 @@ class Rubric:
         metrics = {name: [score.metrics[name] for score in scores] for name in scores[0].metrics} if rows else {}
         return RolloutScores(reward=[score.reward for score in scores], metrics=metrics)
 
-    async def _scored(
+    async def _score_members(
         self,
         rollouts: Mapping[str, Sequence[Any]],
         rows: int,
@@ -340,14 +340,14 @@ class Rubric:
     ) -> list[Sequence[float]]:
         """Return the scores of each member for each rollout."""
         funcs = [func for func, _ in self._pairs()]
-        places = [at for at, func in enumerate(funcs) if is_function(func)]
-        functions = [self._inspected(funcs[at], objects) for at in places]
-        together = Rewards(functions, limits, side_by_side=self.parallelize_scoring)
-        values = {name: rollouts[name] for name in together.arguments}
+        positions = [at for at, func in enumerate(funcs) if is_function(func)]
+        functions = [self._inspect(funcs[at], objects) for at in positions]
+        runner = Rewards(functions, limits, side_by_side=self.parallelize_scoring)
+        values = {name: rollouts[name] for name in runner.arguments}
         by = "example_id" if has_ids else "prompt"
-        keys = examples({by: rollouts[by]}, rows) if together.grouped else []
+        keys = examples({by: rollouts[by]}, rows) if runner.grouped else []
         seconds = [0.0] * rows
-        steps = together.steps(values, keys, rows, seconds)
+        steps = runner.steps(values, keys, rows, seconds)
         while True:
             try:
                 work = next(steps)
@@ -356,13 +356,13 @@ class Rubric:
                 break
             await run_in_loop(work, limits)
         scores: list[Sequence[float]] = [[] for _ in funcs]
-        for number, at in enumerate(places):
+        for number, at in enumerate(positions):
             scores[at], name = rewards[number], member_name(funcs[at])
             for row, error in errors[number].items():
                 add_error(rollouts["state"][row], f"{name}: {error}")
         for state, took in zip(rollouts["state"], seconds, strict=True):
             add_scoring_time(state, took)
-        others = [at for at in range(len(funcs)) if at not in places]
+        others = [at for at in range(len(funcs)) if at not in positions]
         if others:
             for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
                 scores[at] = column
