@@ -490,7 +490,9 @@ def run(seed, number, counts, tried=None):
     """Score a case on every side and in some ways; what differs."""
     kind, frame, verifiers, rng = case(seed, number)
     found = []
-    grouped = any(spec.check is not None and spec.check.whole for one in verifiers for spec in one.runnable)
+    grouped = any(
+        spec.check is not None and spec.getattr(check, "whole", False) for one in verifiers for spec in one.runnable
+    )
     with own_functions(kind):
         expected = score_rows(frame.to_dicts(), verifiers)
         for values in ({}, *settings(rng, number)):

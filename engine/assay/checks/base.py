@@ -179,7 +179,7 @@ class Check:
     def remark_expr(self) -> pl.Expr | None:
         """Return a remark on a row that does not affect its score, as a String expression that is null on most rows.
 
-        A remark completes the sentence "12 of 99 rows …" in the summary.
+        The summary counts it, and shows it as "12 of 99 rows: …".
         """
         return None
 

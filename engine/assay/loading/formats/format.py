@@ -63,7 +63,7 @@ def _each(name: str, opener: Callable[[Path, Reading], File]) -> Callable[..., S
 def first_line(error: BaseException) -> str:
     """Return the first line of a Polars error: its message without the trace of the query."""
     if isinstance(error, PanicException):  # Polars has printed its own message to standard error
-        return "it is damaged, the engine fails on it"
+        return "it is damaged, Polars fails on it"
     return str(error).strip().split("\n", 1)[0]
 
 
