@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import sized
 from typer.testing import CliRunner
 
 import assay
@@ -319,7 +320,7 @@ def test_schema_and_version():
 # ── as a process of its own ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("attempt", range(3))
+@pytest.mark.parametrize("attempt", range(sized(3, 1)))
 def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, attempt):
     folder = Path("out")
     folder.mkdir()
@@ -334,7 +335,7 @@ def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, attempt):
     assert [(one.name, one.read_bytes()) for one in folder.iterdir()] == [("out.parquet", OLD)]
 
 
-@pytest.mark.parametrize("attempt", range(3))
+@pytest.mark.parametrize("attempt", range(sized(3, 1)))
 def test_a_run_stopped_half_way_exits_with_3(big, attempt):
     with start("score", *big, "--out", f"{attempt}.parquet", "--max-errors", "5") as child:
         _, said = child.communicate(timeout=20)

@@ -146,7 +146,10 @@ asyncio.run(notebook()) if {within} else run()
 """
 
 
-@pytest.mark.parametrize(("how", "within"), [(signal.SIGKILL, False), (signal.SIGINT, False), (signal.SIGINT, True)])
+@pytest.mark.parametrize(
+    ("how", "within"),
+    [(signal.SIGKILL, False), pytest.param(signal.SIGINT, False, marks=pytest.mark.long), (signal.SIGINT, True)],
+)
 def test_a_process_that_is_ended_loses_what_is_in_flight(tmp_path, how, within):
     code = {"within": within, "path": [str(HELPERS), os.path.dirname(__file__)], "folder": str(tmp_path)}  # noqa: PTH120
     with Loopback(lambda request: say(request.last, after=0.01)) as server:

@@ -25,6 +25,7 @@ import polars as pl
 import assay
 from assay import get_verifier
 from assay.calls.limits import Limits
+from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.functions import registry as fns
@@ -490,9 +491,8 @@ def run(seed, number, counts, tried=None):
     """Score a case on every side and in some ways; what differs."""
     kind, frame, verifiers, rng = case(seed, number)
     found = []
-    grouped = any(
-        spec.check is not None and spec.getattr(check, "whole", False) for one in verifiers for spec in one.runnable
-    )
+    checks = [spec.check for one in verifiers for spec in one.runnable if isinstance(spec.check, RunCheck)]
+    grouped = any(check.whole for check in checks)
     with own_functions(kind):
         expected = score_rows(frame.to_dicts(), verifiers)
         for values in ({}, *settings(rng, number)):

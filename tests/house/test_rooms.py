@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -39,13 +40,18 @@ def name_of(path):
 MODULES = {name_of(path): path for path in ENGINE.rglob("*.py")}
 
 
+@cache
+def tree_of(name):
+    return ast.parse(MODULES[name].read_text("utf-8"))
+
+
 def room_of(name):
     return name if name in ROOMS else name.rpartition(".")[0]
 
 
 def imports(name):
     """The modules that a module imports, within functions, too."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))):
+    for node in ast.walk(tree_of(name)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: relative import"
             if node.module.split(".")[0] == "assay":
@@ -90,7 +96,7 @@ def test_a_room_has_few_files(room):
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_module_has_a_docstring_and_lists_what_it_exports(name):
-    tree = ast.parse(MODULES[name].read_text("utf-8"))
+    tree = tree_of(name)
     assert ast.get_docstring(tree)
     names = {getattr(node.targets[0], "id", "") for node in tree.body if isinstance(node, ast.Assign)}
     assert "__all__" in names or len(tree.body) == 1 or name in ("_version", "__main__")
@@ -104,14 +110,12 @@ def lines_of(function):
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_function_fits_on_a_screen(name):
-    functions = (
-        node for node in ast.walk(ast.parse(MODULES[name].read_text("utf-8"))) if isinstance(node, ast.FunctionDef)
-    )
+    functions = (node for node in ast.walk(tree_of(name)) if isinstance(node, ast.FunctionDef))
     assert max(map(lines_of, functions), default=0) < 80
 
 
 def test_the_definition_of_a_run_does_not_name_the_engine():
-    tree = ast.parse(MODULES["scoring.reference"].read_text("utf-8"))
+    tree = tree_of("scoring.reference")
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert not {name for name in names if name.split(".")[0] in ("polars", "pyarrow")}

@@ -2,9 +2,10 @@
 
 import os
 
+from cases import sized
 from fuzz_tables import IDS, case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ", "45"))
+CASES = int(os.environ.get("ASSAY_FUZZ", sized("45", "24")))
 """How many; ASSAY_FUZZ=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

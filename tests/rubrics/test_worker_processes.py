@@ -146,7 +146,7 @@ def test_a_plan_with_a_rubric_travels():
     assert pickle.loads(pickle.dumps(plan)).score(frame).equals(plan.score(frame))  # noqa: S301
 
 
-@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("count", [pytest.param(0, marks=pytest.mark.long), 1])
 @pytest.mark.parametrize(
     ("func", "score", "said"),
     [

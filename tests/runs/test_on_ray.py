@@ -297,7 +297,7 @@ def test_a_shard_that_kills_its_process_is_named_and_the_others_go_on(cluster, t
     ("begins", "goes_on"),
     [
         pytest.param("ray", "ray", marks=pytest.mark.long),
-        ("ray", "local"),
+        pytest.param("ray", "local", marks=pytest.mark.long),
         pytest.param("local", "ray", marks=pytest.mark.long),
     ],
     ids=lambda engine: engine,

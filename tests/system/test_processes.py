@@ -182,7 +182,7 @@ CLOSED = ["2>&-", "<&- >&- 2>&-"]
 
 
 @pytest.mark.parametrize("closed", CLOSED)
-@pytest.mark.parametrize("out", ["o.parquet", "o/"])
+@pytest.mark.parametrize("out", [pytest.param("o.parquet", marks=pytest.mark.long), "o/"])
 def test_a_run_with_closed_streams_ends_and_writes_what_it_should(tmp_path, closed, out):
     """The engine prints to standard error here, whatever has that number."""
     pl.DataFrame({"completion": [f"b {row}" for row in range(2_000)]}).write_parquet(
@@ -238,7 +238,7 @@ def test_streams_that_are_open_stay_as_they_are():
 
 @pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if "Ray" in name else name for name in PROGRAMS]
+    "name", [pytest.param(name, marks=pytest.mark.long) if PACKAGES.get(name) else name for name in PROGRAMS]
 )
 def test_a_program_of_the_guide_runs(tmp_path, name):
     package = PACKAGES.get(name)
