@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import sized, some
 from typer.testing import CliRunner
 
 import assay
@@ -354,7 +354,7 @@ def test_a_reader_that_has_had_enough_ends_the_run_quietly(big, spec):
     assert (child.returncode, said) == (0, "")
 
 
-@pytest.mark.parametrize("args", ["score in.jsonl --spec v.json --out -", "checks", "schema"])
+@pytest.mark.parametrize("args", some(["score in.jsonl --spec v.json --out -", "checks", "schema"]))
 def test_a_pipe_closed_from_the_start_is_no_trouble(args):
     ours, theirs = os.pipe()
     os.close(ours)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import HELPERS, ROOT
+from cases import HELPERS, ROOT, some
 
 import assay
 
@@ -83,12 +83,14 @@ def test_penalties_and_metrics_are_counted_as_such():
 
 @pytest.mark.parametrize(
     ("rubric", "said"),
-    [
-        ("desk_rewards", "expected module:attribute"),
-        ("desk_rewards:rubrik", "Did you mean `rubric`?"),
-        ("desk_rewerds:rubric", "No module named 'desk_rewerds'"),
-        ("desk_rewards:not_a_rubric", "is function, not an assay.Rubric"),
-    ],
+    some(
+        [
+            ("desk_rewards", "expected module:attribute"),
+            ("desk_rewards:rubrik", "Did you mean `rubric`?"),
+            ("desk_rewerds:rubric", "No module named 'desk_rewerds'"),
+            ("desk_rewards:not_a_rubric", "is function, not an assay.Rubric"),
+        ]
+    ),
 )
 def test_a_rubric_that_cannot_be_had_is_refused(rubric, said):
     assert said in score("in.jsonl", "--rubric", rubric, code=2).stderr

@@ -22,3 +22,11 @@ def sized(full, short):
 
 
 needs_alpaca = pytest.mark.skipif(not ALPACA.exists(), reason=f"the real rollouts are not there: {ALPACA}")
+
+
+def some(values):
+    """Parameters of a test that starts processes for each: every other one, the rest marked ``long``."""
+    return [
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long) if at % 2 else value
+        for at, value in enumerate(values)
+    ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import some
 
 import assay
 from assay.errors import path_text, shown_path
@@ -99,11 +100,13 @@ def test_a_named_pipe_is_read(work):
 
 @pytest.mark.parametrize(
     ("command", "rows", "name"),
-    [
-        ("cat r.jsonl | assay score /dev/stdin -s v.json -o o.parquet", 2, "/dev/stdin"),
-        ("assay score /dev/fd/3 -s v.json -o o.parquet 3<r.jsonl", 2, "r.jsonl"),
-        ("assay score <(cat r.jsonl) <(gzip -c r.jsonl | zcat) -s v.json -o o.parquet", 4, "/dev/fd/"),
-    ],
+    some(
+        [
+            ("cat r.jsonl | assay score /dev/stdin -s v.json -o o.parquet", 2, "/dev/stdin"),
+            ("assay score /dev/fd/3 -s v.json -o o.parquet 3<r.jsonl", 2, "r.jsonl"),
+            ("assay score <(cat r.jsonl) <(gzip -c r.jsonl | zcat) -s v.json -o o.parquet", 4, "/dev/fd/"),
+        ]
+    ),
 )
 def test_descriptors_are_read(work, command, rows, name):
     code, said, _ = run(command, "bash")
@@ -114,13 +117,18 @@ def test_descriptors_are_read(work, command, rows, name):
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [
-        ("assay score - -s v.json <&-", "Standard input is closed."),
-        ("assay score /dev/fd/3 -s v.json 3<&-", "/dev/fd/3: Bad file descriptor."),  # a run has opened it for itself
-        ("cat r.jsonl | assay score /dev/stdin r.jsonl -s v.json", "Pipes cannot be combined with files."),
-        ("cat r.jsonl | assay score /dev/stdin -s v.json -o parts/", "parts/: a run in parts reads files."),
-        ("assay score /dev/stdin -s v.json </dev/zero", "/dev/stdin: is a device without an end."),
-    ],
+    some(
+        [
+            ("assay score - -s v.json <&-", "Standard input is closed."),
+            (
+                "assay score /dev/fd/3 -s v.json 3<&-",
+                "/dev/fd/3: Bad file descriptor.",
+            ),  # a run has opened it for itself
+            ("cat r.jsonl | assay score /dev/stdin r.jsonl -s v.json", "Pipes cannot be combined with files."),
+            ("cat r.jsonl | assay score /dev/stdin -s v.json -o parts/", "parts/: a run in parts reads files."),
+            ("assay score /dev/stdin -s v.json </dev/zero", "/dev/stdin: is a device without an end."),
+        ]
+    ),
 )
 def test_what_cannot_be_read_is_refused_in_words(work, command, words):
     code, said, _ = run(command)
@@ -219,19 +227,19 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", some(COMMANDS))
 def test_a_full_disk_behind_standard_output_is_an_error_in_words(work, command):
     code, said, _ = run(f"assay {command} >/dev/full")
     assert (code, said.splitlines()[-1]) == (1, "error: standard output: No space left on device.")
 
 
-@pytest.mark.parametrize("command", COMMANDS[:3])
+@pytest.mark.parametrize("command", some(COMMANDS[:3]))
 def test_so_is_a_closed_one(work, command):
     code, said, _ = run(f"assay {command} >&-")
     assert (code, said.splitlines()[-1]) == (1, "error: Standard output is closed.")
 
 
-@pytest.mark.parametrize("taken", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"])
+@pytest.mark.parametrize("taken", some(["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"]))
 def test_messages_that_nobody_can_take_end_no_run(work, taken):
     (work / "own.py").write_text(
         "import sys, assay\ndef prints(completion):\n    print('x' * 9999, flush=True)\n    return 1.0\n"
@@ -284,7 +292,9 @@ def test_a_file_in_the_current_folder_does_not_stand_for_a_module_of_pythons_in_
     assert code == 0, said
 
 
-@pytest.mark.parametrize("command", ["--rubric own:rubric", "-s {}/v.json --import own", "-s {}/v.json -o o.parquet"])
+@pytest.mark.parametrize(
+    "command", some(["--rubric own:rubric", "-s {}/v.json --import own", "-s {}/v.json -o o.parquet"])
+)
 def test_a_current_folder_that_is_gone_is_said(work, command):
     code, said, _ = run(f"mkdir gone && cd gone && rmdir ../gone && assay score {work}/r.jsonl {command.format(work)}")
     assert (code, said) == (1, "error: The current folder no longer exists.\n\nChange to another folder.\n")

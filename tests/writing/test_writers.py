@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from cases import some
 
 import assay
 from assay.thresholds import EVER, set_to
@@ -134,7 +135,7 @@ def test_zero_rows_are_a_header_in_csv_and_nothing_in_jsonl(tmp_path):
 
 
 @pytest.mark.parametrize("failing", [breaking_off, half_corrupt])
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", some(SUFFIXES))
 def test_a_failed_run_leaves_the_old_file_and_nothing_else(tmp_path, failing, suffix):
     seen = threading.Event()
     source = failing(tmp_path, seen)
@@ -157,7 +158,7 @@ def test_a_link_stays_a_link_to_the_new_result(tmp_path):
     assert pl.read_parquet(tmp_path / "real.parquet").height == 1
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", some(SUFFIXES))
 @pytest.mark.parametrize(("room", "rows"), [(100_000, 60_000), (10, 2)], ids=["many rows", "few rows"])
 def test_a_full_disk_costs_the_new_result_only(tmp_path, suffix, room, rows):
     rollouts(rows).write_parquet(tmp_path / "in.parquet")

@@ -5,7 +5,7 @@ import re
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import sized, some
 from patterns import FLAGS, TEXTS, accepted, random_pattern
 
 import assay
@@ -241,7 +241,7 @@ def test_a_word_boundary_beside_any_character_is_linear_but_for_characters_of_di
 
 
 @pytest.mark.parametrize(
-    "point", ["a", "_", "1", "é", "²", "½", "\u0301", "\u200d", "\u2040", "٣", "-", " ", "\ufe0f", "ª", "Ⅷ"]
+    "point", some(["a", "_", "1", "é", "²", "½", "\u0301", "\u200d", "\u2040", "٣", "-", " ", "\ufe0f", "ª", "Ⅷ"])
 )
 def test_random_boundaries_beside_every_kind_of_character(point):
     rng = random.Random(point)
