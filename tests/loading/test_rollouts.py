@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import assay
+from assay.loading import rollouts as opening
 from assay.types import GenerateInputs, GenerateMetadata, GenerateOutputs
 
 ROWS = [
@@ -299,3 +300,15 @@ def test_inputs_and_outputs_of_generation_are_rollouts_and_reach_functions_whole
         assert assay.score(rollouts, assay.Rubric([look]))["reward"].to_list() == [1.0] * 3
         seen.sort(key=lambda one: one[0])  # batches are scored in any order
         assert seen == [*zip(*given.values(), strict=True)]
+
+
+def test_files_that_are_tried_first_are_not_opened_twice(tmp_path, monkeypatch):
+    for name in "abc":
+        pl.DataFrame({"id": [name], "completion": ["x"]}).write_parquet(tmp_path / f"{name}.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1")
+    opened = []
+    open_each = opening.open_each
+    monkeypatch.setattr(opening, "open_each", lambda paths, *rest: [opened.extend(paths), open_each(paths, *rest)][1])
+    found = assay.scan(f"{tmp_path}/*.parquet", skip_bad_files=True).collect()
+    assert found["id"].to_list() == ["a", "c"]
+    assert [path.name for path in opened] == ["a.parquet", "b.parquet", "c.parquet"]

@@ -12,6 +12,7 @@ import polars as pl
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
 from assay.expressions.lane import Lane, plain, plain_type, rowwise, text
 from assay.thresholds import THRESHOLDS
+from assay.values.arguments import without_nulls
 
 __all__ = ["OUTPUT_SCHEMA", "SCHEMA_RESULT", "schema_keys"]
 
@@ -36,7 +37,7 @@ def schema_keys(schema: Any) -> list[str]:
     """
     if schema is None:
         raise ValueError(_NONE)
-    schema = parse(schema) if isinstance(schema, str) else _without_nulls(schema)
+    schema = parse(schema) if isinstance(schema, str) else without_nulls(schema)
     if schema is NOT_JSON or not isinstance(schema, dict):
         raise ValueError(_NOT_OBJECT)
     if not schema:
@@ -51,13 +52,6 @@ def schema_keys(schema: Any) -> list[str]:
             raise ValueError(_BAD_PROPERTIES)
         return [mended(key) for key in properties]
     return [mended(key) for key in schema]
-
-
-def _without_nulls(value: Any) -> Any:
-    """Remove null fields, which a struct column adds to every row."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return value
 
 
 def _keys_or_problem(schema: str) -> dict[str, Any]:

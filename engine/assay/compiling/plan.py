@@ -12,7 +12,6 @@ from typing import Any, Unpack
 import polars as pl
 
 from assay.aggregating.aggregate import (
-    OVERFLOW,
     UNSCORED,
     check_column,
     check_exprs,
@@ -20,7 +19,6 @@ from assay.aggregating.aggregate import (
     error_column,
     extra_columns,
     hidden,
-    lines_expr,
     may_err,
     mean_steps,
     one_line_expr,
@@ -28,9 +26,9 @@ from assay.aggregating.aggregate import (
     reason_column,
     remark_column,
     reward_steps,
-    run_passes_expr,
     score_column,
 )
+from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
@@ -120,7 +118,7 @@ class Plan:
         """Columns that the plan adds."""
         extras = [name for name in extra_columns(self.verifiers) if self.details or "/" not in name]
         details = detail_columns(self.verifiers) if self.details else []
-        return ("reward", "passed", "feedback", "error", *extras, *details)
+        return (*RESULTS, *extras, *details)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -255,7 +253,7 @@ class Plan:
             [expr for _, second in pairs for expr in second],
             *_side_by_side([self._score(verifier) for verifier in self.verifiers]),
             *_side_by_side([reward_steps(self.verifiers)]),
-            self._verdict(),
+            [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
         ]
         return [step for step in steps if step]
 
@@ -263,17 +261,6 @@ class Plan:
     def _score(verifier: VerifierSpec) -> list[pl.Expr]:
         checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
         return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
-
-    def _verdict(self) -> list[pl.Expr]:
-        scored = pl.col(UNSCORED).is_null()
-        passed = run_passes_expr(self.verifiers)
-        errors = lines_expr(self.verifiers, errors=True)
-        overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
-        return [
-            pl.when(scored).then(passed).alias(hidden("passed")),
-            pl.when(scored).then(lines_expr(self.verifiers, errors=False)).alias(hidden("feedback")),
-            pl.coalesce(UNSCORED, pl.when(errors != "").then(errors), overflow).alias(hidden("error")),
-        ]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
         reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))

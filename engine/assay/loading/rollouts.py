@@ -251,14 +251,14 @@ def _open_files(
     sources: Sequence[Path | Remote], original: Reading, names: Mapping[Path, str] | None = None
 ) -> Rollouts:
     """Open files and URLs; ``names`` maps copies to their original names."""
-    local, skipped = _open_remotes(sources, original)
+    local, skipped, tried = _open_remotes(sources, original)
     previews = [
         preview_remote(source, original) if isinstance(source, RemoteFile) else preview(source, original)
         for source in local
     ]
     chosen = choose(previews, original.preset, original.mapping)
     reading = chosen.reading(original, previews[0].kind)
-    files = combined(_open_all(local, reading, original, names or {}), skipped, original.memory_limit)
+    files = combined(_open_all(local, reading, original, names or {}, tried), skipped, original.memory_limit)
     check_bad_rows(files.files, original)
     notes = [note for file in files.files for note in file.notes]
     notes += [f"skipped: {reason}" for _, reason in files.skipped]
@@ -271,14 +271,20 @@ def _open_files(
 
 def _open_remotes(
     sources: Sequence[Path | Remote], reading: Reading
-) -> tuple[list[Path | RemoteFile], list[tuple[str, str]]]:
-    """Open URLs, before it is known how they are read; return local files and opened URLs, and skipped sources with the reason."""
+) -> tuple[list[Path | RemoteFile], list[tuple[str, str]], dict[Path, tuple[File, Reading]]]:
+    """Open URLs, before it is known how they are read.
+
+    Returns:
+        Local files and opened URLs; skipped sources with the reason; local files that were opened to see if they can be.
+    """
     local: list[Path | RemoteFile] = []
+    tried: dict[Path, tuple[File, Reading]] = {}
     skipped: list[tuple[str, str]] = []
     for source in sources:
         try:
             if reading.skip_bad_files and isinstance(source, Path):
-                open_each([source], _named_reading(reading, format_of(source).name))
+                named = _named_reading(reading, format_of(source).name)
+                tried[source] = open_each([source], named)[0], named
             local.append(
                 source.open(_named_reading(reading, source.kind.name)) if isinstance(source, Remote) else source
             )
@@ -286,7 +292,7 @@ def _open_remotes(
             skipped.append((source.shown if isinstance(source, Remote) else path_text(source), error.fact))
             if not reading.skip_bad_files or len(skipped) == len(sources):
                 raise
-    return local, skipped
+    return local, skipped, tried
 
 
 def _named_reading(reading: Reading, kind: str) -> Reading:
@@ -297,12 +303,25 @@ def _named_reading(reading: Reading, kind: str) -> Reading:
 
 
 def _open_all(
-    local: Sequence[Path | RemoteFile], reading: Reading, original: Reading, names: Mapping[Path, str]
+    local: Sequence[Path | RemoteFile],
+    reading: Reading,
+    original: Reading,
+    names: Mapping[Path, str],
+    tried: Mapping[Path, tuple[File, Reading]],
 ) -> list[File]:
-    """Return the opened files, in order."""
+    """Return the opened files, in order; those that were tried are not opened again, unless they are read differently."""
     if names:
         return open_each(list(names), reading, names)
-    local_files = iter(open_each([source for source in local if isinstance(source, Path)], reading))
+    paths = [source for source in local if isinstance(source, Path)]
+    # several files of JSON lines settle the types of their columns together
+    alone = len(paths) == 1
+    opened = {
+        path: file
+        for path, (file, named) in tried.items()
+        if named == reading and (alone or format_of(path) is not LINES)
+    }
+    opened |= zip(rest := [path for path in paths if path not in opened], open_each(rest, reading), strict=True)
+    local_files = iter([opened[path] for path in paths])
     remote_files = (
         source if reading == original else source.reopen(reading) for source in local if isinstance(source, RemoteFile)
     )

@@ -7,20 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from assay.aggregating.aggregate import (
-    OVERFLOW,
     check_column,
     detail_columns,
     extra_column,
     extra_columns,
-    lines,
     mean,
     one_line,
-    passes,
     reward,
-    run_passes,
     score_column,
     settle,
 )
+from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Check, Outcome, Row, RunCheck
 from assay.compiling.plan import NULL_COMPLETION, no_task
 from assay.expressions.completion import completion_text
@@ -77,7 +74,7 @@ def _unscored(row: Row, checks: Sequence[Check]) -> str | None:
 def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     details = (*extra_columns(verifiers), *detail_columns(verifiers))
     if reason is not None:
-        return dict.fromkeys(("reward", "passed", "feedback", "error", *details)) | {"error": one_line(reason)}
+        return dict.fromkeys((*RESULTS, *details)) | {"error": one_line(reason)}
     outcomes = [[_outcome(spec, row) for spec in verifier.checks] for verifier in verifiers]
     check_scores = [
         [outcome.score for outcome, spec in zip(of_verifier, verifier.checks, strict=True) if spec.check]
@@ -95,13 +92,9 @@ def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> 
             extra_column(verifier, spec): outcome.extra
             for spec, outcome in zip(verifier.checks, of_verifier, strict=True)
         }
-    return {
-        "reward": total,
-        "passed": run_passes(verifiers, total, map(passes, verifiers, scores, check_scores)),
-        "feedback": lines(verifiers, outcomes, errors=False),
-        "error": lines(verifiers, outcomes, errors=True) or (OVERFLOW if total is None else None),
-        **{name: columns[name] for name in details},
-    }
+    result = ScoredRow(verifiers, total, scores, check_scores, outcomes)
+    verdicts = {verdict.name: verdict.row(result) for verdict in VERDICTS}
+    return {"reward": total, **verdicts, **{name: columns[name] for name in details}}
 
 
 def _outcome(spec: Any, row: Row) -> Outcome:

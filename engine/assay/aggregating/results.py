@@ -1,0 +1,91 @@
+"""The columns of every result, each in one place: its row version and its expression."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from assay.aggregating.aggregate import (
+    OVERFLOW,
+    UNSCORED,
+    hidden,
+    lines,
+    lines_expr,
+    passes,
+    run_passes,
+    run_passes_expr,
+)
+from assay.checks.base import Outcome
+from assay.spec.verifier import VerifierSpec
+
+__all__ = ["RESULTS", "VERDICTS", "ScoredRow", "Verdict"]
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """What the columns of one scored row are made of.
+
+    Attributes:
+        verifiers: The verifiers of the run.
+        reward: The reward; None if the weighted sum is not a finite number.
+        scores: The score of each verifier.
+        check_scores: For each verifier, the scores of its checks that run.
+        outcomes: For each verifier, the outcomes of its checks.
+    """
+
+    verifiers: Sequence[VerifierSpec]
+    reward: float | None
+    scores: Sequence[float]
+    check_scores: Sequence[Sequence[float]]
+    outcomes: Sequence[Sequence[Outcome]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A column of every result besides the reward.
+
+    Attributes:
+        name: Its name.
+        row: Gives its value for a scored row.
+        expr: Gives the same as an expression over the columns of the plan; it also covers rows that are not scored.
+    """
+
+    name: str
+    row: Callable[[ScoredRow], object]
+    expr: Callable[[Sequence[VerifierSpec]], pl.Expr]
+
+
+def _passed(row: ScoredRow) -> bool | None:
+    return run_passes(row.verifiers, row.reward, map(passes, row.verifiers, row.scores, row.check_scores))
+
+
+def _passed_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
+    return pl.when(pl.col(UNSCORED).is_null()).then(run_passes_expr(verifiers))
+
+
+def _feedback(row: ScoredRow) -> str:
+    return lines(row.verifiers, row.outcomes, errors=False)
+
+
+def _feedback_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
+    return pl.when(pl.col(UNSCORED).is_null()).then(lines_expr(verifiers, errors=False))
+
+
+def _error(row: ScoredRow) -> str | None:
+    return lines(row.verifiers, row.outcomes, errors=True) or (OVERFLOW if row.reward is None else None)
+
+
+def _error_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
+    errors = lines_expr(verifiers, errors=True)
+    overflow = pl.when(pl.col(hidden("reward")).is_null()).then(pl.lit(OVERFLOW))
+    return pl.coalesce(UNSCORED, pl.when(errors != "").then(errors), overflow)
+
+
+VERDICTS = (
+    Verdict("passed", _passed, _passed_expr),
+    Verdict("feedback", _feedback, _feedback_expr),
+    Verdict("error", _error, _error_expr),
+)
+
+RESULTS = ("reward", *(verdict.name for verdict in VERDICTS))
+"""Columns of every result, in order."""
