@@ -22,7 +22,7 @@ from assay.loading.formats.files import (
     expand,
 )
 from assay.loading.formats.format import LINES, first_line, format_of, open_each
-from assay.loading.formats.reading import BadRow, File, Reading, reading_of, rows_in_all
+from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
 from assay.loading.presets.json_paths import merged
 from assay.loading.presets.preset import NONE
@@ -348,12 +348,11 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
         try:
             status = path_of(source.name).stat()
         except OSError as error:
-            raise InputError(f"{shown_path(source.name)}: {error.strerror}, while it was read.", _TRY_AGAIN) from None
+            raise InputError(
+                f"{shown_path(source.name)}: {error.strerror}, while it was read.", changed("").hint
+            ) from None
         if (status.st_size, status.st_mtime_ns) != (source.size, source.modified):
-            raise InputError(f"{shown_path(source.name)}: changed while it was read.", _TRY_AGAIN)
-
-
-_TRY_AGAIN = "Score it again when no other program writes to it."
+            raise changed(source.name)
 
 
 def _open_stdin(reading: Reading) -> Rollouts:

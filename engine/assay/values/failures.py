@@ -27,7 +27,7 @@ import polars as pl
 
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.lane import exactly, rowwise
-from assay.names import BAD
+from assay.names import BAD, COMPLETION
 from assay.values.arguments import without_nulls
 
 __all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]
@@ -38,7 +38,7 @@ GENERATION_ERROR = "generation_error"
 TIMES = ("generation_ms", "scoring_ms", "total_ms")
 """Columns that Assay's environments save with their rollouts."""
 
-_COMPLETION, _ERROR, _REWARD, _STATE = "completion", "error", "reward", "state"
+_ERROR, _REWARD, _STATE = "error", "reward", "state"
 _RESULTS = ("passed", "feedback", _ERROR)
 """Columns that scoring adds; existing columns of these names are renamed."""
 
@@ -115,7 +115,7 @@ def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
     """Return whether a row has no complete answer and was not scored."""
     if source.reward and row[source.reward] is not None:
         return False
-    completion = row.get(_COMPLETION)
+    completion = row.get(COMPLETION)
     if not completion:
         return True
     last = completion[-1] if isinstance(completion, list | tuple) else None
@@ -185,7 +185,7 @@ def _failure_expr(schema: pl.Schema) -> pl.Expr | None:
 
 
 def _silent_expr(schema: pl.Schema, source: _Source) -> pl.Expr:
-    completion, dtype = pl.col(_COMPLETION), schema[_COMPLETION]
+    completion, dtype = pl.col(COMPLETION), schema[COMPLETION]
     if isinstance(dtype, pl.List):
         silent = completion.is_null() | (completion.list.len() == 0)
         inner = dtype.inner

@@ -17,7 +17,7 @@ from assay.loading.formats.engine_source import as_source, pick
 from assay.loading.formats.json_forms import parse
 from assay.loading.formats.json_line import Bad, LineReader, too_long
 from assay.loading.formats.lines import Source
-from assay.loading.formats.reading import BadRow, Reading, Unit
+from assay.loading.formats.reading import BadRow, Reading, Unit, changed
 from assay.names import BAD, EXPECTED, VERIFIER
 from assay.values.rows import Columns
 
@@ -93,7 +93,7 @@ class JsonlFile:
             for chunk in chosen:
                 frame = self._frame(chunk, self._bytes(file, chunk), columns)
                 if frame.height != chunk.rows:
-                    raise self.source.changed()
+                    raise changed(self.source.name)
                 yield pick(frame, columns)
 
     def _bytes(self, opened: Any, chunk: Chunk) -> bytes:
@@ -104,7 +104,7 @@ class JsonlFile:
             file.seek(chunk.offset)
             data = file.read(chunk.length) if chunk.whole else b""
         if chunk.whole and len(data) < chunk.length:
-            raise self.source.changed()
+            raise changed(self.source.name)
         return data
 
     def _frame(self, chunk: Chunk, data: bytes, columns: Sequence[str]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from assay.errors import InputError, shown_path
-from assay.loading.formats.reading import Reading
+from assay.loading.formats.reading import Reading, changed
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["Piece", "Source", "compression", "cut"]
@@ -88,14 +88,7 @@ class Source:
 
     def _check_unchanged(self) -> None:
         if not self.path.exists() or _stamp(self.path) != self.stamp:
-            raise self.changed()
-
-    def changed(self) -> InputError:
-        """Return the error of a file that has changed."""
-        return InputError(
-            f"{shown_path(self.name)}: changed while it was read.",
-            "Score it again when no other program writes to it.",
-        )
+            raise changed(self.name)
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -17,6 +17,7 @@ __all__ = [
     "Reading",
     "Reshape",
     "Unit",
+    "changed",
     "name_of",
     "reading_of",
     "rows_in_all",
@@ -179,6 +180,13 @@ class File(Protocol):
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         """Yield the same rows, with some of the columns, in frames of about ``rows`` rows."""
+
+
+def changed(name: str) -> InputError:
+    """Return the error of a file that changed while it was read."""
+    return InputError(
+        f"{shown_path(name)}: changed while it was read.", "Score it again when no other program writes to it."
+    )
 
 
 def name_of(file: File) -> str:

@@ -17,7 +17,7 @@ from assay.errors import InputError, UsageError, did_you_mean, shown_path
 from assay.loading.presets.extractors import EXTRACTORS
 from assay.loading.presets.json_paths import is_path, kind_of, parse
 from assay.loading.presets.record_layout import Failure, Field, Layout, Source
-from assay.names import HIDDEN
+from assay.names import COMPLETION, HIDDEN
 from assay.system.documents import MAX_BYTES
 from assay.system.special_files import open_input
 
@@ -35,7 +35,6 @@ __all__ = [
     "schema",
 ]
 
-_COMPLETION = "completion"
 
 NONE = "none"
 """The value for no preset: the file is read as it is."""
@@ -295,12 +294,12 @@ def matching(outlines: Sequence[Any], kind: str) -> list[Preset]:
 
 
 def _is_free(preset: Preset, outlines: Sequence[Any]) -> bool:
-    return not (_moves_completion(preset) and any(_COMPLETION in outline for outline in outlines))
+    return not (_moves_completion(preset) and any(COMPLETION in outline for outline in outlines))
 
 
 def _moves_completion(preset: Preset) -> bool:
-    source = preset.fields.get(_COMPLETION)
-    return source is not None and not Field(_COMPLETION, _sources(source)).stays
+    source = preset.fields.get(COMPLETION)
+    return source is not None and not Field(COMPLETION, _sources(source)).stays
 
 
 def laid_out(
@@ -338,7 +337,7 @@ def laid_out(
             Failure(parse(failure.path), failure.unless, failure.says, failure.by or "") for failure in preset.unscored
         ),
         None if preset.first_only is None else (preset.first_only, tuple(first)),
-        detected and _COMPLETION not in mapping and _moves_completion(preset),
+        detected and COMPLETION not in mapping and _moves_completion(preset),
     )
 
 

@@ -16,14 +16,13 @@ from assay.errors import SHOWN, ColumnsError, InputError
 from assay.expressions.lane import exactly, rowwise
 from assay.loading.presets.extractors import EXTRACTORS
 from assay.loading.presets.json_paths import ABSENT, Path, find, find_expr, missing, outline_of
-from assay.names import BAD, HIDDEN
+from assay.names import BAD, COMPLETION, HIDDEN
 
 __all__ = ["SAMPLE_IDX", "Failure", "Field", "Layout", "Source"]
 
 SAMPLE_IDX = "sample_idx"
 """Column with the index of an element in its list; null for a record whose list is empty."""
 
-_COMPLETION = "completion"
 _ITEM = HIDDEN + "item"
 
 
@@ -285,7 +284,7 @@ class Layout:
         return rowwise(value[0], failure.reason, pl.String)
 
     def _refuse_own_completion(self, record: Mapping[str, Any]) -> None:
-        if self.sole and _COMPLETION in record:
+        if self.sole and COMPLETION in record:
             raise InputError(
                 "A record has a `completion` of its own, and those before it have none.",
                 "Choose one: --preset NAME, or --preset none to use their own.",
@@ -313,8 +312,8 @@ class Layout:
         schema = rollouts.collect_schema()
         expected = {BAD: pl.String(), SAMPLE_IDX: pl.Int64()} if self.each is not None else {BAD: pl.String()}
         exprs = [pl.col(name).cast(dtype) for name, dtype in expected.items() if schema.get(name, dtype) != dtype]
-        if _COMPLETION not in schema and any(column.name == _COMPLETION for column in self.fields):
-            exprs.append(pl.lit(None, pl.String).alias(_COMPLETION))
+        if COMPLETION not in schema and any(column.name == COMPLETION for column in self.fields):
+            exprs.append(pl.lit(None, pl.String).alias(COMPLETION))
         return rollouts.with_columns(exprs) if exprs else rollouts
 
 
