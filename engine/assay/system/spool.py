@@ -114,17 +114,22 @@ def spooling() -> Iterator[None]:
     """Remove the files that a run has spooled at its end."""
     paths: list[Path] = []
     token = _RUN_FILES.set(paths)
+    ended = False
     try:
         yield
+        ended = True
     finally:
         _RUN_FILES.reset(token)
         _remove(paths)
+        if (
+            ended
+        ):  # NOTE: after an interrupt a thread of Polars may create its copy anew; it is removed again at the exit
+            _FILES.difference_update(paths)
 
 
 def _remove(paths: list[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-        _FILES.discard(path)
 
 
 def _remove_all() -> None:
