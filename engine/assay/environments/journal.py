@@ -13,12 +13,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType
 from typing import IO, Any, Self
 
 from assay.environments.inputs import Rollout
 from assay.environments.streams import Fields
 from assay.errors import RAISED, InputError, OutputError, UsageError, printable, shown_path
+from assay.system.code_hash import stable_text
 from assay.system.locks import locked as hold_lock
 from assay.types import Info, Messages
 from assay.values import tagged_json as exact
@@ -57,15 +57,8 @@ def digest(rollouts: Sequence[Rollout]) -> str:
 
 def functions_digest(funcs: Sequence[Any]) -> str:
     """Return the SHA-256 of the code of functions, as hexadecimal digits; functions that they call are not included."""
-    return hashlib.sha256(
-        _as_line([_code_of(getattr(inspect.unwrap(function), "__code__", None)) for function in funcs])
-    ).hexdigest()
-
-
-def _code_of(code: Any) -> Any:
-    if not isinstance(code, CodeType):
-        return code
-    return [code.co_code, code.co_names, [_code_of(constant) for constant in code.co_consts]]
+    codes = [getattr(inspect.unwrap(function), "__code__", None) for function in funcs]
+    return hashlib.sha256(stable_text(codes).encode("utf-8", "backslashreplace")).hexdigest()
 
 
 class Journal:

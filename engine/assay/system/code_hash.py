@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.errors import RAISED
 
-__all__ = ["described"]
+__all__ = ["described", "stable_text"]
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
@@ -26,7 +26,7 @@ def described(thing: Any) -> dict[str, Any]:
     """
     arguments = ""
     while isinstance(thing, partial):
-        arguments += _stable((thing.args, thing.keywords))
+        arguments += stable_text((thing.args, thing.keywords))
         thing = thing.func
     owner = thing if hasattr(thing, "__qualname__") else type(thing)
     place = {"module": str(getattr(owner, "__module__", "")), "qualname": owner.__qualname__}
@@ -36,20 +36,20 @@ def described(thing: Any) -> dict[str, Any]:
         code = getattr(thing, "__code__", None)
     if code is None:
         return place | {"sha256": None, "hash_of": None}
-    return place | {"sha256": _sha256(_stable(code) + arguments), "hash_of": "bytecode"}
+    return place | {"sha256": _sha256(stable_text(code) + arguments), "hash_of": "bytecode"}
 
 
-def _stable(value: Any) -> str:
+def stable_text(value: Any) -> str:
     """Return a text that is the same in every run: sets are sorted, code has no line numbers, objects no addresses."""
     if isinstance(value, CodeType):
-        return f"code({_stable((value.co_code, value.co_consts, value.co_names))})"
+        return f"code({stable_text((value.co_code, value.co_consts, value.co_names))})"
     if isinstance(value, tuple | list | set | frozenset):
-        items = [_stable(item) for item in value]
+        items = [stable_text(item) for item in value]
         return f"{type(value).__name__}({', '.join(items if isinstance(value, tuple | list) else sorted(items))})"
     if isinstance(value, dict):
-        return f"dict({', '.join(sorted(f'{_stable(key)}: {_stable(item)}' for key, item in value.items()))})"
+        return f"dict({', '.join(sorted(f'{stable_text(key)}: {stable_text(item)}' for key, item in value.items()))})"
     if callable(value):
-        return _stable(described(value))
+        return stable_text(described(value))
     try:
         return _ADDRESS.sub("", repr(value))
     except RAISED:  # a user's __repr__ may raise anything
