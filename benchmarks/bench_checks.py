@@ -1,10 +1,10 @@
 """Each check type, and all of them together: equal rewards first, then the time of the columns and of the row loop."""
 
 import pytest
-from generate import rollouts
 
 from assay import load_verifier
 from contenders import columns, row_loop
+from harness.generate import rollouts
 
 ROWS = 5_000
 CHECKS = {

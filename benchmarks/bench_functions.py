@@ -3,11 +3,11 @@
 from functools import lru_cache
 
 import pytest
-from generate import ABSENT, rows_with_expectations, rows_with_verifiers
 
 from assay import load_verifier
 from assay.compiling.verifiers import on_row
 from contenders import columns, expectation_loop, fn_loop
+from harness.generate import ABSENT, rows_with_expectations, rows_with_verifiers
 
 ROWS, GOLDS = 200_000, 25_000
 LOOPED = 20_000

@@ -3,9 +3,10 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from generate import ABSENT, CACHE, ROWS, real_rollouts
-from process import SPEC, Race, assay
-from table import at_most, line
+
+from harness.generate import ABSENT, CACHE, ROWS, real_rollouts
+from harness.process import SPEC, Race, assay
+from harness.table import at_most, line
 
 _LIMIT = 900
 

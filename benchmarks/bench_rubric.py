@@ -4,9 +4,9 @@ The weights are powers of two, so that every order of addition is exact.
 """
 
 import pytest
-from generate import conversations
 
 from contenders import bare_functions, peer_rubric, rubric_columns, rubric_rollouts
+from harness.generate import conversations
 
 ROWS = 20_000
 CONTENDERS = [rubric_columns, rubric_rollouts, bare_functions, peer_rubric]

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from generate import ABSENT, CACHE, ROWS, real_rollouts
-from process import SPEC, Race, assay, contender
-from table import at_most, line, per_row
+
+from harness.generate import ABSENT, CACHE, ROWS, real_rollouts
+from harness.process import SPEC, Race, assay, contender
+from harness.table import at_most, line, per_row
 
 TURNS = 3
 HALF = ROWS // 2

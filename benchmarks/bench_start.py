@@ -4,12 +4,12 @@ from functools import partial
 
 import polars as pl
 import pytest
-from generate import ABSENT, CACHE, real_rollouts, rows_with_verifiers
-from process import SPEC, Race
-from process import assay as command
-from table import at_most, line
 
 import assay
+from harness.generate import ABSENT, CACHE, real_rollouts, rows_with_verifiers
+from harness.process import SPEC, Race
+from harness.process import assay as command
+from harness.table import at_most, line
 
 BATCH = 64
 

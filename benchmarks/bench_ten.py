@@ -7,9 +7,10 @@ import importlib.util
 
 import polars as pl
 import pytest
-from generate import ABSENT, CACHE, ROWS, real_rollouts
-from process import Race, contender, launch
-from table import Line, at_least, at_most, line, per_row
+
+from harness.generate import ABSENT, CACHE, ROWS, real_rollouts
+from harness.process import Race, contender, launch
+from harness.table import Line, at_least, at_most, line, per_row
 
 TURNS = 5
 ASSAY = "assay score"

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from table import as_markdown, as_text, at_least, at_most, line, per_row
+
+from harness.table import as_markdown, as_text, at_least, at_most, line, per_row
 
 RESULTS = Path(__file__).with_name("results.md")
 OURS = ("columns", "rubric_columns")

@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from generate import CACHE
+from harness.generate import CACHE
 
 
 def prepare(verifiers, frame):

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from generate import CACHE
+from harness.generate import CACHE
 
 HERE = Path(__file__).resolve().parents[1]
 SPEC = HERE / "ten_checks.json"

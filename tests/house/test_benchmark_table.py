@@ -2,7 +2,8 @@
 
 import pytest
 from readme import measured
-from table import as_markdown, as_text, at_least, at_most, line, per_row
+
+from harness.table import as_markdown, as_text, at_least, at_most, line, per_row
 
 
 def test_what_is_measured_is_said_once():

@@ -1,0 +1,1 @@
+"""What the benchmarks share: workloads drawn by seed, processes that are timed, the table."""
