@@ -28,6 +28,7 @@ __all__ = [
     "flag_of",
     "options_of",
     "settle",
+    "signature_with",
 ]
 
 MAX_CONCURRENT = 64
@@ -494,6 +495,23 @@ def deciding(kind: Any) -> list[str]:
     return [name for name, (_, option) in options_of(kind).items() if option.decides]
 
 
+def signature_with(
+    function: Callable[..., Any], keywords: Sequence[inspect.Parameter], *, open_ended: bool = False
+) -> inspect.Signature:
+    """Return a function's signature with keywords in place of its ``**options``.
+
+    Args:
+        function: The function.
+        keywords: The keyword parameters to add.
+        open_ended: Keep ``**options`` after them.
+    """
+    signature = inspect.signature(function)
+    parameters = [*signature.parameters.values()]
+    own = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    rest = parameters[len(own) :] if open_ended else []  # Python allows it in the last place only
+    return signature.replace(parameters=[*own, *keywords, *rest])
+
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -502,15 +520,11 @@ def documented(kind: Any) -> Callable[[_F], _F]:
 
     def show(function: _F) -> _F:
         options = options_of(kind)
-        signature = inspect.signature(function)
-        positional = [
-            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
-        ]
         keywords = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=hint)
             for name, (hint, option) in options.items()
         ]
-        function.__signature__ = signature.replace(parameters=positional + keywords)  # type: ignore[attr-defined]
+        function.__signature__ = signature_with(function, keywords)  # type: ignore[attr-defined]
         lines = (function.__doc__ or "").splitlines()  # python -OO removes docstrings
         start = next((number for number, line in enumerate(lines) if line.strip().startswith("options:")), None)
         if start is not None:

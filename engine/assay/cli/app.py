@@ -5,6 +5,7 @@ import importlib
 import inspect
 import io
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, printable, said_by, shown_path
-from assay.options import PANELS, Option, flag_of, options_of
+from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, path_text, printable, said_by, shown_path
+from assay.options import PANELS, Option, flag_of, options_of, signature_with
+from assay.system.redaction import redacted_command
 from assay.system.stdout import open_console, write_data
 
 if TYPE_CHECKING:
@@ -23,31 +25,36 @@ if TYPE_CHECKING:
 
     from assay.rubrics.rubric import Rubric
 
-__all__ = ["RubricName", "app", "command", "import_modules", "import_rubric", "show", "takes", "to_stderr"]
+__all__ = [
+    "RubricName",
+    "app",
+    "command",
+    "command_line",
+    "import_modules",
+    "import_rubric",
+    "show",
+    "takes",
+    "to_stderr",
+]
 
 _SECTIONS = ("Arguments", *PANELS, "Options")
 _FIRST = ("score", "demo", "init", "check", "explain")
 """The commands that the help lists first."""
 
 
-def _write_options(command: typer.core.TyperCommand, ctx: Any, formatter: Any) -> None:
-    """Write the arguments and options of a command, in groups."""
-    panels: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(ctx):
-        record = param.get_help_record(ctx)
-        if record is not None:
-            panel = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
-            panels.setdefault(panel or "Options", []).append(record)
-    for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
-        with formatter.section(panel):
-            formatter.write_dl(panels[panel])
-
-
 class _Command(typer.core.TyperCommand):
     """A command whose help lists the options in groups."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_options(self, ctx, formatter)
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                panel = "Arguments" if param.param_type_name == "argument" else getattr(param, "rich_help_panel", None)
+                panels.setdefault(panel or "Options", []).append(record)
+        for panel in sorted(panels, key=[*_SECTIONS, *panels].index):
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel])
 
 
 class _Commands(typer.core.TyperGroup):
@@ -148,12 +155,9 @@ def command(*, epilog: str | None = None) -> Callable[[Callable[..., None]], Cal
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         run = _guarded(function)
-        signature = inspect.signature(run)
-        named = [
-            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        run.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+        signature = signature_with(run, ())
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
         return app.command(cls=_Command, epilog=epilog)(run)
 
     return register
@@ -195,12 +199,8 @@ def takes(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[.
                 kwargs[name] = option.read(kwargs[name]) if option.read and kwargs[name] is not None else kwargs[name]
             function(*args, **kwargs)
 
-        signature = inspect.signature(function)
-        parameters = list(signature.parameters.values())
-        named = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
-        keywords = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
         added = [_parameter(name, hint, option) for name, (hint, option) in options.items()]
-        run.__signature__ = signature.replace(parameters=[*named, *added, *keywords])  # type: ignore[attr-defined]
+        run.__signature__ = signature_with(function, added, open_ended=True)  # type: ignore[attr-defined]
         return run
 
     return add
@@ -221,6 +221,11 @@ def _internal_errors() -> tuple[type[BaseException], ...]:
     from polars.exceptions import PanicException
 
     return PanicException, MemoryError
+
+
+def command_line() -> str:
+    """Return the command as the provenance records it: quoted, without secrets."""
+    return path_text(shlex.join(["assay", *redacted_command(sys.argv[1:])]))
 
 
 def import_modules(modules: Sequence[str] | None) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import polars as pl
 
@@ -147,8 +147,8 @@ def bench(
         SpecError: The verifier cannot be used.
         InputError: Rollouts or tasks cannot be read, or there are no rows.
     """
-    rows = settle(BenchOptions, options, "bench")["rows"]
-    settled = settle(ScoreOptions, {name: value for name, value in options.items() if name != "rows"}, "bench")
+    own = settle(BenchOptions, options, "bench")
+    rows, settled = own["rows"], cast("ScoreOptions", {**settle(ScoreOptions, {}, "bench"), **own})
     with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
         selected = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))

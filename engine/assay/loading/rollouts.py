@@ -348,9 +348,7 @@ def unchanged(inputs: Iterable[InputFile]) -> None:
         try:
             status = path_of(source.name).stat()
         except OSError as error:
-            raise InputError(
-                f"{shown_path(source.name)}: {error.strerror}, while it was read.", changed("").hint
-            ) from None
+            raise changed(source.name, f"{error.strerror},") from None
         if (status.st_size, status.st_mtime_ns) != (source.size, source.modified):
             raise changed(source.name)
 

@@ -244,7 +244,8 @@ def _to_folder(source: Rollouts, plan: Plan, run: _Run) -> Summary:
 
 def _identity(options: FileOptions) -> dict[str, Any]:
     """Return the options that are part of the run's identity, as JSON data."""
-    identity: dict[str, Any] = {name: value for name, value in options.items() if name in deciding(FileOptions)}
+    names = deciding(FileOptions)
+    identity: dict[str, Any] = {name: value for name, value in options.items() if name in names}
     preset = options["preset"]
     return identity | {"mapping": dict(options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
 

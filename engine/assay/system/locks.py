@@ -72,8 +72,8 @@ def _remove_if_free(path: Path) -> None:
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDWR | _NO_LINK)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            if _take(handle):
+                path.unlink()
         finally:
             os.close(handle)
 

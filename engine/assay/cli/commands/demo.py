@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.app import command, to_stderr
+from assay.cli.app import command, command_line, to_stderr
 from assay.errors import InputError, path_text
 
 __all__ = ["demo"]
@@ -47,7 +47,7 @@ def demo(
         out,
         tasks=tasks,
         overwrite=overwrite,
-        command=" ".join(["assay", *sys.argv[1:]]),
+        command=command_line(),
     )
     print_summary(console, summary)
     assay = "assay" if shutil.which("assay") else _shown(Path(sys.argv[0]))

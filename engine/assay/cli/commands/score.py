@@ -1,16 +1,13 @@
 """``assay score``: score rollouts."""
 
 import json
-import shlex
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import RubricName, command, import_modules, import_rubric, takes, to_stderr
-from assay.errors import UsageError, path_text
+from assay.cli.app import RubricName, command, command_line, import_modules, import_rubric, takes, to_stderr
+from assay.errors import UsageError
 from assay.options import FileOptions
-from assay.system.redaction import redacted_command
 from assay.system.stdout import only_data, write_data
 
 __all__ = ["score"]
@@ -76,7 +73,7 @@ def score(
             rollouts,
             spec or None if rubric is None else import_rubric(rubric),
             out,
-            command=path_text(shlex.join(["assay", *redacted_command(sys.argv[1:])])),
+            command=command_line(),
             progress=tell,
             **options,
         )

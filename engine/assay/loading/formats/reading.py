@@ -182,10 +182,10 @@ class File(Protocol):
         """Yield the same rows, with some of the columns, in frames of about ``rows`` rows."""
 
 
-def changed(name: str) -> InputError:
-    """Return the error of a file that changed while it was read."""
+def changed(name: str, how: str = "changed") -> InputError:
+    """Return the error of a file that changed while it was read, or is gone."""
     return InputError(
-        f"{shown_path(name)}: changed while it was read.", "Score it again when no other program writes to it."
+        f"{shown_path(name)}: {how} while it was read.", "Score it again when no other program writes to it."
     )
 
 
