@@ -10,15 +10,21 @@ from patterns import FLAGS, TEXTS, accepted, random_pattern
 
 import assay
 from assay.expressions.lane import layers
-from assay.expressions.regex.compiled import compile_pattern
+from assay.expressions.regex.charsets import accepted as accepted_points
+from assay.expressions.regex.charsets import accepted_ascii, most_ranges, reaches_beyond_ascii
+from assay.expressions.regex.compiled import compile_pattern, parsed
 from assay.expressions.regex.search import backtracking_lane, lanes, route, search, search_expr
 from assay.names import TEXT
+from assay.thresholds import EVER, set_to
 
 
 def assert_same(pattern: str, texts: list[str] | None = None) -> None:
     texts = TEXTS if texts is None else texts
-    for text, verdict in zip(texts, columns(pattern, texts)["found"], strict=True):
-        assert verdict == python(pattern, text) == rowwise(pattern, text), (pattern, text, route(pattern))
+    for rows in (0, EVER) if route(pattern).beyond else (0,):  # texts beyond ASCII: the linear engine, or Python
+        with set_to(beyond_rows=rows):
+            verdicts = columns(pattern, texts)["found"]
+        for text, verdict in zip(texts, verdicts, strict=True):
+            assert verdict == python(pattern, text) == rowwise(pattern, text), (pattern, text, route(pattern))
 
 
 def rowwise(pattern: str, text: str) -> bool:
@@ -74,9 +80,6 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
         (r"^\W*(?:\w+\W+){100,300}$", "a pattern too large for the linear engine"),
         ("ab" * 20_000, "a pattern too large for the linear engine"),
         ("(?:" * 300 + "a" + ")+" * 300, "a pattern too large for the linear engine"),
-        (r"[^\x00-\U0010ffff]", "an empty character class"),
-        ("a\ud800", "an empty character class"),
-        (r"[\ud800-\udbff]", "an empty character class"),
     ],
 )
 def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_why(pattern, why):
@@ -335,6 +338,35 @@ def test_a_class_of_many_ranges_that_are_no_work_stays_in_the_linear_engine():
     assert_same(f"[{ranges}]", ["\u3400", "\u340a", "a"])
 
 
-def test_nulls_stay_null():
-    for pattern in ("a", r"(?=a)", r"\ba"):
-        assert columns(pattern, [None, "a"])["found"].to_list() == [None, True]
+@pytest.mark.parametrize("rows", [0, EVER])
+def test_nulls_stay_null(rows):
+    with set_to(beyond_rows=rows):
+        for pattern in ("a", r"(?=a)", r"\ba", r"\s|a", r"\b.*a"):
+            assert columns(pattern, [None, "a", None, "éa"])["found"].to_list() == [None, True, None, pattern != r"\ba"]
+
+
+@pytest.mark.parametrize("pattern", [r"a\ud800", r"[\ud800-\udbff]", r"a[^\x00-\U0010ffff]", r"\ud800|b"])
+def test_what_no_text_can_hold_matches_nothing(pattern):
+    assert route(pattern).linear
+    assert_same(pattern)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        *(r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", ".", "a", "k", "[^k]", "é", "K", "ſ", "[a-z]", "[^a-z]", "[é-ü]"),
+        *(r"[\w-]", r"[^\W\d]", "[a-zé]", "[K-ſ]", "[ıi]", r"[\x00-\uffff]", r"[^\x00-\U0010ffff]", "[ß]", "[0-9.,]"),
+    ],
+)
+@pytest.mark.parametrize("flags", [0, re.IGNORECASE, re.ASCII, re.IGNORECASE | re.ASCII, re.DOTALL])
+def test_a_class_cut_to_ascii_is_the_part_of_the_class_that_is_ascii(node, flags):
+    tree = parsed(node, flags)
+    ((op, value),) = tree
+    whole = accepted_points(op, value, tree.state.flags)
+    cut = accepted_ascii(op, value, tree.state.flags)
+    assert [code for first, last in cut for code in range(first, last + 1)] == [
+        code for first, last in whole for code in range(first, min(last, 127) + 1)
+    ]
+    if any(last > 127 for _, last in whole):
+        assert reaches_beyond_ascii(op, value, tree.state.flags)
+    assert len(whole) <= most_ranges(op, value, tree.state.flags)

@@ -16,6 +16,17 @@ __all__ = ["Items", "word_at"]
 Items = list[tuple[Any, Any]]
 """A sequence of nodes of a parsed pattern."""
 
+_BEYOND_ASCII = 128
+_UNDERSCORE = ord("_")
+_ALNUM = tuple((ord(first), ord(last)) for first, last in ("09", "AZ", "az"))
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: True,
+    sre.CATEGORY_WORD: True,
+    sre.CATEGORY_SPACE: False,
+    sre.CATEGORY_NOT_WORD: False,
+}
+"""Whether the characters of a category are word characters."""
+
 _EITHER = frozenset((True, False))
 
 
@@ -42,7 +53,7 @@ def _kinds(items: Items, flags: int, *, end: bool) -> tuple[frozenset[bool], boo
 
 def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozenset[bool], bool]:
     if op in CHARACTERS:
-        return _overlaps(accepted(op, value, flags)), False
+        return _sides(op, value, flags) or _overlaps(accepted(op, value, flags)), False
     if op is sre.SUBPATTERN:
         _, add, remove, inner = value
         return _kinds(list(inner), (flags | add) & ~remove, end=end)
@@ -54,6 +65,25 @@ def _node_kinds(op: Any, value: Any, flags: int, *, end: bool) -> tuple[frozense
         kinds, empty = _kinds(list(inner), flags, end=end)
         return kinds, empty or low == 0
     return _EITHER, True
+
+
+def _sides(op: Any, value: Any, flags: int) -> frozenset[bool]:
+    r"""Return which kinds of characters a node accepts if that is plain without Python's tables, else nothing.
+
+    Whatever matches a letter under IGNORECASE is a letter. ``\d`` accepts word characters only, ``\s`` none.
+    """
+    items: Items = [(op, value)] if op is sre.LITERAL else value if op is sre.IN else [(op, None)]
+    kinds = set()
+    for kind, item in items:
+        if kind is sre.LITERAL and item < _BEYOND_ASCII:
+            kinds.add(chr(item).isalnum() or item == _UNDERSCORE)
+        elif kind is sre.CATEGORY and item in _CATEGORIES and not flags & sre.SRE_FLAG_ASCII:
+            kinds.add(_CATEGORIES[item])
+        elif kind is sre.RANGE and item in _ALNUM:
+            kinds.add(True)
+        else:
+            return frozenset()
+    return frozenset(kinds)
 
 
 @cached_within(4_000_000, lambda _, ranges: range_bytes(ranges))

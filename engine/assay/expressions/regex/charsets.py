@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import starmap
 from re import _compiler as sre_compiler  # type: ignore[attr-defined]
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
@@ -17,13 +18,45 @@ from typing import Any
 from assay.expressions.text import SCALARS
 from assay.system.cache import cached_within
 
-__all__ = ["CHARACTERS", "Ranges", "accepted", "boundary_in_nothing", "range_bytes", "word_characters"]
+__all__ = [
+    "ASCII",
+    "ASCII_WORDS",
+    "CHARACTERS",
+    "MOST_WORDS",
+    "Ranges",
+    "accepted",
+    "accepted_ascii",
+    "boundary_in_nothing",
+    "most_ranges",
+    "range_bytes",
+    "reaches_beyond_ascii",
+    "word_characters",
+]
 
 CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 """The types of nodes that match one character."""
 
 Ranges = tuple[tuple[int, int], ...]
 """Code points as the first and last of each range, in order."""
+
+ASCII: Ranges = ((0, 127),)
+"""The ASCII characters."""
+
+ASCII_WORDS: Ranges = ((ord("0"), ord("9")), (ord("A"), ord("Z")), (ord("_"), ord("_")), (ord("a"), ord("z")))
+r"""The ASCII characters that ``\w`` accepts."""
+
+MOST_WORDS = 1_000
+r"""More ranges than ``\w`` has, which are 760 in Unicode 14."""
+
+_ASCII = "".join(map(chr, range(128)))
+_ALIKE = frozenset(map(ord, "iIkKsS"))
+"""The ASCII letters that match other letters under IGNORECASE."""
+_MOST = {
+    **dict.fromkeys((sre.CATEGORY_DIGIT, sre.CATEGORY_NOT_DIGIT), 100),
+    **dict.fromkeys((sre.CATEGORY_SPACE, sre.CATEGORY_NOT_SPACE), 20),
+    **dict.fromkeys((sre.CATEGORY_WORD, sre.CATEGORY_NOT_WORD), MOST_WORDS),
+}
+"""More ranges than each category has."""
 
 _LAST = 0x10FFFF
 _NEWLINE = ord("\n")
@@ -43,6 +76,62 @@ def accepted(op: Any, value: Any, flags: int) -> Ranges:
     if op is sre.NOT_LITERAL:
         items = ((sre.NEGATE, None), *items)
     return _folded(items, flags) if flags & sre.SRE_FLAG_IGNORECASE else _plain(items, flags)
+
+
+def accepted_ascii(op: Any, value: Any, flags: int) -> Ranges:
+    """Return the ASCII characters that a single-character node accepts, which takes none of Python's tables."""
+    if op is sre.ANY:
+        return _joined((code, code) for code in range(128) if code != _NEWLINE or flags & sre.SRE_FLAG_DOTALL)
+    if op is sre.LITERAL and value < len(_ASCII):
+        letters = {value, ord(chr(value).swapcase())} if flags & sre.SRE_FLAG_IGNORECASE else {value}
+        return _joined((letter, letter) for letter in letters)
+    if op is sre.LITERAL and not flags & sre.SRE_FLAG_IGNORECASE:
+        return ()
+    items = value if op is sre.IN else [(sre.LITERAL, value)]
+    items = [(sre.NEGATE, None), *items] if op is sre.NOT_LITERAL else items
+    flags &= sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE
+    return _ascii_members(tuple(items), flags)
+
+
+@lru_cache(maxsize=1_024)
+def _ascii_members(items: tuple[Any, ...], flags: int) -> Ranges:
+    spans = (match.span() for match in _matcher(items, flags).finditer(_ASCII))
+    return tuple((start, end - 1) for start, end in spans)
+
+
+def reaches_beyond_ascii(op: Any, value: Any, flags: int) -> bool:
+    """Return whether a single-character node may accept a code point beyond ASCII; False only if it certainly does not."""
+    if op in (sre.ANY, sre.NOT_LITERAL):
+        return True
+    folds = bool(flags & sre.SRE_FLAG_IGNORECASE)
+    if op is sre.LITERAL:
+        return value >= len(_ASCII) or (folds and value in _ALIKE)
+    kinds = {kind for kind, _ in value}
+    if kinds - {sre.LITERAL, sre.RANGE}:  # a category, or all but what is listed
+        return True
+    return any(_ends(kind, item)[1] >= len(_ASCII) for kind, item in value) or (
+        folds and any(not _ALIKE.isdisjoint(range(first, last + 1)) for first, last in starmap(_ends, value))
+    )
+
+
+def most_ranges(op: Any, value: Any, flags: int) -> int:
+    """Return a maximum for the number of ranges that ``accepted`` returns, which takes none of Python's tables."""
+    items = value if op is sre.IN else [(sre.LITERAL, 0 if value is None else value)]
+    copies = 4 if flags & sre.SRE_FLAG_IGNORECASE else 1
+    total = 1
+    for kind, item in items:
+        if kind is sre.CATEGORY:
+            total += _MOST.get(item, MOST_WORDS)
+        elif kind is not sre.NEGATE:
+            first, last = _ends(kind, item)
+            total += 1 if copies == 1 else min(copies * (last - first + 1), 2 * MOST_WORDS)
+    return total
+
+
+def _ends(kind: Any, item: Any) -> tuple[int, int]:
+    """Return the first and the last code point of a literal or a range."""
+    first, last = item if kind is sre.RANGE else (item, item)
+    return first, last
 
 
 def word_characters(flags: int) -> Ranges:

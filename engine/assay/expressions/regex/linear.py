@@ -4,13 +4,16 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
   Python's own matcher accepts (``charsets``).
 * ``^ $ \A \Z`` become equivalent anchors; ``$`` without MULTILINE also matches before a final newline, which can be expressed only at
   the end of the pattern.
-* ``^`` under MULTILINE at the start of a pattern becomes two patterns, one for the start of the text and one that begins with a line
-  break, which the engine finds much faster.
+* ``^`` under MULTILINE at the start of a pattern becomes two patterns, one that begins with a line break, which the engine finds
+  much faster, and one for the start of the text.
 * ``\b`` is translated in one of four ways, because the engines disagree about ``\w``.
+* A pattern may be narrowed: every set of characters is cut to ASCII. It is exact on ASCII texts, needs none of Python's tables, and is
+  several times faster, for the engine can then skip to the characters with which a match may begin.
 * Not supported: look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
   something that may be empty, and patterns that are too large or too deep.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
@@ -19,10 +22,21 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.expressions.regex.boundaries import Items, word_at
-from assay.expressions.regex.charsets import CHARACTERS, Ranges, accepted, word_characters
+from assay.expressions.regex.charsets import (
+    ASCII,
+    ASCII_WORDS,
+    CHARACTERS,
+    MOST_WORDS,
+    Ranges,
+    accepted,
+    accepted_ascii,
+    most_ranges,
+    reaches_beyond_ascii,
+    word_characters,
+)
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Boundary", "NotLinearError", "linear"]
+__all__ = ["Boundary", "NotLinearError", "linear", "narrowed"]
 
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
@@ -47,32 +61,62 @@ class Boundary(Enum):
     """Exact on every text, if it is certain which kind of character is beside it."""
 
 
-def linear(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], bool]:
+def linear(tree: Any, boundary: Boundary) -> tuple[str, ...]:
     r"""Translate a parsed pattern to alternative patterns that together match in the same texts.
-
-    Returns:
-        The patterns, and whether there is a ``\b`` in them.
 
     Raises:
         NotLinearError: The engine cannot express the pattern.
         RecursionError: The stack overflows.
     """
-    writer = _Writer(boundary)
+    return _Writer(boundary).patterns(tree)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    r"""A pattern cut to ASCII.
+
+    Attributes:
+        patterns: Alternative patterns that together match in the same ASCII texts. Without boundaries, a text beyond ASCII in which
+            they match is matched by the whole pattern, too.
+        boundary: Whether there is a ``\b`` in the pattern.
+        cut: Whether a set of characters was cut.
+        likely: Patterns that match only where the others do, but are faster: with a space before the first word. Possibly none.
+        size: Maximum estimated bytes of the whole pattern in the engine.
+    """
+
+    patterns: tuple[str, ...]
+    boundary: bool
+    cut: bool
+    likely: tuple[str, ...]
+    size: int
+
+
+def narrowed(tree: Any, boundary: Boundary) -> Narrowed:
+    r"""Translate a parsed pattern with every set of characters cut to ASCII.
+
+    Raises:
+        NotLinearError: The engine cannot express the pattern.
+        RecursionError: The stack overflows.
+    """
+    writer = _NarrowWriter(boundary)
+    patterns = writer.patterns(tree)
+    likely = _NarrowWriter(boundary, after_space=True).patterns(tree) if _is_word_of_few(tree) else ()
+    return Narrowed(patterns, writer.boundary, writer.cut, likely, writer.size)
+
+
+_FEW = 16
+"""Characters that the engine searches for together with the space before them."""
+
+
+def _is_word_of_few(tree: Any) -> bool:
+    r"""Return whether a pattern begins with ``\b`` and then one of a few characters."""
     items, flags = list(tree), tree.state.flags
-    starts: tuple[str, ...] = ("",)
-    if items[:1] == [(sre.AT, sre.AT_BEGINNING)] and flags & sre.SRE_FLAG_MULTILINE:
-        del items[0]
-        starts = (r"\A", r"\n")
-    try:
-        body = writer.sequence(items, flags, head=len(starts) == 1, tail=True)
-        if writer.size > THRESHOLDS.linear_bytes:
-            raise NotLinearError(_TOO_LARGE)
-        patterns = tuple(start + body for start in starts)
-        for pattern in patterns:
-            pl.Series([""], dtype=pl.String).str.contains(pattern)
-    except PolarsError:
-        raise NotLinearError(_TOO_LARGE) from None
-    return patterns, writer.boundary
+    if len(items) < 2 or items[0] != (sre.AT, sre.AT_BOUNDARY):  # noqa: PLR2004  (a boundary and a character)
+        return False
+    op, value = items[1]
+    while op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[0]:
+        op, value = value[2][0]
+    return op in CHARACTERS and sum(last + 1 - first for first, last in accepted_ascii(op, value, flags)) <= _FEW
 
 
 class _Writer:
@@ -82,6 +126,28 @@ class _Writer:
         self._boundary = boundary
         self.boundary = False
         self.size = 0  # estimated bytes of the written pattern
+
+    def patterns(self, tree: Any) -> tuple[str, ...]:
+        """Write a whole pattern as alternative patterns, and let the engine compile them."""
+        items, flags = list(tree), tree.state.flags
+        starts: tuple[str, ...] = ("",)
+        if items[:1] == [(sre.AT, sre.AT_BEGINNING)] and flags & sre.SRE_FLAG_MULTILINE:
+            del items[0]
+            starts = (r"\n", r"\A")
+        try:
+            body = self.sequence(items, flags, head=len(starts) == 1, tail=True)
+            self.check_size()
+            written = tuple(start + body for start in starts)
+            for pattern in written:
+                pl.Series([""], dtype=pl.String).str.contains(pattern)
+        except PolarsError:
+            raise NotLinearError(_TOO_LARGE) from None
+        return written
+
+    def check_size(self) -> None:
+        """Refuse a pattern that is too large."""
+        if self.size > THRESHOLDS.linear_bytes:
+            raise NotLinearError(_TOO_LARGE)
 
     def sequence(self, items: Items, flags: int, *, head: bool, tail: bool) -> str:
         """Write a concatenation; ``head`` and ``tail`` tell whether it is at the start or the end of the whole pattern."""
@@ -106,14 +172,12 @@ class _Writer:
         inner = right if head else left if tail else None
         if inner is None:
             raise NotLinearError("a boundary whose neighbours may be any characters")
-        words = self.characters(word_characters(flags))
-        edge = r"\A" if head else r"\z"
-        return f"(?:{edge}|[^{words[1:]})" if inner else words
+        return self.no_word(flags, head=head) if inner else self.words(flags)
 
     def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
         """Write a node of the tree."""
         if op in CHARACTERS:
-            return self.characters(accepted(op, value, flags))
+            return self.characters(op, value, flags)
         if op is sre.AT:
             return self.anchor(value, flags, tail=tail)
         if op is sre.BRANCH:
@@ -138,11 +202,22 @@ class _Writer:
         self.size = before + (self.size - before) * copies
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
 
-    def characters(self, ranges: Ranges) -> str:
-        """Write a set of code points."""
+    def characters(self, op: Any, value: Any, flags: int) -> str:
+        """Write a set of characters."""
+        return self.ranges(accepted(op, value, flags))
+
+    def words(self, flags: int) -> str:
+        """Write the class of word characters."""
+        return self.ranges(word_characters(flags))
+
+    def no_word(self, flags: int, *, head: bool) -> str:
+        """Write the start or the end of the text, or any other character."""
+        return rf"(?:{_EDGES[head]}|[^{self.words(flags)[1:]})"
+
+    def ranges(self, ranges: Ranges) -> str:
+        """Write ranges of code points."""
         self.size += _RANGE * len(ranges)
-        if self.size > THRESHOLDS.linear_bytes:
-            raise NotLinearError(_TOO_LARGE)
+        self.check_size()
         return _class(ranges)
 
     def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
@@ -155,6 +230,36 @@ class _Writer:
         return _ANCHORS[where][multiline]
 
 
+class _NarrowWriter(_Writer):
+    """Writes a pattern with every set of characters cut to ASCII; its size is that of the whole pattern."""
+
+    def __init__(self, boundary: Boundary, *, after_space: bool = False) -> None:
+        super().__init__(boundary)
+        self._after_space = after_space
+        self.cut = False
+
+    cut = False
+
+    def characters(self, op: Any, value: Any, flags: int) -> str:
+        self.cut |= reaches_beyond_ascii(op, value, flags)
+        self.size += _RANGE * most_ranges(op, value, flags)
+        return _class(accepted_ascii(op, value, flags))
+
+    def words(self, flags: int) -> str:
+        del flags
+        self.size += _RANGE * MOST_WORDS
+        return _class(ASCII_WORDS)
+
+    def no_word(self, flags: int, *, head: bool) -> str:
+        if head and self._after_space:
+            return r"[\x{A}\x{20}]"
+        return rf"(?:{_EDGES[head]}|[{_class(ASCII)[1:-1]}--{self.words(flags)}])"
+
+    def check_size(self) -> None:
+        """Accept any size: the whole pattern is checked when it is known to be too large, or needed."""
+
+
+_EDGES = {True: r"\A", False: r"\z"}
 _ANCHORS = {  # without and with MULTILINE
     sre.AT_BEGINNING_STRING: (r"\A", r"\A"),
     sre.AT_BEGINNING: (r"\A", "(?m:^)"),
@@ -176,11 +281,14 @@ _NAMES = {
 def _class(ranges: Ranges) -> str:
     """Return a character class for ranges of code points."""
     if not ranges:
-        raise NotLinearError("an empty character class")
+        return _NOTHING
     # the engine rejects ranges that begin or end at a surrogate
     ends = ((_AFTER.get(first, first), _BEFORE.get(last, last)) for first, last in ranges)
     return "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in ends) + "]"
 
+
+_NOTHING = "[a&&b]"
+"""Matches nothing."""
 
 _AFTER = dict.fromkeys(range(0xD800, 0xE000), 0xE000)
 _BEFORE = dict.fromkeys(range(0xD800, 0xE000), 0xD7FF)

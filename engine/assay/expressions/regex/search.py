@@ -17,7 +17,7 @@ No pattern takes more memory or time than these limits; only the last one, on ti
 import contextlib
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import or_
@@ -29,9 +29,9 @@ from assay.errors import said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
 from assay.expressions.regex.guarded import Answer, guarded_search
-from assay.expressions.regex.linear import Boundary, NotLinearError, linear
+from assay.expressions.regex.linear import Boundary, NotLinearError, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
-from assay.expressions.text import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
+from assay.expressions.text import BEYOND_ASCII, SCALARS, as_class, beyond_ascii, is_ascii
 from assay.system.cache import cached_within
 from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
@@ -51,19 +51,46 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Beyond:
+    r"""How the linear engine decides texts beyond ASCII, if it needs other patterns for them.
+
+    The patterns with Python's own classes are written when the first such text needs them: they take Python's tables of Unicode.
+
+    Attributes:
+        pattern: The pattern.
+        flags: Its flags.
+        boundary: How ``\b`` is written; ``NONE`` if there is none.
+        needed: Patterns of which one matches wherever the pattern does; empty if unknown.
+        enough: Narrowed patterns of which a match is enough; empty if those for ASCII texts are.
+    """
+
+    pattern: str
+    flags: int
+    boundary: Boundary
+    needed: tuple[str, ...] = ()
+    enough: tuple[str, ...] = ()
+
+    @property
+    def patterns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Patterns that are necessary for a match, fast and possibly none, and exact ones."""
+        return _patterns_beyond(self.pattern, self.flags, self.boundary)
+
+
+@dataclass(frozen=True)
 class Route:
     """The engine for a pattern, and the reason.
 
     Attributes:
-        linear: The pattern rewritten for the linear engine, as alternative patterns; empty if every row needs another engine.
+        linear: The pattern rewritten for the linear engine, as alternative patterns, for ASCII texts; empty if every row needs another
+            engine.
         why: A sentence for ``assay explain``; ``{limit}`` stands for the time limit of a match.
-        beyond: Patterns for texts beyond ASCII, if they differ: fast ones that are necessary for a match, then the exact ones.
+        beyond: How texts beyond ASCII are decided, if ``linear`` is not exact on them.
         disputed: Whether rows with a code point on whose word-ness the engines disagree need another engine.
     """
 
     linear: tuple[str, ...]
     why: str
-    beyond: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    beyond: Beyond | None = None
     disputed: bool = False
 
     def needs_other_engine(self, value: str) -> bool:
@@ -144,11 +171,13 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     """Return the verdicts of the linear engine, null for texts that it cannot decide."""
     if not chosen.linear:
         return nulls(values, pl.Boolean)
-    texts = pl.col(values.name)
-    answers = _linear_expr(chosen, texts, is_ascii(texts).not_())
+    if chosen.beyond is None:
+        return _any_of(values, chosen.linear)
+    answers = _decided(chosen.linear, chosen.beyond, [values, ~is_ascii(values)])
     if chosen.disputed:
-        answers = pl.when(_is_disputed(texts).not_()).then(answers)
-    return values.to_frame().select(answers).to_series()
+        disputed = values.to_frame().select(_is_disputed(pl.col(values.name))).to_series()
+        return answers.set(disputed.fill_null(value=False), None)
+    return answers
 
 
 def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None:
@@ -191,27 +220,62 @@ def search_expr(pattern: str) -> pl.Expr:
 
 def _linear_expr(chosen: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
     """Return the linear engine's verdicts, given which texts contain a code point beyond ASCII."""
-    answers = _any_of(values, chosen.linear)
     if chosen.beyond is None:
-        return answers
-    exact = partial(_search_beyond, *chosen.beyond)
-    return pl.coalesce(pl.map_batches([values, beyond], exact, return_dtype=pl.Boolean, is_elementwise=True), answers)
+        return reduce(or_, (values.str.contains(pattern) for pattern in chosen.linear))
+    decide = partial(_decided, chosen.linear, chosen.beyond)
+    return pl.map_batches([values, beyond], decide, return_dtype=pl.Boolean, is_elementwise=True)
 
 
-def _search_beyond(needed: Sequence[str], exact: Sequence[str], columns: Sequence[pl.Series]) -> pl.Series:
-    """Return whether the exact patterns match the texts beyond ASCII, null for the others.
+def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]) -> pl.Series:
+    """Search ASCII texts with narrowed patterns, and those beyond ASCII that these do not decide with the others."""
+    values, is_beyond = columns
+    if not is_beyond.any():
+        return _any_of(values, linear)
+    in_ascii, in_others = partial(_any_of, patterns=linear), partial(_found_beyond, beyond=beyond)
+    if beyond.boundary is Boundary.NONE:
+        found = in_ascii(values)
+        return _among(found, is_beyond & ~found, values, in_others)
+    found = nulls(values, pl.Boolean)
+    return _among(_among(found, ~is_beyond, values, in_ascii), is_beyond, values, in_others)
 
-    NOTE: texts are filtered, not masked, because Polars also searches the values behind nulls.
+
+def _found_beyond(texts: pl.Series, beyond: Beyond) -> pl.Series:
+    """Return whether the pattern matches texts beyond ASCII: what is fast to decide first."""
+    found = _none_of(texts)
+    mask = _any_of(texts, beyond.needed) if beyond.needed else ~found
+    if beyond.enough:
+        found = _among(found, mask, texts, partial(_any_of, patterns=beyond.enough))
+    return _among(found, mask & ~found, texts, partial(_exactly_found, beyond=beyond))
+
+
+def _exactly_found(texts: pl.Series, beyond: Beyond) -> pl.Series:
+    if len(texts) <= THRESHOLDS.beyond_rows:
+        answers = search_here(beyond.pattern, texts.to_list(), flags=beyond.flags)
+        if all(isinstance(answer, bool) for answer in answers):
+            return pl.Series(answers, dtype=pl.Boolean)
+    needed, exact = beyond.patterns
+    possible = _any_of(texts, needed) if needed else ~_none_of(texts)
+    return _among(_none_of(texts), possible, texts, partial(_any_of, patterns=exact))
+
+
+def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
+    """Return whether one of the patterns matches; each is searched for in the texts that the earlier ones do not match."""
+    first, *others = patterns
+    found = values.str.contains(first)
+    return _among(found, ~found, values, partial(_any_of, patterns=others)) if others else found
+
+
+def _none_of(values: pl.Series) -> pl.Series:
+    return pl.Series([False]).new_from_index(0, len(values))
+
+
+def _among(found: pl.Series, mask: pl.Series, values: pl.Series, search: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Return verdicts with those of a search in the texts of a mask.
+
+    NOTE: the texts are filtered: Polars also searches the values behind nulls, and gathers from several chunks slowly.
     """
-    values, beyond = columns
-    at, texts = beyond.arg_true(), values.filter(beyond)
-    possible = _any_of(texts, needed)
-    hits = at.filter(possible).filter(_any_of(texts.filter(possible), exact))
-    return nulls(values, pl.Boolean).scatter(at, values=False).scatter(hits, values=True)
-
-
-def _any_of(values: Texts, patterns: Sequence[str]) -> Texts:
-    return reduce(or_, (values.str.contains(pattern) for pattern in patterns))
+    texts = values.filter(mask)
+    return found.scatter(mask.arg_true(), search(texts)) if len(texts) else found
 
 
 def route(pattern: str, flags: int = 0) -> Route:
@@ -224,8 +288,8 @@ def route(pattern: str, flags: int = 0) -> Route:
 
 
 def _size_of_route(chosen: Route, pattern: str, *_: int) -> int:
-    needed, exact = chosen.beyond or ((), ())
-    return 4 * len(pattern) + sum(map(len, (*chosen.linear, *needed, *exact)))
+    others = (*chosen.beyond.needed, *chosen.beyond.enough) if chosen.beyond else ()
+    return 4 * len(pattern) + sum(map(len, (*chosen.linear, *others)))
 
 
 @cached_within(16_000_000, _size_of_route)
@@ -252,18 +316,35 @@ def _linear_route(pattern: str, flags: int) -> Route:
         RecursionError: The stack overflows.
     """
     tree = parsed(pattern, flags)
-    patterns, boundary = linear(tree, Boundary.ASCII)
-    if not boundary:
-        return Route(patterns, "linear engine: the same verdict on every text")
+    ascii_only = narrowed(tree, Boundary.ASCII)
+    if ascii_only.size > THRESHOLDS.linear_bytes:  # perhaps
+        linear(tree, Boundary.ASCII)
+    if not ascii_only.boundary:
+        if not ascii_only.cut:
+            return Route(ascii_only.patterns, _SAME)
+        return Route(ascii_only.patterns, _SAME, Beyond(pattern, flags, Boundary.NONE))
     with contextlib.suppress(NotLinearError):
-        beyond = linear(tree, Boundary.NONE)[0], linear(tree, Boundary.EDGES)[0]
-        return Route(patterns, "linear engine; beyond ASCII, \\b becomes a class of Python's \\w", beyond)
-    patterns = linear(tree, Boundary.ENGINE)[0]
-    why = f"linear engine; {_POSITIONS} for rows with characters that are \\w in only one engine (\\b)"
-    return Route(patterns, why, disputed=True)
+        edges = narrowed(tree, Boundary.EDGES)
+        if edges.size > THRESHOLDS.linear_bytes:
+            linear(tree, Boundary.EDGES)
+        needed = () if edges.cut else narrowed(tree, Boundary.NONE).patterns
+        beyond = Beyond(pattern, flags, Boundary.EDGES, needed, edges.likely + edges.patterns)
+        return Route(ascii_only.patterns, _EDGES, beyond)
+    return Route(ascii_only.patterns, _DISPUTED, Beyond(pattern, flags, Boundary.ENGINE), disputed=True)
+
+
+@cached_within(16_000_000, lambda patterns, *_: sum(map(len, (*patterns[0], *patterns[1]))))
+def _patterns_beyond(pattern: str, flags: int, boundary: Boundary) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the patterns that are necessary for a match, fast and possibly none, and the exact ones."""
+    tree = parsed(pattern, flags)
+    needed = linear(tree, Boundary.NONE) if boundary is Boundary.EDGES else ()
+    return needed, on_any_stack(lambda: linear(tree, boundary))
 
 
 _POSITIONS = "sets of positions, with a limit of steps"
+_SAME = "linear engine: the same verdict on every text"
+_EDGES = "linear engine; beyond ASCII, \\b becomes a class of Python's \\w"
+_DISPUTED = f"linear engine; {_POSITIONS} for rows with characters that are \\w in only one engine (\\b)"
 _TOO_DEEP = "a pattern nested too deeply"
 
 
