@@ -315,20 +315,49 @@ def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; ``""`` if there are none."""
-    texts = []
+    texts: list[pl.Expr] = []
+    fixed: list[
+        tuple[str, pl.Expr]
+    ] = []  # lines that are the same for every row that has them, up to the next other line
     for verifier in verifiers:
         for spec in verifier.checks:
             label = _label(verifiers, verifier, spec.id)
+            if not errors and spec.check is not None and (reason := one_reason(spec)) is not None:
+                fixed += [(label + reason, hidden(check_column(verifier, spec)))] if reason else []
+                continue
             if spec.check is None:
-                texts += [] if errors else [pl.lit(label + spec.note)]
+                line = None if errors else pl.lit(label + spec.note)
             elif errors:
-                if may_err(spec.check):
-                    texts.append(_line(label, verifier, spec, error_column(verifier, spec)))
-            elif (reason := one_reason(spec)) is None:
-                texts.append(_line(label, verifier, spec, reason_column(verifier, spec)))
-            elif reason:
-                texts.append(pl.when(short_expr(verifier, spec, spec.check)).then(pl.lit(label + reason)))
+                line = _line(label, verifier, spec, error_column(verifier, spec)) if may_err(spec.check) else None
+            else:
+                line = _line(label, verifier, spec, reason_column(verifier, spec))
+            if line is not None:
+                texts += [*_fixed_lines(fixed), line]
+                fixed = []
+    texts += _fixed_lines(fixed)
     return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
+
+
+_LINES_AT_ONCE = 8
+"""Lines of which all combinations are written in advance."""
+
+
+def _fixed_lines(lines: Sequence[tuple[str, str]]) -> list[pl.Expr]:
+    """Return the lines of each row, joined; null where there is none.
+
+    To join the lines of each row takes several times as long as to look their combination up.
+
+    Args:
+        lines: Each text with the column of the score, 0 or 1; rows that score 0 have the line.
+    """
+    return [_looked_up(lines[at : at + _LINES_AT_ONCE]) for at in range(0, len(lines), _LINES_AT_ONCE)]
+
+
+def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
+    missing = ([text for bit, (text, _) in enumerate(lines) if not code >> bit & 1] for code in range(1 << len(lines)))
+    table = pl.Series(["\n".join(texts) or None for texts in missing], dtype=pl.String)
+    code = reduce(add, (pl.col(column) * float(1 << bit) for bit, (_, column) in enumerate(lines)))
+    return code.cast(pl.UInt32).map_batches(table.gather, return_dtype=pl.String, is_elementwise=True)
 
 
 def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:

@@ -8,15 +8,14 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.expressions.lane import Lane, text
-from assay.expressions.text import WHITESPACE, as_class
+from assay.expressions.lane import Lane, on_rows, text
+from assay.expressions.text import WHITESPACE, begins_with
 
 __all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
 
 _EMPTY = "the output is empty, not JSON"
 _FENCED = "the output is wrapped in a Markdown code fence, not bare JSON"
 _INVALID = "the output is not valid JSON"
-_SPACE = as_class(WHITESPACE)
 _COLUMNS = "columns: Polars' JSON parser; Python's for text that Polars rejects and CPython may accept"
 
 
@@ -52,11 +51,17 @@ class JsonValid(Check):
         return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
 
     def reason_expr(self) -> pl.Expr:
-        empty, fenced = (text().str.contains(rf"\A{_SPACE}*{what}") for what in (r"\z", "```"))
-        return pl.when(empty).then(pl.lit(_EMPTY)).when(fenced).then(pl.lit(_FENCED)).otherwise(pl.lit(_INVALID))
+        possible = (text() == "") | begins_with(text(), f"`{WHITESPACE}")
+        return on_rows(text(), possible, _why_invalid, pl.String, _INVALID)
 
     def explain(self) -> str:
         return _COLUMNS
+
+
+def _why_invalid(texts: pl.Series) -> pl.Series:
+    trimmed = pl.col(texts.name).str.strip_chars_start(WHITESPACE)
+    reason = pl.when(trimmed == "").then(pl.lit(_EMPTY)).when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
+    return texts.to_frame().select(reason.otherwise(pl.lit(_INVALID))).to_series()
 
 
 class KeysParams(Params):

@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.lane import Lane, on_rows, rowwise, text
+from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
@@ -49,6 +50,7 @@ MAX_DIGITS = 4300
 
 _SPACE = r"[ \t\n\r]*"
 _BEGINS = rf"\A{_SPACE}(?:[\[{{\x22]|(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity){_SPACE}\z)"
+_FIRST = ' \t\n\r[{"-0123456789tfnNI'
 _ENDS = rf"[\]}}\x220-9.eE+lyN-]{_SPACE}\z"
 # possessive, and up to the end of the text for an unclosed string: no character is read twice
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
@@ -172,8 +174,13 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
 
 
 def _candidate_expr(_: pl.Schema) -> pl.Expr:
+    possible = begins_with(text(), _FIRST)
+    return pl.when(on_rows(text(), possible, _is_candidate, pl.Boolean, otherwise=False)).then(text())
+
+
+def _is_candidate(texts: pl.Series) -> pl.Series:
     # two anchored patterns, because a single one would read everything in between
-    return pl.when(text().str.contains(_BEGINS) & text().str.contains(_ENDS)).then(text())
+    return texts.str.contains(_BEGINS) & texts.str.contains(_ENDS)
 
 
 CANDIDATE = Lane("json-candidate", _candidate_expr)
@@ -182,12 +189,7 @@ CANDIDATE = Lane("json-candidate", _candidate_expr)
 
 def _object_expr(_: pl.Schema) -> pl.Expr:
     padded = pl.when(CANDIDATE.col < "!").then(CANDIDATE.col).str.strip_chars_start(" \t\n\r")
-    first = (_is_open_brace(CANDIDATE.col), _is_open_brace(padded))
-    return pl.when(pl.any_horizontal(*first)).then(CANDIDATE.col)
-
-
-def _is_open_brace(values: pl.Expr) -> pl.Expr:
-    return (values >= "{") & (values < "|")  # ten times faster than a search
+    return pl.when(begins_with(CANDIDATE.col, "{") | begins_with(padded, "{")).then(CANDIDATE.col)
 
 
 OBJECT_TEXT = Lane("json-object", _object_expr, after=(CANDIDATE,))

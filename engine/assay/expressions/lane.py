@@ -1,6 +1,6 @@
 """Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from operator import or_
@@ -24,6 +24,7 @@ __all__ = [
     "layers",
     "not_hidden",
     "nulls",
+    "on_rows",
     "once",
     "plain",
     "plain_type",
@@ -172,6 +173,35 @@ def rowwise(
     return (
         once(values, answers, dtype) if distinct else values.map_batches(run, return_dtype=dtype, is_elementwise=True)
     )
+
+
+def on_rows(
+    values: pl.Expr,
+    mask: pl.Expr,
+    function: Callable[[pl.Series], pl.Series],
+    dtype: pl.DataType | type[pl.DataType],
+    otherwise: object,
+) -> pl.Expr:
+    """Run a function of columns on the values of some rows.
+
+    Args:
+        values: The column.
+        mask: Which rows.
+        function: Takes their values and returns a column of ``dtype``, row for row.
+        dtype: Type of the result.
+        otherwise: The result of the other rows.
+
+    Returns:
+        An elementwise expression of ``dtype``.
+    """
+
+    def run(columns: Sequence[pl.Series]) -> pl.Series:
+        series, rows = columns
+        results = pl.Series(series.name, [otherwise], dtype=dtype).new_from_index(0, len(series))
+        chosen = series.filter(rows)  # not masked, because Polars also computes what stands behind nulls
+        return results.scatter(rows.arg_true(), function(chosen)) if len(chosen) else results
+
+    return pl.map_batches([values, mask], run, return_dtype=dtype, is_elementwise=True)
 
 
 def nulls(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
