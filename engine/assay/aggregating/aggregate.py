@@ -316,9 +316,7 @@ def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     """``lines`` as an expression over the hidden reason or error columns; ``""`` if there are none."""
     texts: list[pl.Expr] = []
-    fixed: list[
-        tuple[str, pl.Expr]
-    ] = []  # lines that are the same for every row that has them, up to the next other line
+    fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier in verifiers:
         for spec in verifier.checks:
             label = _label(verifiers, verifier, spec.id)
