@@ -54,7 +54,7 @@ class Thresholds:
         first_chunk: Approximate bytes of the first chunk of a file of lines, which determines the columns.
         chunk: Approximate bytes of all other chunks.
         small_group: Minimum average rows of a row group for Polars' parquet reader.
-        groups_at_once: Row groups that must fit into the memory for rows together for Polars' parquet reader.
+        groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
     small_batch: int = 256
