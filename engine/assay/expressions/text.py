@@ -21,6 +21,7 @@ from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "ASCII_ALIKE",
+    "ASCII_LOWER",
     "BEYOND_ASCII",
     "CHARACTERS",
     "LOWER",
@@ -28,6 +29,7 @@ __all__ = [
     "WHITESPACE",
     "Texts",
     "as_class",
+    "ascii_lower",
     "ascii_lower_expr",
     "begins_with",
     "beyond_ascii",
@@ -99,7 +101,8 @@ def _other_capitals() -> str:
     )
 
 
-def _ascii_lower(series: pl.Series) -> pl.Series:
+def ascii_lower(series: pl.Series) -> pl.Series:
+    """Lower the ASCII letters of a String column only."""
     import pyarrow.compute as pc  # slow to import
 
     lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
@@ -140,7 +143,7 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
         values: The texts.
         fully: Which of them (Boolean) to lower by ``str.lower``.
     """
-    lowered = _ascii_lower(values)
+    lowered = ascii_lower(values)
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = fully.arg_true()
     at = at.filter(~is_ascii(values.gather(at)))
@@ -152,7 +155,7 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
     """Return an elementwise expression that lowers the ASCII letters of a String column only."""
-    return values.map_batches(_ascii_lower, return_dtype=pl.String, is_elementwise=True)
+    return values.map_batches(ascii_lower, return_dtype=pl.String, is_elementwise=True)
 
 
 def strip_expr(values: pl.Expr) -> pl.Expr:
@@ -236,3 +239,6 @@ BEYOND_ASCII = Lane("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTE
 
 LOWER = Lane("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""
+
+ASCII_LOWER = Lane("ascii-lower", lambda _: ascii_lower_expr(text()))
+"""The completion's text with its ASCII letters in lower case."""

@@ -327,6 +327,46 @@ def test_a_looping_model_costs_linear_time_in_the_linear_engine():
     assert_same(r"<answer>.*?</answer>", [looping, looping + "<answer>1</answer>"])
 
 
+FOLDED = [
+    "FOO",
+    "foo",
+    "fOo bar",
+    "KELVIN",
+    "\u212aelvin",
+    "éFOO",
+    "FOOé",
+    "Foo é",
+    "STRASSE",
+    "Straße",
+    "ſtraße",
+    "İX",
+    "ix",
+    "RED é",
+]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lowered"),
+    [
+        (r"(?i)(?:red|green|blue)", True),
+        (r"(?i)\b(?:foo|bar|baz)\b", True),
+        (r"(?i)(?:foo|kelvin|straße|ix)", True),
+        (r"(?i)(?:foo|[^k]z|\w+x|.é)$", True),
+        (r"(?i)\b(?:foo|bar|.x).*\b", True),
+        (r"(?i:foo|bar|baz)", True),
+        (r"(?i)(?:foo|(?-i:Bar)|x\d)", False),
+        (r"(?:(?i:foo)|Bar|baz)", False),
+        (r"(?i)foo", False),
+        (r"(?:foo|bar|baz)", False),
+    ],
+)
+def test_many_words_in_either_case_are_searched_for_in_lower_case(pattern, lowered):
+    assert route(pattern).lowered == lowered
+    assert_same(pattern, FOLDED)
+    assert_same(pattern, WORDS)
+    assert_same(pattern)
+
+
 def test_a_pattern_that_can_never_match_matches_nothing():
     assert_same(r"(?!)")
     assert_same(r"a(?!)|b")

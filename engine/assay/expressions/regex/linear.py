@@ -36,7 +36,7 @@ from assay.expressions.regex.charsets import (
 )
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Boundary", "NotLinearError", "linear", "narrowed"]
+__all__ = ["Boundary", "NotLinearError", "has_many_cases", "linear", "narrowed"]
 
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
@@ -91,14 +91,19 @@ class Narrowed:
     size: int
 
 
-def narrowed(tree: Any, boundary: Boundary) -> Narrowed:
+def narrowed(tree: Any, boundary: Boundary, *, lowered: bool = False) -> Narrowed:
     r"""Translate a parsed pattern with every set of characters cut to ASCII.
+
+    Args:
+        tree: The parsed pattern.
+        boundary: The translation of ``\b``.
+        lowered: Whether the texts are searched with their ASCII letters in lower case.
 
     Raises:
         NotLinearError: The engine cannot express the pattern.
         RecursionError: The stack overflows.
     """
-    writer = _NarrowWriter(boundary)
+    writer = _NarrowWriter(boundary, lowered=lowered)
     patterns = writer.patterns(tree)
     likely = _NarrowWriter(boundary, after_space=True).patterns(tree) if _is_word_of_few(tree) else ()
     return Narrowed(patterns, writer.boundary, writer.cut, likely, writer.size)
@@ -233,9 +238,9 @@ class _Writer:
 class _NarrowWriter(_Writer):
     """Writes a pattern with every set of characters cut to ASCII; its size is that of the whole pattern."""
 
-    def __init__(self, boundary: Boundary, *, after_space: bool = False) -> None:
+    def __init__(self, boundary: Boundary, *, after_space: bool = False, lowered: bool = False) -> None:
         super().__init__(boundary)
-        self._after_space = after_space
+        self._after_space, self._lowered = after_space, lowered
         self.cut = False
 
     cut = False
@@ -243,7 +248,8 @@ class _NarrowWriter(_Writer):
     def characters(self, op: Any, value: Any, flags: int) -> str:
         self.cut |= reaches_beyond_ascii(op, value, flags)
         self.size += _RANGE * most_ranges(op, value, flags)
-        return _class(accepted_ascii(op, value, flags))
+        ranges = accepted_ascii(op, value, flags)
+        return _class(_in_lower_case(ranges) if self._lowered else ranges)
 
     def words(self, flags: int) -> str:
         del flags
@@ -258,6 +264,44 @@ class _NarrowWriter(_Writer):
     def check_size(self) -> None:
         """Accept any size: the whole pattern is checked when it is known to be too large, or needed."""
 
+
+def _in_lower_case(ranges: Ranges) -> Ranges:
+    """Return a set of ASCII characters without its capitals.
+
+    Raises:
+        NotLinearError: It tells capitals from small letters.
+    """
+    codes = {code for first, last in ranges for code in range(first, last + 1)}
+    if codes != {ord(chr(code).swapcase()) for code in codes}:
+        raise NotLinearError("a set that tells capitals from small letters")
+    return tuple((code, code) for code in sorted(codes) if not chr(code).isupper())
+
+
+def has_many_cases(tree: Any) -> bool:
+    """Return whether a pattern ignores case and has alternatives: more beginnings than the engine can search for together."""
+    return bool(_folds(tree, tree.state.flags) and _alternatives(tree) > _FEW_ALTERNATIVES)
+
+
+def _folds(node: Any, flags: int) -> bool:
+    return bool(flags & sre.SRE_FLAG_IGNORECASE) or any(
+        op is sre.SUBPATTERN and _folds(value[3], value[1]) for op, value in node
+    )
+
+
+def _alternatives(node: Any) -> int:
+    """Return the number of alternatives in all branches of a pattern."""
+    total = 0
+    for op, value in node:
+        if op is sre.BRANCH:
+            total += len(value[1]) + sum(map(_alternatives, value[1]))
+        elif op is sre.SUBPATTERN:
+            total += _alternatives(value[3])
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+            total += _alternatives(value[2])
+    return total
+
+
+_FEW_ALTERNATIVES = 2
 
 _EDGES = {True: r"\A", False: r"\z"}
 _ANCHORS = {  # without and with MULTILINE

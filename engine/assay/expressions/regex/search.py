@@ -18,9 +18,10 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
 from operator import or_
+from typing import Any
 
 import polars as pl
 
@@ -29,9 +30,9 @@ from assay.errors import said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
 from assay.expressions.regex.guarded import Answer, guarded_search
-from assay.expressions.regex.linear import Boundary, NotLinearError, linear, narrowed
+from assay.expressions.regex.linear import Boundary, NotLinearError, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
-from assay.expressions.text import BEYOND_ASCII, SCALARS, as_class, beyond_ascii, is_ascii
+from assay.expressions.text import ASCII_LOWER, BEYOND_ASCII, SCALARS, as_class, ascii_lower, beyond_ascii, is_ascii
 from assay.system.cache import cached_within
 from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
@@ -86,12 +87,14 @@ class Route:
         why: A sentence for ``assay explain``; ``{limit}`` stands for the time limit of a match.
         beyond: How texts beyond ASCII are decided, if ``linear`` is not exact on them.
         disputed: Whether rows with a code point on whose word-ness the engines disagree need another engine.
+        lowered: Whether ``linear`` searches the texts with their ASCII letters in lower case.
     """
 
     linear: tuple[str, ...]
     why: str
     beyond: Beyond | None = None
     disputed: bool = False
+    lowered: bool = False
 
     def needs_other_engine(self, value: str) -> bool:
         """Return whether the linear engine cannot decide a text."""
@@ -171,9 +174,10 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     """Return the verdicts of the linear engine, null for texts that it cannot decide."""
     if not chosen.linear:
         return nulls(values, pl.Boolean)
+    folded = ascii_lower(values) if chosen.lowered else values
     if chosen.beyond is None:
-        return _any_of(values, chosen.linear)
-    answers = _decided(chosen.linear, chosen.beyond, [values, ~is_ascii(values)])
+        return _any_of(folded, chosen.linear)
+    answers = _decided(chosen.linear, chosen.beyond, [folded, ~is_ascii(values), values])
     if chosen.disputed:
         disputed = values.to_frame().select(_is_disputed(pl.col(values.name))).to_series()
         return answers.set(disputed.fill_null(value=False), None)
@@ -208,35 +212,45 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
 def lanes(pattern: str, limits: Limits | None = None) -> tuple[Lane, ...]:
     """Return the lanes that ``search_expr`` reads."""
     lane = backtracking_lane(pattern, limits)
-    return (*(() if lane is None else (lane,)), *((BEYOND_ASCII,) if route(pattern).beyond else ()))
+    chosen = route(pattern)
+    shared = ((BEYOND_ASCII,) if chosen.beyond else ()) + ((ASCII_LOWER,) if chosen.lowered else ())
+    return shared if lane is None else (lane, *shared)
 
 
 def search_expr(pattern: str) -> pl.Expr:
     """Return ``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
     chosen, lane = route(pattern), backtracking_lane(pattern)
     others = [] if lane is None else [lane.col.struct.field("found")]
-    return pl.coalesce(*others, *([_linear_expr(chosen, text(), BEYOND_ASCII.col)] if chosen.linear else []))
+    return pl.coalesce(*others, *([_linear_expr(chosen)] if chosen.linear else []))
 
 
-def _linear_expr(chosen: Route, values: pl.Expr, beyond: pl.Expr) -> pl.Expr:
-    """Return the linear engine's verdicts, given which texts contain a code point beyond ASCII."""
+def _linear_expr(chosen: Route) -> pl.Expr:
+    """Return the linear engine's verdicts."""
+    folded = ASCII_LOWER.col if chosen.lowered else text()
     if chosen.beyond is None:
-        return reduce(or_, (values.str.contains(pattern) for pattern in chosen.linear))
+        return reduce(or_, (folded.str.contains(pattern) for pattern in chosen.linear))
     decide = partial(_decided, chosen.linear, chosen.beyond)
-    return pl.map_batches([values, beyond], decide, return_dtype=pl.Boolean, is_elementwise=True)
+    columns = [folded, BEYOND_ASCII.col, text()]
+    return pl.map_batches(columns, decide, return_dtype=pl.Boolean, is_elementwise=True)
 
 
 def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]) -> pl.Series:
-    """Search ASCII texts with narrowed patterns, and those beyond ASCII that these do not decide with the others."""
-    values, is_beyond = columns
+    """Search ASCII texts with narrowed patterns, and those beyond ASCII that these do not decide with the others.
+
+    Args:
+        linear: The narrowed patterns.
+        beyond: The others.
+        columns: The texts for the narrowed patterns, which texts contain a code point beyond ASCII, and the texts as they are.
+    """
+    folded, is_beyond, values = columns
     if not is_beyond.any():
-        return _any_of(values, linear)
+        return _any_of(folded, linear)
     in_ascii, in_others = partial(_any_of, patterns=linear), partial(_found_beyond, beyond=beyond)
     if beyond.boundary is Boundary.NONE:
-        found = in_ascii(values)
+        found = in_ascii(folded)
         return _among(found, is_beyond & ~found, values, in_others)
     found = nulls(values, pl.Boolean)
-    return _among(_among(found, ~is_beyond, values, in_ascii), is_beyond, values, in_others)
+    return _among(_among(found, ~is_beyond, folded, in_ascii), is_beyond, values, in_others)
 
 
 def _found_beyond(texts: pl.Series, beyond: Beyond) -> pl.Series:
@@ -316,6 +330,14 @@ def _linear_route(pattern: str, flags: int) -> Route:
         RecursionError: The stack overflows.
     """
     tree = parsed(pattern, flags)
+    chosen = _chosen(pattern, flags, tree)
+    if has_many_cases(tree):
+        with contextlib.suppress(NotLinearError):
+            return replace(chosen, linear=narrowed(tree, Boundary.ASCII, lowered=True).patterns, lowered=True)
+    return chosen
+
+
+def _chosen(pattern: str, flags: int, tree: Any) -> Route:
     ascii_only = narrowed(tree, Boundary.ASCII)
     if ascii_only.size > THRESHOLDS.linear_bytes:  # perhaps
         linear(tree, Boundary.ASCII)
