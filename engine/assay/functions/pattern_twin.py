@@ -189,7 +189,7 @@ def _search_all(texts: pl.Series, pattern: str, flags: int) -> pl.Series:
     if len(texts) >= THRESHOLDS.pattern_rows:
         with contextlib.suppress(Exception):  # the definition reports the error on each row
             chosen = route(pattern, flags)
-            if chosen.linear:
+            if chosen.in_columns:
                 return linear_answers(texts, chosen)
     answers = search_here(pattern, texts.to_list(), flags=flags)
     booleans = [answer if isinstance(answer, bool) else None for answer in answers]

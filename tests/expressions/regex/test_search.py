@@ -60,22 +60,24 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
         if accepted(pattern):
             assert_same(pattern)
             tried += 1
-            linear += bool(route(pattern).linear)
+            linear += bool(route(pattern).in_columns)
     assert linear > 15  # the fast lane is tested too
 
 
 @pytest.mark.parametrize(
     ("pattern", "why"),
     [
-        (r"(?<=a)b", "look-around"),
-        (r"a(?!b)", "look-around"),
+        (r"b(?<=a)", "look-around"),
+        (r"a(?!b)c", "look-around"),
+        (r"a(?!bc|d)", "look-around"),
+        (r"^(?=a)(?=b(?<=a))", "look-around"),
         (r"a$\n", "$ with something after it"),
         (r"\Ba", r"\B"),
         (r"(a*)*b", "a repeat of something that may be empty"),
         (r"(?:(a?|b*)+c{0,3})*\Z", "a repeat of something that may be empty"),
         (r"(?:^|a*)*b", "a repeat of something that may be empty"),
         (r"(?:a?){2,3}b", "a repeat of something that may be empty"),
-        (r"(?:){1}a(?!b)", "look-around"),
+        (r"(?:){1}a(?!b)c", "look-around"),
         (r"\w{1000}", "a pattern too large for the linear engine"),
         (r"^\W*(?:\w+\W+){100,300}$", "a pattern too large for the linear engine"),
         ("ab" * 20_000, "a pattern too large for the linear engine"),
@@ -83,7 +85,7 @@ def test_random_patterns_agree_with_python_on_hostile_texts(seed):
     ],
 )
 def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_why(pattern, why):
-    assert not route(pattern).linear
+    assert not route(pattern).in_columns
     assert route(pattern).why == f"sets of positions, with a limit of steps: {why}"
     assert_same(pattern)
 
@@ -104,9 +106,10 @@ def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_wh
         (r"\A(?:b)??((?:b){1,2}a*(?:a|ab))(?:\1){0,2}\Z", "a back-reference"),
         (r"(?>(a|b))\1", "an atomic group"),
         (r"(?!(a)b)(?(1)a|b)", "look-around; a conditional group"),
-        (r"(?<=(a|b))\1", "look-around; a back-reference"),
+        (r"(?<=(a|b))\1", "a back-reference"),
         (r"(a(?(1)b|c))", "a conditional group"),
-        (r"(?<=(?>a))b", "look-around; an atomic group"),
+        (r"(?<=(?>a))b", "an atomic group"),
+        (r"b(?<=(?>a))", "look-around; an atomic group"),
         (r"(?>(?:a?)*)b", "an atomic group"),
         ("a" * 100_001, "a pattern of more than 100,000 characters"),
         ("(?i)" + "[!-\uffff]" * 51, "a pattern whose classes take long to compile"),
@@ -117,7 +120,7 @@ def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_wh
     ],
 )
 def test_what_only_python_can_answer_goes_to_python_and_says_why(pattern, why):
-    assert not route(pattern).linear
+    assert not route(pattern).in_columns
     assert route(pattern).why == f"Python's re in a separate process, {{limit}}: {why}"
     assert_same(pattern)
 
@@ -168,7 +171,7 @@ def test_what_only_python_can_answer_goes_to_python_and_says_why(pattern, why):
     ],
 )
 def test_what_both_engines_have_stays_in_the_linear_one(pattern):
-    assert route(pattern).linear
+    assert route(pattern).in_columns
     assert_same(pattern)
 
 
@@ -226,7 +229,7 @@ WORDS = [
     ],
 )
 def test_a_word_boundary_becomes_the_neighbour_it_asks_for(pattern):
-    assert route(pattern).linear
+    assert route(pattern).in_columns
     assert backtracking_lane(pattern) is None, route(pattern)
     assert_same(pattern, WORDS)
     assert_same(pattern)
@@ -237,7 +240,7 @@ def test_a_word_boundary_becomes_the_neighbour_it_asks_for(pattern):
     [r"foo\b.*\bbar", r"\b", r"\b.", r"(?:\bfoo)+", r"a(?:\bfoo|)", r"foo\b(?:x|)", r"\bfoo?\b|.\b.", r"foo\bbar"],
 )
 def test_a_word_boundary_beside_any_character_is_linear_but_for_characters_of_disputed_wordness(pattern):
-    assert route(pattern).linear
+    assert route(pattern).in_columns
     assert route(pattern).disputed
     assert_same(pattern, WORDS)
     assert_same(pattern)
@@ -309,7 +312,7 @@ def test_ignoring_case_accepts_exactly_the_code_points_python_accepts(letter):
 
 @pytest.mark.parametrize("pattern", [r"[^\ue000]", r"[^\ud7ff]", r"[\ud7ff\ue000]", r"[^\x00-\ud7ff]"])
 def test_classes_that_end_beside_the_surrogates_are_linear(pattern):
-    assert route(pattern).linear
+    assert route(pattern).in_columns
     assert_same(pattern, ["", "a", "\ud7ff", "\ue000", "\ue001", "\U0010ffff"])
 
 
@@ -323,7 +326,7 @@ def test_no_row_hangs_where_the_linear_engine_has_an_answer(pattern):
 
 def test_a_looping_model_costs_linear_time_in_the_linear_engine():
     looping = "<think>" * 20_000
-    assert route(r"(?s)<think>.*?</think>").linear
+    assert route(r"(?s)<think>.*?</think>").in_columns
     assert_same(r"<answer>.*?</answer>", [looping, looping + "<answer>1</answer>"])
 
 
@@ -367,6 +370,116 @@ def test_many_words_in_either_case_are_searched_for_in_lower_case(pattern, lower
     assert_same(pattern)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(
+            r"a(?=b)",
+            r"(?<=a)b",
+            r"a(?!b)",
+            r"(?<!a)b",
+            r"(?<!\d)\d{2}(?!\d)",
+            r"(?<![.\d])\d+(?![.\d])",
+            r"(?<!ab)c",
+            r"a(?!bc)",
+        ),
+        *(
+            r"a(?!b\d\s)",
+            r"(?<!\n.)b",
+            r"(?:a(?=b)|c(?!d))",
+            r"(?i)k(?!k)",
+            r"(?i)(?<!s)t",
+            r"(?i)(?:a|b|c)(?!d)",
+            r"a(?=b$)",
+        ),
+        *(
+            r"(?<=^a)b",
+            r"(?<=\ba)b",
+            r"a(?=b\b)",
+            r"a(?=\s*\Z)",
+            r"(?s)a(?!.)",
+            r"a(?!.)",
+            r"(?<!.)a",
+            r"a(?![^b])",
+            r"é(?!\w)",
+        ),
+        *(
+            r"(?m)^(?<!a)b",
+            r"(?m)b(?=$)",
+            r"(?<=a|b)c",
+            r"(?:a(?=b))+",
+            r"(?<!\u0130)i",
+            r"a(?=(?:b|c)+)",
+            r"\b(?!a)",
+            r"a(?!\w)\b",
+        ),
+    ],
+)
+def test_look_around_at_the_edge_of_a_pattern_is_read(pattern):
+    texts = [
+        *WORDS,
+        "ab",
+        "abc",
+        "ac",
+        "b",
+        "c",
+        "cd",
+        "ce",
+        "ab\n",
+        "aab",
+        "12",
+        "123",
+        "a12b",
+        "1.5",
+        "x12.",
+        "kk",
+        "kK",
+        "st",
+        "ſt",
+        "ab1 ",
+    ]
+    assert_same(pattern, texts)
+    assert_same(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "conditions"),
+    [
+        (r"^(?=.*a)(?!.*b).*$", 3),
+        (r"(?is)^(?!.*sorry)", 1),
+        (r"\A(?=.*\d)(?=.*[)\]])a", 3),
+        (r"(?s)^(?=.*\bfoo\b)(?=.*\bbar\b)", 2),
+        (r"^(?!a(b)\))(?=x|(?:y))", 2),
+        (r"^(?=[\s\S]*?\bbar\b)(?![\s\S]*a\b|x)(?=.*?f)", 3),
+        (r"^(?=(a))(?=(b))", 0),
+        (r"(?m)^(?=.*a)b", 0),
+        (r"^(?=a)|b", 0),
+        (r"^(?=.*foo\b.*\bbar)a", 0),
+        (r"^(?:(?=a))b", 0),
+    ],
+)
+def test_look_ahead_at_the_start_is_a_condition_of_its_own(pattern, conditions):
+    assert len(route(pattern).conditions) == conditions
+    texts = [
+        *WORDS,
+        "a1)",
+        "a)",
+        "a1",
+        "I am Sorry",
+        "x\nsorry",
+        "foo\nbar",
+        "ab",
+        "ab)",
+        "x",
+        "y",
+        "b\na",
+        "a\n",
+        "a\nb",
+    ]
+    assert_same(pattern, texts)
+    assert_same(pattern)
+
+
 def test_a_pattern_that_can_never_match_matches_nothing():
     assert_same(r"(?!)")
     assert_same(r"a(?!)|b")
@@ -374,7 +487,7 @@ def test_a_pattern_that_can_never_match_matches_nothing():
 
 def test_a_class_of_many_ranges_that_are_no_work_stays_in_the_linear_engine():
     ranges = "".join(f"{chr(first)}-{chr(first + 9)}" for first in range(0x3400, 0x9000, 20))
-    assert route(f"(?i)[{ranges}]").linear
+    assert route(f"(?i)[{ranges}]").in_columns
     assert_same(f"[{ranges}]", ["\u3400", "\u340a", "a"])
 
 
@@ -387,7 +500,7 @@ def test_nulls_stay_null(rows):
 
 @pytest.mark.parametrize("pattern", [r"a\ud800", r"[\ud800-\udbff]", r"a[^\x00-\U0010ffff]", r"\ud800|b"])
 def test_what_no_text_can_hold_matches_nothing(pattern):
-    assert route(pattern).linear
+    assert route(pattern).in_columns
     assert_same(pattern)
 
 

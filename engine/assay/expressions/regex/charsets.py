@@ -26,7 +26,9 @@ __all__ = [
     "Ranges",
     "accepted",
     "accepted_ascii",
+    "all_but",
     "boundary_in_nothing",
+    "cut_to_ascii",
     "most_ranges",
     "range_bytes",
     "reaches_beyond_ascii",
@@ -68,7 +70,7 @@ _FOLDED_CLASSES = 8_000_000
 def accepted(op: Any, value: Any, flags: int) -> Ranges:
     """Return the code points that a single-character node accepts; lone surrogates do not matter, as texts cannot contain them."""
     if op is sre.ANY:
-        return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else _all_but(((_NEWLINE, _NEWLINE),))
+        return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else all_but(((_NEWLINE, _NEWLINE),))
     items = tuple(value) if op is sre.IN else ((sre.LITERAL, value),)
     flags &= sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE
     if op is not sre.IN and not _is_cased(value):
@@ -158,7 +160,7 @@ def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
         ranges = _item(op, value, flags)
     else:
         ranges = _joined(pair for op, value in listed for pair in _item(op, value, flags))
-    return _all_but(ranges) if negated else ranges
+    return all_but(ranges) if negated else ranges
 
 
 def _item(op: Any, value: Any, flags: int) -> Ranges:
@@ -180,7 +182,13 @@ def _joined(pairs: Iterable[tuple[int, int]]) -> Ranges:
     return tuple(joined)
 
 
-def _all_but(ranges: Ranges) -> Ranges:
+def cut_to_ascii(ranges: Ranges) -> Ranges:
+    """Return the ASCII characters among code points."""
+    return tuple((first, min(last, len(_ASCII) - 1)) for first, last in ranges if first < len(_ASCII))
+
+
+def all_but(ranges: Ranges) -> Ranges:
+    """Return all other code points."""
     return tuple(_between(ranges))
 
 

@@ -9,7 +9,9 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
 * ``\b`` is translated in one of four ways, because the engines disagree about ``\w``.
 * A pattern may be narrowed: every set of characters is cut to ASCII. It is exact on ASCII texts, needs none of Python's tables, and is
   several times faster, for the engine can then skip to the characters with which a match may begin.
-* Not supported: look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
+* Look-around at the edge of a pattern reads what it asks for: ``a(?=b)`` matches where ``ab`` does. What must not be there, if it is a
+  sequence of single characters, becomes the texts that differ from it.
+* Not supported: other look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
   something that may be empty, and patterns that are too large or too deep.
 """
 
@@ -30,6 +32,8 @@ from assay.expressions.regex.charsets import (
     Ranges,
     accepted,
     accepted_ascii,
+    all_but,
+    cut_to_ascii,
     most_ranges,
     reaches_beyond_ascii,
     word_characters,
@@ -79,7 +83,8 @@ class Narrowed:
         patterns: Alternative patterns that together match in the same ASCII texts. Without boundaries, a text beyond ASCII in which
             they match is matched by the whole pattern, too.
         boundary: Whether there is a ``\b`` in the pattern.
-        cut: Whether a set of characters was cut.
+        cut: Whether a set of characters was cut …
+        alike: … or only letters beyond ASCII were that IGNORECASE accepts for ASCII letters.
         likely: Patterns that match only where the others do, but are faster: with a space before the first word. Possibly none.
         size: Maximum estimated bytes of the whole pattern in the engine.
     """
@@ -87,6 +92,7 @@ class Narrowed:
     patterns: tuple[str, ...]
     boundary: bool
     cut: bool
+    alike: bool
     likely: tuple[str, ...]
     size: int
 
@@ -106,7 +112,7 @@ def narrowed(tree: Any, boundary: Boundary, *, lowered: bool = False) -> Narrowe
     writer = _NarrowWriter(boundary, lowered=lowered)
     patterns = writer.patterns(tree)
     likely = _NarrowWriter(boundary, after_space=True).patterns(tree) if _is_word_of_few(tree) else ()
-    return Narrowed(patterns, writer.boundary, writer.cut, likely, writer.size)
+    return Narrowed(patterns, writer.boundary, writer.cut, writer.alike, likely, writer.size)
 
 
 _FEW = 16
@@ -142,7 +148,7 @@ class _Writer:
         try:
             body = self.sequence(items, flags, head=len(starts) == 1, tail=True)
             self.check_size()
-            written = tuple(start + body for start in starts)
+            written = (_NEVER,) if body == _NOTHING else tuple(start + body for start in starts)
             for pattern in written:
                 pl.Series([""], dtype=pl.String).str.contains(pattern)
         except PolarsError:
@@ -165,7 +171,7 @@ class _Writer:
                 written.append(self.between(items[:at], items[at + 1 :], flags, head=first, tail=final))
             else:
                 written.append(self.item(op, value, flags, head=first, tail=final))
-        return "".join(written)
+        return _NOTHING if _NOTHING in written else "".join(written)
 
     def between(self, before: Items, after: Items, flags: int, *, head: bool, tail: bool) -> str:
         """Write a word boundary."""
@@ -194,6 +200,8 @@ class _Writer:
             return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail) + ")"
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             return self.repeat(value, flags, head=head, tail=tail)
+        if op in (sre.ASSERT, sre.ASSERT_NOT) and (tail if value[0] > 0 else head):
+            return self.look_around(op, value, flags, head=head, tail=tail)
         raise NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
 
     def repeat(self, value: Any, flags: int, *, head: bool, tail: bool) -> str:
@@ -206,6 +214,24 @@ class _Writer:
         copies = max(low, 1) if high is sre.MAXREPEAT else max(high, 1)
         self.size = before + (self.size - before) * copies
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
+
+    def look_around(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
+        """Write what may stand behind the end of a match, or before its start."""
+        ahead, items = value[0] > 0, list(value[1])
+        if op is sre.ASSERT:
+            return "(?:" + self.sequence(items, flags, head=head and not ahead, tail=tail and ahead) + ")"
+        if not 0 < len(items) <= _LONGEST_REFUSED or any(kind not in CHARACTERS for kind, _ in items):
+            raise NotLinearError(_NAMES["ASSERT"])
+        edge, written = _EDGES[not ahead], ""
+        for kind, characters in reversed(items) if ahead else items:
+            other, same = self.other_characters(kind, characters, flags), self.characters(kind, characters, flags)
+            further = f"|{same}{written}" if ahead else f"|{written}{same}"
+            written = f"(?:{edge}|{other}{further if written else ''})"
+        return written
+
+    def other_characters(self, op: Any, value: Any, flags: int) -> str:
+        """Write all characters except those of a set."""
+        return self.ranges(all_but(accepted(op, value, flags)))
 
     def characters(self, op: Any, value: Any, flags: int) -> str:
         """Write a set of characters."""
@@ -241,15 +267,22 @@ class _NarrowWriter(_Writer):
     def __init__(self, boundary: Boundary, *, after_space: bool = False, lowered: bool = False) -> None:
         super().__init__(boundary)
         self._after_space, self._lowered = after_space, lowered
-        self.cut = False
+        self.cut = self.alike = False
 
     cut = False
 
     def characters(self, op: Any, value: Any, flags: int) -> str:
-        self.cut |= reaches_beyond_ascii(op, value, flags)
+        self.cut |= reaches_beyond_ascii(op, value, flags & ~sre.SRE_FLAG_IGNORECASE)
+        self.alike |= reaches_beyond_ascii(op, value, flags)
         self.size += _RANGE * most_ranges(op, value, flags)
         ranges = accepted_ascii(op, value, flags)
         return _class(_in_lower_case(ranges) if self._lowered else ranges)
+
+    def other_characters(self, op: Any, value: Any, flags: int) -> str:
+        self.cut = True
+        self.size += _RANGE * (1 + most_ranges(op, value, flags))
+        others = cut_to_ascii(all_but(accepted_ascii(op, value, flags)))
+        return _class(_in_lower_case(others) if self._lowered else others)
 
     def words(self, flags: int) -> str:
         del flags
@@ -303,6 +336,9 @@ def _alternatives(node: Any) -> int:
 
 _FEW_ALTERNATIVES = 2
 
+_LONGEST_REFUSED = 20
+"""Maximum characters of what must not stand beside a match."""
+
 _EDGES = {True: r"\A", False: r"\z"}
 _ANCHORS = {  # without and with MULTILINE
     sre.AT_BEGINNING_STRING: (r"\A", r"\A"),
@@ -332,7 +368,10 @@ def _class(ranges: Ranges) -> str:
 
 
 _NOTHING = "[a&&b]"
-"""Matches nothing."""
+"""A character that does not exist."""
+
+_NEVER = rf"\A{_NOTHING}"
+"""A pattern that never matches, which the engine knows at the start of a text."""
 
 _AFTER = dict.fromkeys(range(0xD800, 0xE000), 0xE000)
 _BEFORE = dict.fromkeys(range(0xD800, 0xE000), 0xD7FF)

@@ -18,9 +18,9 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import polars as pl
@@ -29,10 +29,20 @@ from assay.calls.limits import Limits
 from assay.errors import said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
+from assay.expressions.regex.conditions import conditions_of
 from assay.expressions.regex.guarded import Answer, guarded_search
 from assay.expressions.regex.linear import Boundary, NotLinearError, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
-from assay.expressions.text import ASCII_LOWER, BEYOND_ASCII, SCALARS, as_class, ascii_lower, beyond_ascii, is_ascii
+from assay.expressions.text import (
+    ASCII_ALIKE,
+    ASCII_LOWER,
+    BEYOND_ASCII,
+    SCALARS,
+    as_class,
+    ascii_lower,
+    beyond_ascii,
+    is_ascii,
+)
 from assay.system.cache import cached_within
 from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
@@ -61,7 +71,7 @@ class Beyond:
         pattern: The pattern.
         flags: Its flags.
         boundary: How ``\b`` is written; ``NONE`` if there is none.
-        needed: Patterns of which one matches wherever the pattern does; empty if unknown.
+        needed: Narrowed patterns of which one matches wherever the pattern does; empty if unknown.
         enough: Narrowed patterns of which a match is enough; empty if those for ASCII texts are.
     """
 
@@ -88,6 +98,7 @@ class Route:
         beyond: How texts beyond ASCII are decided, if ``linear`` is not exact on them.
         disputed: Whether rows with a code point on whose word-ness the engines disagree need another engine.
         lowered: Whether ``linear`` searches the texts with their ASCII letters in lower case.
+        conditions: In place of all that: patterns that must or must not match, each with its own route.
     """
 
     linear: tuple[str, ...]
@@ -95,11 +106,17 @@ class Route:
     beyond: Beyond | None = None
     disputed: bool = False
     lowered: bool = False
+    conditions: tuple[tuple[bool, "Route"], ...] = ()
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether the linear engine decides texts, except disputed ones."""
+        return bool(self.linear or self.conditions)
 
     def needs_other_engine(self, value: str) -> bool:
         """Return whether the linear engine cannot decide a text."""
         disputed = self.disputed and not value.isascii() and not _disputed().isdisjoint(value)
-        return not self.linear or disputed
+        return not self.in_columns or disputed
 
 
 def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
@@ -172,6 +189,8 @@ def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
 
 def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     """Return the verdicts of the linear engine, null for texts that it cannot decide."""
+    if chosen.conditions:
+        return reduce(and_, (linear_answers(values, one) == wanted for wanted, one in chosen.conditions))
     if not chosen.linear:
         return nulls(values, pl.Boolean)
     folded = ascii_lower(values) if chosen.lowered else values
@@ -191,7 +210,7 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
         A lane with a struct of ``found`` and ``error`` from ``search_all``, null on the other rows; None if no row ever needs it.
     """
     chosen = route(pattern)
-    if chosen.linear and not chosen.disputed:
+    if chosen.in_columns and not chosen.disputed:
         return None
 
     def answer(_: object, values: list[str]) -> list[dict[str, object]]:
@@ -212,20 +231,26 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
 def lanes(pattern: str, limits: Limits | None = None) -> tuple[Lane, ...]:
     """Return the lanes that ``search_expr`` reads."""
     lane = backtracking_lane(pattern, limits)
-    chosen = route(pattern)
-    shared = ((BEYOND_ASCII,) if chosen.beyond else ()) + ((ASCII_LOWER,) if chosen.lowered else ())
+    shared = _shared_lanes(route(pattern))
     return shared if lane is None else (lane, *shared)
+
+
+def _shared_lanes(chosen: Route) -> tuple[Lane, ...]:
+    own = ((BEYOND_ASCII,) if chosen.beyond else ()) + ((ASCII_LOWER,) if chosen.lowered else ())
+    return own + tuple(lane for _, one in chosen.conditions for lane in _shared_lanes(one))
 
 
 def search_expr(pattern: str) -> pl.Expr:
     """Return ``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
     chosen, lane = route(pattern), backtracking_lane(pattern)
     others = [] if lane is None else [lane.col.struct.field("found")]
-    return pl.coalesce(*others, *([_linear_expr(chosen)] if chosen.linear else []))
+    return pl.coalesce(*others, *([_linear_expr(chosen)] if chosen.in_columns else []))
 
 
 def _linear_expr(chosen: Route) -> pl.Expr:
     """Return the linear engine's verdicts."""
+    if chosen.conditions:
+        return reduce(and_, (_linear_expr(one) == wanted for wanted, one in chosen.conditions))
     folded = ASCII_LOWER.col if chosen.lowered else text()
     if chosen.beyond is None:
         return reduce(or_, (folded.str.contains(pattern) for pattern in chosen.linear))
@@ -245,21 +270,22 @@ def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]
     folded, is_beyond, values = columns
     if not is_beyond.any():
         return _any_of(folded, linear)
-    in_ascii, in_others = partial(_any_of, patterns=linear), partial(_found_beyond, beyond=beyond)
     if beyond.boundary is Boundary.NONE:
-        found = in_ascii(folded)
-        return _among(found, is_beyond & ~found, values, in_others)
-    found = nulls(values, pl.Boolean)
-    return _among(_among(found, ~is_beyond, folded, in_ascii), is_beyond, values, in_others)
-
-
-def _found_beyond(texts: pl.Series, beyond: Beyond) -> pl.Series:
-    """Return whether the pattern matches texts beyond ASCII: what is fast to decide first."""
-    found = _none_of(texts)
-    mask = _any_of(texts, beyond.needed) if beyond.needed else ~found
-    if beyond.enough:
-        found = _among(found, mask, texts, partial(_any_of, patterns=beyond.enough))
-    return _among(found, mask & ~found, texts, partial(_exactly_found, beyond=beyond))
+        found = _any_of(folded, linear)
+        undecided = is_beyond & ~found
+        if beyond.needed:
+            possible = _among(found, undecided, values, partial(_any_of, patterns=beyond.needed))
+            undecided = undecided & possible
+    else:
+        found = _among(nulls(values, pl.Boolean), ~is_beyond, folded, partial(_any_of, patterns=linear))
+        undecided = is_beyond
+        if beyond.needed:
+            found = _among(found, undecided, folded, partial(_any_of, patterns=beyond.needed))
+            undecided = undecided & found
+        if beyond.enough:
+            found = _among(found, undecided, folded, partial(_any_of, patterns=beyond.enough))
+            undecided = undecided & ~found
+    return _among(found, undecided, values, partial(_exactly_found, beyond=beyond))
 
 
 def _exactly_found(texts: pl.Series, beyond: Beyond) -> pl.Series:
@@ -303,7 +329,8 @@ def route(pattern: str, flags: int = 0) -> Route:
 
 def _size_of_route(chosen: Route, pattern: str, *_: int) -> int:
     others = (*chosen.beyond.needed, *chosen.beyond.enough) if chosen.beyond else ()
-    return 4 * len(pattern) + sum(map(len, (*chosen.linear, *others)))
+    inner = sum(_size_of_route(one, "") for _, one in chosen.conditions)
+    return 4 * len(pattern) + sum(map(len, (*chosen.linear, *others))) + inner
 
 
 @cached_within(16_000_000, _size_of_route)
@@ -330,29 +357,35 @@ def _linear_route(pattern: str, flags: int) -> Route:
         RecursionError: The stack overflows.
     """
     tree = parsed(pattern, flags)
-    chosen = _chosen(pattern, flags, tree)
+    if conditions := conditions_of(pattern, tree):
+        routes = [(wanted, _linear_route(inner, tree.state.flags)) for wanted, inner in conditions]
+        if not any(one.disputed for _, one in routes):
+            return Route((), _CONDITIONS, conditions=tuple(routes))
     if has_many_cases(tree):
         with contextlib.suppress(NotLinearError):
-            return replace(chosen, linear=narrowed(tree, Boundary.ASCII, lowered=True).patterns, lowered=True)
-    return chosen
+            return _chosen(pattern, flags, tree, lowered=True)
+    return _chosen(pattern, flags, tree, lowered=False)
 
 
-def _chosen(pattern: str, flags: int, tree: Any) -> Route:
-    ascii_only = narrowed(tree, Boundary.ASCII)
+def _chosen(pattern: str, flags: int, tree: Any, *, lowered: bool) -> Route:
+    ascii_only = narrowed(tree, Boundary.ASCII, lowered=lowered)
     if ascii_only.size > THRESHOLDS.linear_bytes:  # perhaps
         linear(tree, Boundary.ASCII)
     if not ascii_only.boundary:
-        if not ascii_only.cut:
-            return Route(ascii_only.patterns, _SAME)
-        return Route(ascii_only.patterns, _SAME, Beyond(pattern, flags, Boundary.NONE))
+        if not (ascii_only.cut or ascii_only.alike):
+            return Route(ascii_only.patterns, _SAME, lowered=lowered)
+        needed: tuple[str, ...] = () if ascii_only.cut else (ASCII_ALIKE,)
+        return Route(ascii_only.patterns, _SAME, Beyond(pattern, flags, Boundary.NONE, needed), lowered=lowered)
     with contextlib.suppress(NotLinearError):
-        edges = narrowed(tree, Boundary.EDGES)
+        edges = narrowed(tree, Boundary.EDGES, lowered=lowered)
         if edges.size > THRESHOLDS.linear_bytes:
             linear(tree, Boundary.EDGES)
-        needed = () if edges.cut else narrowed(tree, Boundary.NONE).patterns
+        needed = () if edges.cut else narrowed(tree, Boundary.NONE, lowered=lowered).patterns
+        needed += (ASCII_ALIKE,) if needed and edges.alike else ()
         beyond = Beyond(pattern, flags, Boundary.EDGES, needed, edges.likely + edges.patterns)
-        return Route(ascii_only.patterns, _EDGES, beyond)
-    return Route(ascii_only.patterns, _DISPUTED, Beyond(pattern, flags, Boundary.ENGINE), disputed=True)
+        return Route(ascii_only.patterns, _EDGES, beyond, lowered=lowered)
+    beyond = Beyond(pattern, flags, Boundary.ENGINE)
+    return Route(ascii_only.patterns, _DISPUTED, beyond, disputed=True, lowered=lowered)
 
 
 @cached_within(16_000_000, lambda patterns, *_: sum(map(len, (*patterns[0], *patterns[1]))))
@@ -366,6 +399,7 @@ def _patterns_beyond(pattern: str, flags: int, boundary: Boundary) -> tuple[tupl
 _POSITIONS = "sets of positions, with a limit of steps"
 _SAME = "linear engine: the same verdict on every text"
 _EDGES = "linear engine; beyond ASCII, \\b becomes a class of Python's \\w"
+_CONDITIONS = "linear engine, for each of the conditions at the start of the text"
 _DISPUTED = f"linear engine; {_POSITIONS} for rows with characters that are \\w in only one engine (\\b)"
 _TOO_DEEP = "a pattern nested too deeply"
 
