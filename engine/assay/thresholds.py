@@ -39,6 +39,7 @@ class Thresholds:
         param_rows: … it runs for params with at least this many rows, and the Python function runs for the others.
         pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
         beyond_rows: Maximum texts beyond ASCII that Python searches; the linear engine's classes would take Python's tables of Unicode.
+        sharers: Minimum lanes for which a lane is computed that only makes them faster: to lower a text takes as long as two searches.
         literal_places: Maximum occurrences of a literal that are inspected one by one.
         pattern_steps: Maximum steps for which ``re`` runs in this process: it cannot take long.
         position_steps: Maximum steps of a search by sets of positions; beyond, the linear engine or ``re`` in another process runs.
@@ -72,6 +73,7 @@ class Thresholds:
     param_rows: int = 64
     pattern_rows: int = 256
     beyond_rows: int = 64
+    sharers: int = 5
     literal_places: int = 16
     pattern_steps: int = 10_000_000
     position_steps: int = 100_000_000

@@ -5,21 +5,35 @@ import itertools
 import polars as pl
 import pytest
 
+from assay.expressions.lane import layers
 from assay.expressions.text import (
+    ASCII_LOWER,
     SCALARS,
     WHITESPACE,
     lower,
     lower_expr,
     lower_rows,
     lowered_pattern,
+    phrase_lane,
     strip_expr,
     stripped_pattern,
 )
+from assay.names import TEXT
 from assay.testing import hostile_texts
+from assay.thresholds import set_to
 
 
 def column(expr, texts, engine="in-memory"):
     return pl.LazyFrame({"t": texts}, schema={"t": pl.String}).select(expr).collect(engine=engine).to_series().to_list()
+
+
+def by_lane(phrase, texts, sharers):
+    frame, lane = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String}), phrase_lane(phrase)
+    with set_to(sharers=sharers):
+        for layer in layers([lane], frame.schema):
+            frame = frame.with_columns(layer)
+    assert (ASCII_LOWER.column in frame.columns) == (sharers == 0)
+    return frame[lane.column].to_list()
 
 
 def test_every_code_point_is_lowered_as_python_lowers_it():
@@ -120,6 +134,8 @@ def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
     pattern = lowered_pattern(phrase, last="\u0130")
     found = column(pl.col("t").str.contains(pattern), texts)
     assert found == [phrase in text.lower() for text in texts]
+    for sharers in (0, 2):  # in lower-cased texts, and without
+        assert by_lane(phrase, texts, sharers) == found
     whole = stripped_pattern(phrase.strip(), lowered=True)
     assert column(pl.col("t").str.contains(whole), texts) == [text.lower().strip() == phrase.strip() for text in texts]
     whole = stripped_pattern(phrase.strip(), lowered=False)
@@ -129,6 +145,7 @@ def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
 def test_every_code_point_beside_a_phrase():
     points = list(SCALARS())
     for phrase in ("i", "k", "a"):
+        assert by_lane(phrase, points, 0) == [phrase in point.lower() for point in points]
         pattern = lowered_pattern(phrase, last="\u0130")
         assert column(pl.col("t").str.contains(pattern), points) == [phrase in point.lower() for point in points]
 

@@ -13,7 +13,7 @@ from assay.expressions.text import (
     contains_expr,
     equals_expr,
     lower,
-    lowered_pattern,
+    phrase_lane,
     strip_expr,
     stripped_pattern,
 )
@@ -48,22 +48,21 @@ class _PhraseCheck(Check):
         return text() if self.params.case_sensitive else LOWER.col
 
     @property
-    def pattern(self) -> str | None:
-        """The pattern that the linear engine searches for in place of the phrase; None to search for the phrase itself."""
-        return None if self.params.case_sensitive else lowered_pattern(self.phrase, last="\u0130")
+    def lane(self) -> Lane | None:
+        """The lane that searches for the phrase in either case; None to search for the phrase itself."""
+        return None if self.params.case_sensitive else phrase_lane(self.phrase)
 
     def contains_expr(self) -> pl.Expr:
-        return (
-            contains_expr(self.subject_expr(), self.phrase)
-            if self.pattern is None
-            else text().str.contains(self.pattern)
-        )
+        lane = self.lane
+        return contains_expr(self.subject_expr(), self.phrase) if lane is None else lane.col
 
     def lanes(self) -> tuple[Lane, ...]:
-        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
+        if self.params.case_sensitive:
+            return ()
+        return (self.lane or LOWER,)
 
     def explain(self) -> str:
-        if self.pattern is not None:
+        if self.lane is not None:
             return "columns: linear search for the phrase in upper and lower case"
         if self.params.case_sensitive:
             return "columns: literal search"
@@ -134,8 +133,16 @@ class Equals(_PhraseCheck):
         return float(self.subject(row).strip() == self.phrase.strip())
 
     @property
+    def lane(self) -> Lane | None:
+        return None
+
+    @property
     def pattern(self) -> str | None:
+        """The pattern that the linear engine searches for in place of the phrase; None to compare."""
         return stripped_pattern(self.phrase.strip(), lowered=not self.params.case_sensitive)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
 
     def explain(self) -> str:
         return (

@@ -1,7 +1,7 @@
 """Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
 from typing import Any
@@ -86,6 +86,8 @@ class Lane:
         after: Lanes whose columns the expression reads.
         implies: Name of a Boolean lane that is true wherever this one, a Boolean without nulls, is true.
         build_known: Builds the expression if there are lanes that imply this one, given a column that is true where one of them is.
+        basis: A lane from which this one could be built faster, if it is there anyway or enough lanes share its cost …
+        build_from: … with this expression, which also reads the lanes that ``basis`` is after.
     """
 
     name: str
@@ -93,6 +95,8 @@ class Lane:
     after: tuple["Lane", ...] = field(default=(), compare=False)
     implies: str = field(default="", compare=False)
     build_known: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
+    basis: "Lane | None" = field(default=None, compare=False)
+    build_from: Callable[[pl.Schema], pl.Expr] | None = field(default=None, compare=False)
 
     @property
     def column(self) -> str:
@@ -121,6 +125,7 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
         lane = queue.pop()
         by_name.setdefault(lane.name, lane)
         queue.extend(lane.after)
+    by_name = _on_bases(by_name)
     implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
 
     @cache
@@ -137,6 +142,22 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
     for name in sorted(by_name):
         result[depth(name)].append(build(name).alias(by_name[name].column))
     return result
+
+
+def _on_bases(lanes: dict[str, Lane]) -> dict[str, Lane]:
+    """Build lanes from their bases, where these are there anyway or enough lanes share their cost."""
+    bases = [lane.basis for lane in lanes.values() if lane.basis is not None]
+    names = [basis.name for basis in bases]
+    shared = {
+        basis.name: basis for basis in bases if basis.name in lanes or names.count(basis.name) >= THRESHOLDS.sharers
+    }
+    built = {
+        name: replace(lane, build=lane.build_from, after=(*lane.after, lane.basis))
+        for name, lane in lanes.items()
+        if lane.basis is not None and lane.basis.name in shared and lane.build_from is not None
+    }
+    others = {lane.name: lane for basis in shared.values() for lane in (basis, *basis.after)}
+    return others | lanes | built
 
 
 def rowwise(

@@ -10,7 +10,8 @@ with the same lower case; no text is lowered for it.
 """
 
 import sys
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import polars as pl
@@ -41,6 +42,7 @@ __all__ = [
     "lower_expr",
     "lower_rows",
     "lowered_pattern",
+    "phrase_lane",
     "strip_expr",
     "stripped_pattern",
 ]
@@ -240,5 +242,36 @@ BEYOND_ASCII = Lane("beyond-ascii", lambda _: text().str.len_bytes() != CHARACTE
 LOWER = Lane("lower", lambda _: lower_expr(text()))
 """The completion's text in lower case."""
 
-ASCII_LOWER = Lane("ascii-lower", lambda _: ascii_lower_expr(text()))
-"""The completion's text with its ASCII letters in lower case."""
+ASCII_LOWER = Lane("ascii-lower", lambda _: ascii_lower_expr(text()), after=(BEYOND_ASCII,))
+"""The completion's text with its ASCII letters in lower case; what reads it also needs to know which texts have others."""
+
+
+def phrase_lane(phrase: str) -> Lane | None:
+    """Return a Boolean lane for whether the lowered text contains a phrase.
+
+    Args:
+        phrase: The phrase in lower case.
+
+    Returns:
+        The lane, or None if the phrase is long or not ASCII.
+    """
+    pattern = lowered_pattern(phrase, last="\u0130")
+    if pattern is None:
+        return None
+    build = partial(pl.map_batches, function=partial(_contains_phrase, phrase, pattern), return_dtype=pl.Boolean)
+    return Lane(
+        f"phrase:{phrase}",
+        lambda _: text().str.contains(pattern),
+        basis=ASCII_LOWER,
+        build_from=lambda _: build([ASCII_LOWER.col, BEYOND_ASCII.col, text()], is_elementwise=True),
+    )
+
+
+def _contains_phrase(phrase: str, pattern: str, columns: Sequence[pl.Series]) -> pl.Series:
+    lowered, is_beyond, values = columns
+    found = lowered.str.contains(phrase, literal=True)
+    if "k" not in phrase and not phrase.endswith("i"):  # no letter beyond ASCII has a lower case in it
+        return found
+    mask = is_beyond & ~found
+    texts = values.filter(mask)
+    return found.scatter(mask.arg_true(), texts.str.contains(pattern)) if len(texts) else found
