@@ -1,6 +1,7 @@
 """Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
@@ -119,13 +120,7 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
     Returns:
         One list of named expressions per layer, each for one ``with_columns``.
     """
-    by_name: dict[str, Lane] = {}
-    queue = list(lanes)
-    while queue:
-        lane = queue.pop()
-        by_name.setdefault(lane.name, lane)
-        queue.extend(lane.after)
-    by_name = _on_bases(by_name)
+    by_name = _with_needs(_on_bases(_with_needs(lanes)))
     implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
 
     @cache
@@ -144,20 +139,28 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
     return result
 
 
-def _on_bases(lanes: dict[str, Lane]) -> dict[str, Lane]:
+def _with_needs(lanes: Iterable[Lane]) -> dict[str, Lane]:
+    """Return lanes and those that they read, by name."""
+    by_name: dict[str, Lane] = {}
+    queue = list(lanes)
+    while queue:
+        lane = queue.pop()
+        if lane.name not in by_name:
+            by_name[lane.name] = lane
+            queue.extend(lane.after)
+    return by_name
+
+
+def _on_bases(lanes: Mapping[str, Lane]) -> list[Lane]:
     """Build lanes from their bases, where these are there anyway or enough lanes share their cost."""
-    bases = [lane.basis for lane in lanes.values() if lane.basis is not None]
-    names = [basis.name for basis in bases]
-    shared = {
-        basis.name: basis for basis in bases if basis.name in lanes or names.count(basis.name) >= THRESHOLDS.sharers
-    }
-    built = {
-        name: replace(lane, build=lane.build_from, after=(*lane.after, lane.basis))
-        for name, lane in lanes.items()
+    wanted = Counter(lane.basis.name for lane in lanes.values() if lane.basis is not None)
+    shared = {name for name, number in wanted.items() if name in lanes or number >= THRESHOLDS.sharers}
+    return [
+        replace(lane, build=lane.build_from, after=(*lane.after, lane.basis))
         if lane.basis is not None and lane.basis.name in shared and lane.build_from is not None
-    }
-    others = {lane.name: lane for basis in shared.values() for lane in (basis, *basis.after)}
-    return others | lanes | built
+        else lane
+        for lane in lanes.values()
+    ]
 
 
 def rowwise(
