@@ -1,5 +1,6 @@
 r"""Classes as ranges of code points: the same as Python's own matcher accepts, of all code points."""
 
+import itertools
 import re
 from re import _parser as sre_parser
 
@@ -24,4 +25,4 @@ def test_a_class_accepts_what_python_accepts_of_all_code_points(category, flags)
     ranges = ranges_of(flags + category)
     assert {chr(code) for first, last in ranges for code in range(first, last + 1)}.intersection(points) == wanted
     assert all(first <= last for first, last in ranges)
-    assert all(left[1] + 1 < right[0] for left, right in zip(ranges, ranges[1:], strict=False))
+    assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(ranges))

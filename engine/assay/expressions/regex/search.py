@@ -31,9 +31,9 @@ from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern,
 from assay.expressions.regex.guarded import Answer, guarded_search
 from assay.expressions.regex.linear import Boundary, NotLinearError, linear
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
+from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.text import BEYOND_ASCII, SCALARS, Texts, as_class, beyond_ascii, is_ascii
 from assay.system.cache import cached_within
-from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
