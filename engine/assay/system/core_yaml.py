@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["MAX_DEPTH", "Lines", "YamlError", "parse_yaml"]
+__all__ = ["MAX_DEPTH", "Lines", "YamlError", "json_as_yaml", "parse_yaml"]
 
 MAX_DEPTH = 100
 
@@ -128,3 +128,11 @@ def _construct(loader: _Loader, node: yaml.Node, place: tuple[str | int, ...], l
     except ValueError:
         problem = "a number with too many digits"
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
+
+
+def json_as_yaml(content: str) -> str:
+    """Blank the characters of a JSON text that YAML's reader rejects or counts as line breaks."""
+    return _NOT_YAML.sub(" ", content)
+
+
+_NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")

@@ -5,7 +5,6 @@ for the others.
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,7 +99,9 @@ def _parse_json(content: str, name: str) -> Document:
     except json.JSONDecodeError as error:
         raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
     except _DuplicateKeyError as error:
-        _parse_yaml(_flat(content), name)  # raises the same error with the line
+        from assay.system.core_yaml import json_as_yaml
+
+        _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
         raise SpecError(f"{name}: {printable(str(error))}.") from None
     return Document(data, lambda: _lines_of(content))
 
@@ -170,18 +171,10 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _lines_of(content: str) -> dict[Place, int]:
-    """Return the lines of the values of a JSON text, found by the YAML parser: most JSON is valid YAML."""
-    from assay.system.core_yaml import YamlError, parse_yaml
+    """Return the lines of the values of a JSON text, if it is valid YAML, too, as most JSON is."""
+    from assay.system.core_yaml import YamlError, json_as_yaml, parse_yaml
 
     try:
-        return parse_yaml(_flat(content))[1]
+        return parse_yaml(json_as_yaml(content))[1]
     except (YamlError, ValueError, RecursionError):
         return {}
-
-
-def _flat(content: str) -> str:
-    """Blank the characters of a JSON text that YAML's reader rejects or counts as line breaks."""
-    return _NOT_YAML.sub(" ", content)
-
-
-_NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
