@@ -134,6 +134,15 @@ def test_rows_name_their_functions_and_modules_register_them():
     assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
 
 
+def test_garbage_is_collected_again_when_a_command_runs():
+    Path("gone.py").write_text("import gc\nassert gc.isenabled()\nassert gc.get_freeze_count()\n")
+    done = start("score", "in.jsonl", "--spec", "v.json", "--import", "gone")
+    assert (done.communicate()[1].splitlines()[-1], done.returncode) == (
+        "rewards: not written; name a file with --out",
+        0,
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "said"),
     [

@@ -58,7 +58,7 @@ _LOWERED = {"k": "kK\u212a"}
 """ASCII letters that are the lower case of more than their own capital."""
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def SCALARS(end: int = 0x110000) -> str:  # noqa: N802  (a constant, too large to build at import)
     """Return every Unicode scalar value below ``end`` in order, as one string; by default all 1,112,064 code points."""
     codes = pl.concat(pl.int_range(*ends, dtype=pl.UInt32, eager=True) for ends in ((0, 0xD800), (0xE000, end)))

@@ -29,7 +29,14 @@ _LAST = 0x10FFFF
 _NEWLINE = ord("\n")
 _SURROGATES = range(0xD800, 0xE000)
 _BEYOND_LETTERS = 0x40000
-"""No letter, digit, space or case is at or above this code point: Unicode assigns tags, selectors and private use only."""
+"""No letter or case is at or above this code point: Unicode assigns tags, selectors and private use only."""
+
+_ENDS = {
+    sre.CATEGORY_DIGIT: 0x20000,
+    sre.CATEGORY_SPACE: 0x20000,
+    sre.CATEGORY_WORD: _BEYOND_LETTERS,
+}
+"""No code point from there on is in the category; between the two are ideographs."""
 
 _NEGATED = {
     sre.CATEGORY_NOT_DIGIT: sre.CATEGORY_DIGIT,
@@ -129,7 +136,7 @@ def _category(category: Any, flags: int) -> Ranges:
     r"""Return the code points that ``\d``, ``\W`` and the like accept; tests every code point that may be in one."""
     if category in _NEGATED:
         return _all_but(_category(_NEGATED[category], flags))
-    scalars = SCALARS(_BEYOND_LETTERS)
+    scalars = SCALARS(_ENDS[category])
     spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars))
     return _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
 
