@@ -134,13 +134,14 @@ def test_rows_name_their_functions_and_modules_register_them():
     assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
 
 
-def test_garbage_is_collected_again_when_a_command_runs():
-    Path("gone.py").write_text("import gc\nassert gc.isenabled()\nassert gc.get_freeze_count()\n")
-    done = start("score", "in.jsonl", "--spec", "v.json", "--import", "gone")
-    assert (done.communicate()[1].splitlines()[-1], done.returncode) == (
-        "rewards: not written; name a file with --out",
-        0,
-    )
+@pytest.mark.parametrize("timeout", [None, "20"])
+def test_user_code_runs_with_the_garbage_collector_and_in_the_users_environment(timeout):
+    name = "OPENBLAS_THREAD_TIMEOUT"  # the command sets it for its own imports
+    code = f"import gc, os\nassert gc.isenabled()\nassert gc.get_freeze_count()\nassert os.environ.get({name!r}) == {timeout!r}\n"
+    Path("gone.py").write_text(code)
+    environment = {key: value for key, value in ENV.items() if key != name} | ({name: timeout} if timeout else {})
+    done = start("score", "in.jsonl", "--spec", "v.json", "--import", "gone", env=environment)
+    assert done.communicate()[1].splitlines()[-1] == "rewards: not written; name a file with --out"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Parts that all commands share: the app, options, messages and exit codes, and imports of user modules."""
 
+import contextlib
 import functools
 import gc
 import importlib
@@ -9,7 +10,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,11 +151,31 @@ def _guarded(function: Callable[..., None], modules: Sequence[str]) -> Callable[
 
 def _import_all(modules: Sequence[str]) -> None:
     """Import modules, then look for garbage again, which ``main`` has put off; never among what the imports made."""
-    for module in modules:
-        importlib.import_module(module)
+    with _blas_threads_asleep():
+        for module in modules:
+            importlib.import_module(module)
     if not gc.isenabled():
         gc.freeze()
         gc.enable()
+
+
+@contextlib.contextmanager
+def _blas_threads_asleep() -> Iterator[None]:
+    """Let the threads of OpenBLAS sleep while there is nothing to do, if it is imported now and the user does not object.
+
+    By default each spins for some 30 ms when numpy, which pyarrow imports, is loaded: a tenth of a short run.
+    """
+    if _BLAS_TIMEOUT in os.environ:
+        yield
+        return
+    os.environ[_BLAS_TIMEOUT] = "4"  # 2 ** 4 cycles, the minimum
+    try:
+        yield
+    finally:
+        del os.environ[_BLAS_TIMEOUT]  # child processes decide for themselves
+
+
+_BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 
 
 def command(
