@@ -22,7 +22,7 @@ import importlib.util
 from typing import Any
 
 from assay._version import __version__ as __version__
-from assay.system import processes as _processes  # noqa: F401  (it must see the forks of a process from the start)
+from assay.system import processes as _processes  # also because it must see the forks of a process from the start
 
 
 def _public_names() -> dict[str, str]:
@@ -45,7 +45,9 @@ def __getattr__(name: str) -> Any:
     """A public name, or a module of the package."""
     home = _HOMES.get(name, "assay")
     if home != "assay":
-        return globals().setdefault(name, getattr(importlib.import_module(home), name))
+        with _processes.without_collector():
+            module = importlib.import_module(home)
+        return globals().setdefault(name, getattr(module, name))
     if name.isidentifier() and not name.startswith("_") and importlib.util.find_spec(f"assay.{name}"):
         return importlib.import_module(f"assay.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -134,6 +134,16 @@ def test_rows_name_their_functions_and_modules_register_them():
     assert "contains, exact_match, regex_match, starts, tool_calls_match" in run("checks --import my_fns").stdout
 
 
+@pytest.mark.parametrize("timeout", [None, "20"])
+def test_user_code_runs_with_the_garbage_collector_and_in_the_users_environment(timeout):
+    name = "OPENBLAS_THREAD_TIMEOUT"  # the command sets it for its own imports
+    code = f"import gc, os\nassert gc.isenabled()\nassert gc.get_freeze_count()\nassert os.environ.get({name!r}) == {timeout!r}\n"
+    Path("gone.py").write_text(code)
+    environment = {key: value for key, value in ENV.items() if key != name} | ({name: timeout} if timeout else {})
+    done = start("score", "in.jsonl", "--spec", "v.json", "--import", "gone", env=environment)
+    assert done.communicate()[1].splitlines()[-1] == "rewards: not written; name a file with --out"
+
+
 @pytest.mark.parametrize(
     ("module", "said"),
     [
@@ -267,7 +277,7 @@ def test_check_tells_every_problem_of_every_file(specs, code, said):
 
 
 def test_explain_names_the_lane_of_each_check():
-    patterns = [{"type": "regex", "pattern": pattern} for pattern in ("a+", "(?<=a)b", r"(?i)(a)\1")]
+    patterns = [{"type": "regex", "pattern": pattern} for pattern in ("a+", "b(?<=a)", r"(?i)(a)\1")]
     Path("x.json").write_text(json.dumps({"checks": patterns}))
     lanes = [check["runs_as"] for check in json.loads(run("explain x.json --json").stdout)[0]["checks"]]
     assert lanes == [

@@ -1,13 +1,14 @@
 """What the package offers, and that it is what it says."""
 
 import ast
-import importlib
+import importlib.util
 import pkgutil
 import subprocess
 import sys
 import typing
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import assay
@@ -61,6 +62,15 @@ def run(code):
     ).stdout
 
 
+@pytest.mark.parametrize(("before", "after"), [("enable", "True"), ("disable", "False")])
+def test_a_first_use_leaves_the_garbage_collector_as_it_was(before, after):
+    code = (
+        f"import gc; gc.{before}(); assay.score; print('polars' in sys.modules, gc.isenabled(), gc.get_freeze_count())"
+    )
+    frozen = run("import gc; print(gc.get_freeze_count())")
+    assert run(code) == f"True {after} {frozen}"
+
+
 def test_importing_reads_nothing_and_starts_nothing():
     assert run(
         "print(threading.active_count(), sorted({'assay.errors', 'polars', 'pydantic'} & set(sys.modules)))"
@@ -68,6 +78,20 @@ def test_importing_reads_nothing_and_starts_nothing():
 
 
 ENGINE = {"polars", "pyarrow", "numpy", "rich", "yaml", "asyncio", "assay.runs.score_file", "assay.rubrics.rubric"}
+
+OTHERS = {"openai", "datasets", "jinja2", "jsonschema", "multiprocessing", "assay.rubrics.rubric", "assay.testing"}
+"""What other commands and other runs need."""
+
+UNUSED = OTHERS | {
+    *("yaml", "tomllib"),  # the spec is JSON; only messages need its lines
+    "asyncio",  # no function is async
+    "pandas",  # pyarrow imports it, and takes 0.2 s, to convert Python values
+    *("pyarrow.compute", "pyarrow.dataset"),  # Polars computes
+    *("assay.loading.formats.csv", "assay.loading.formats.ipc", "assay.loading.formats.jsonl"),  # the file is parquet
+    *("assay.runs.into_folder", "assay.runs.child_process", "assay.runs.on_ray"),  # the result is a file
+    "assay.insight.bench",  # nothing is measured
+}
+"""What a run from a parquet file to a file has no use for; each module makes a short run longer."""
 
 
 @pytest.mark.parametrize(
@@ -77,13 +101,16 @@ ENGINE = {"polars", "pyarrow", "numpy", "rich", "yaml", "asyncio", "assay.runs.s
         (["score", "--help"], ENGINE),
         (
             ["score", "rollouts.jsonl", "-s", "v.json"],
-            {"openai", "datasets", "jinja2", "multiprocessing", "pandas", "assay.rubrics.rubric"},
+            OTHERS | {"pandas", "asyncio", "yaml"},
         ),
+        (["score", "rollouts.parquet", "-s", "v.json", "-o", "out.parquet"], UNUSED),
     ],
-    ids=["help", "help of a command", "a run"],
+    ids=["help", "help of a command", "a run", "a run from parquet to parquet"],
 )
 def test_a_command_imports_what_it_needs(tmp_path, arguments, needless):
+    assert all(map(importlib.util.find_spec, (name for name in needless if name.startswith("assay."))))
     (tmp_path / "rollouts.jsonl").write_text('{"completion": "a refund"}\n')
+    pl.DataFrame({"completion": ["a refund"]}).write_parquet(tmp_path / "rollouts.parquet")
     (tmp_path / "v.json").write_text('{"checks": [{"type": "contains", "value": "refund"}]}')
     code = f"""if True:
         import sys

@@ -7,12 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Container, Generator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.calls.event_loop import LOOP, Served
+from assay.calls.event_loop import LOOP
 from assay.calls.limits import Limits, Settled, timed_out
-from assay.calls.runner import Interrupted, Work, run_async, run_here
+from assay.calls.runner import Interrupted, Work, run_here
 from assay.calls.watchdog import Abandoned, RunningCall
+
+if TYPE_CHECKING:
+    from assay.calls.loop_thread import LoopThread
 
 __all__ = ["each", "run"]
 
@@ -75,6 +78,8 @@ def run(work: Work, limits: Limits) -> None:
     try:
         if limits.timeout is None:
             if work.is_async or not run_here(work):
+                from assay.calls.async_runner import run_async  # asyncio is slow to import
+
                 _wait(LOOP.start(run_async(work, limits))[0], limits.stop)
             return
         while not _Attempt(work, limits).watch(limits.timeout):
@@ -106,7 +111,7 @@ class _Attempt:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._future: Future[Any] | None = None
-        self._served: Served | None = None
+        self._served: LoopThread | None = None
 
     def watch(self, timeout: float) -> bool:
         """Make the calls until one takes too long.
@@ -148,6 +153,8 @@ class _Attempt:
             self._thread.start()
 
     async def _all(self) -> None:
+        from assay.calls.async_runner import run_async
+
         try:
             await run_async(self._work, self._limits, self._running, self._settle)
         except* Abandoned:

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from assay.errors import AssayError, counted, printable
-from assay.insight.bench import Bench
-from assay.loading.presets.preset import Preset
-from assay.scoring.summary import CheckSummary, Summary, top
-from assay.spec.verifier import VerifierSpec
+from assay.scoring.summary import top
+
+if TYPE_CHECKING:
+    from assay.insight.bench import Bench
+    from assay.loading.presets.preset import Preset
+    from assay.scoring.summary import CheckSummary, Summary
+    from assay.spec.verifier import VerifierSpec
 
 __all__ = [
     "print_bench",
@@ -45,7 +48,7 @@ def print_warning(console: Console, message: str) -> None:
     console.print(Text.assemble(("warning: ", "yellow"), printable(message)), soft_wrap=True)
 
 
-def print_summary(console: Console, summary: Summary) -> None:
+def print_summary(console: Console, summary: "Summary") -> None:
     """Print the numbers of a run, and each check with its most frequent reasons."""
     console.print(
         f"{counted(summary.rows, 'row')} · mean reward {_number(summary.mean_reward)} · "
@@ -76,7 +79,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else "")), soft_wrap=True)
 
 
-def _reasons(check: CheckSummary) -> str:
+def _reasons(check: "CheckSummary") -> str:
     shown = top(check.reasons, _REASONS)
     more = len(check.reasons) - len(shown)
     lines = [f"{rows:,}× {_cut(printable(reason))}" for reason, rows in shown]
@@ -87,7 +90,7 @@ def _cut(value: str) -> str:
     return value if len(value) <= _REASON_WIDTH else value[: _REASON_WIDTH - 1] + "…"
 
 
-def _print_errors(console: Console, summary: Summary) -> None:
+def _print_errors(console: Console, summary: "Summary") -> None:
     if not summary.errors:
         return
     have = "has" if summary.errors == 1 else "have"
@@ -99,7 +102,7 @@ def _print_errors(console: Console, summary: Summary) -> None:
         console.print(Text(f"  unscored, {printable(reason)}: {rows:,}"), soft_wrap=True)
 
 
-def print_explanation(console: Console, verifier: VerifierSpec) -> None:
+def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
     """Print what each check of a verifier compiles to."""
     console.print(
         Text.assemble(
@@ -143,7 +146,7 @@ def print_listing(
         console.print(Text(f"  {', '.join(map(printable, names))}"), soft_wrap=True)
 
 
-def print_presets(console: Console, presets: Sequence[Preset]) -> None:
+def print_presets(console: Console, presets: "Sequence[Preset]") -> None:
     """Print how each preset is recognised, and what it reads."""
     for preset in presets:
         console.print(Text.assemble((printable(preset.name), "bold"), f"  {printable(preset.title)}"), soft_wrap=True)
@@ -156,7 +159,7 @@ def print_presets(console: Console, presets: Sequence[Preset]) -> None:
             console.print(Text(f"  {printable(line)}"), soft_wrap=True)
 
 
-def print_bench(console: Console, bench: Bench) -> None:
+def print_bench(console: Console, bench: "Bench") -> None:
     """Print what a verifier costs, the slowest checks first."""
     loop = bench.loop_seconds / bench.loop_rows * 1e6
     loop_rows = counted(bench.loop_rows, "row")

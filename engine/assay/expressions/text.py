@@ -63,10 +63,10 @@ _LOWERED = {"k": "kK\u212a"}
 """ASCII letters that are the lower case of more than their own capital."""
 
 
-@lru_cache(maxsize=1)
-def SCALARS() -> str:  # noqa: N802  (a constant, too large to build at import)
-    """Return every Unicode scalar value in order, as one string of 1,112,064 code points."""
-    codes = pl.concat(pl.int_range(*ends, dtype=pl.UInt32, eager=True) for ends in ((0, 0xD800), (0xE000, 0x110000)))
+@lru_cache(maxsize=3)
+def SCALARS(end: int = 0x110000) -> str:  # noqa: N802  (a constant, too large to build at import)
+    """Return every Unicode scalar value below ``end`` in order, as one string; by default all 1,112,064 code points."""
+    codes = pl.concat(pl.int_range(*ends, dtype=pl.UInt32, eager=True) for ends in ((0, 0xD800), (0xE000, end)))
     data: bytes = codes.to_arrow().buffers()[1].to_pybytes()
     return data.decode(f"utf-32-{sys.byteorder[0]}e")  # 20 times faster than chr() for each
 

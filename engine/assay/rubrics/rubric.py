@@ -17,8 +17,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from assay.calls.async_runner import run_in_loop, within
 from assay.calls.limits import Limits, Settled, failed, only, own_failure, settled
-from assay.calls.runner import run_in_loop, within
 from assay.errors import SpecError, UsageError, printable
 from assay.rubrics.members import (
     Entry,

@@ -21,9 +21,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from assay.calls.event_loop import run_to_end
+from assay.calls.async_runner import run_async
 from assay.calls.limits import Limits, Settled, failed, own_failure, timed_out
-from assay.calls.runner import Interrupted, Work, run_async, run_here
+from assay.calls.loop_thread import run_to_end
+from assay.calls.runner import Interrupted, Work, run_here
 from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
 from assay.rubrics.reward_function import RewardFunction

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -19,9 +18,9 @@ from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
 from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
-from assay.writing.writers import ENDINGS, MANIFEST, SUMMARY
+from assay.writing.writers import MANIFEST, SUMMARY
 
-__all__ = ["Engine", "Failed", "in_this_process", "is_folder", "score_folder"]
+__all__ = ["Engine", "Failed", "in_this_process", "score_folder"]
 
 _LOCK = "_lock"
 _LOG_INTERVAL = 10.0
@@ -68,13 +67,6 @@ def in_this_process(
     """Score shards in this process; an ``Engine``."""
     for shard in shards:
         yield shard, score_shard(job, shard, tell)
-
-
-def is_folder(out: object) -> bool:
-    """Return whether an output path means a folder: it ends in a slash, or is a folder without a file's ending."""
-    if not isinstance(out, str | Path):
-        return False
-    return str(out).endswith(("/", os.sep)) or (os.path.isdir(out) and Path(out).suffix.lower() not in ENDINGS)  # noqa: PTH112  (does not raise)
 
 
 def score_folder(

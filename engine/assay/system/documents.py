@@ -1,18 +1,15 @@
 """Read a JSON, YAML or TOML file into plain data with the line of every value; reject ambiguous content.
 
-YAML follows YAML 1.2: only ``true``, ``false``, ``null`` and decimal numbers are not strings, so ``no`` and ``1:30`` are
-strings. Aliases, tags (except ``!!str``) and duplicate keys are rejected.
+YAML follows YAML 1.2, see ``core_yaml``. Each parser is imported when a document needs it: a command that reads JSON does not wait
+for the others.
 """
 
 import json
-import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from assay.errors import SpecError, printable, shown_path
 from assay.system.special_files import open_input
@@ -24,6 +21,7 @@ MAX_BYTES = 4 * 2**20
 """Verifiers are written by hand; a larger file is something else."""
 
 MAX_DEPTH = 100
+"""Levels of nesting, in all formats."""
 
 Place = tuple[str | int, ...]
 """Path of a value in a document: ``("checks", 0, "params")``."""
@@ -35,11 +33,16 @@ class Document:
 
     Attributes:
         data: Plain Python data.
-        lines: Line (from 1) of each value by its place; empty where the parser does not report lines.
+        find_lines: Returns the line (from 1) of each value by its place; nothing where the parser does not report lines.
     """
 
     data: Any
-    lines: dict[Place, int] = field(default_factory=dict)
+    find_lines: Callable[[], dict[Place, int]] = dict
+
+    @cached_property
+    def lines(self) -> dict[Place, int]:
+        """The line of each value by its place; only messages about problems need them."""
+        return self.find_lines()
 
 
 def read_document(path: Path) -> Document:
@@ -81,38 +84,50 @@ def parse_text(content: str, suffix: str, name: str) -> Document:
         SpecError: The text is not valid in this format.
     """
     try:
-        document = _parse(content, suffix)
+        document = _PARSERS.get(suffix, _parse_yaml)(content, name)
         check_depth(document.data, name)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f":{mark.line + 1}" if mark else ""
-        raise SpecError(f"{name}{place}: {printable(str(error.problem or error.context))}.") from None
-    except yaml.reader.ReaderError as error:
-        line = content.count("\n", 0, error.position) + 1
-        raise SpecError(f"{name}:{line}: a character that YAML does not allow: U+{error.character:04X}.") from None
-    except json.JSONDecodeError as error:
-        raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{name}: not valid TOML: {printable(str(error))}.") from None
     except RecursionError:
         raise SpecError(f"{name}: nested too deeply.") from None
-    except _DuplicateKeyError as error:
-        raise SpecError(f"{name}: {printable(str(error))}.") from None
     except ValueError:  # Python's own message is about its settings
         raise SpecError(f"{name}: a number with too many digits.") from None
     return document
 
 
-def _parse(content: str, suffix: str) -> Document:
-    if suffix == ".toml":
+def _parse_json(content: str, name: str) -> Document:
+    try:
+        data = json.loads(content, object_pairs_hook=_no_duplicates)
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
+    except _DuplicateKeyError as error:
+        from assay.system.core_yaml import json_as_yaml
+
+        _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
+        raise SpecError(f"{name}: {printable(str(error))}.") from None
+    return Document(data, lambda: _lines_of(content))
+
+
+def _parse_toml(content: str, name: str) -> Document:
+    import tomllib
+
+    try:
         return Document(tomllib.loads(content))
-    if suffix == ".json":
-        try:
-            return Document(json.loads(content, object_pairs_hook=_no_duplicates), _lines_of(content))
-        except _DuplicateKeyError:
-            _parse_yaml(_flat(content))  # raises the same error with the line
-            raise
-    return _parse_yaml(content)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{name}: not valid TOML: {printable(str(error))}.") from None
+
+
+def _parse_yaml(content: str, name: str) -> Document:
+    from assay.system.core_yaml import YamlError, parse_yaml
+
+    try:
+        data, lines = parse_yaml(content)
+    except YamlError as error:
+        place = f":{error.line}" if error.line else ""
+        raise SpecError(f"{name}{place}: {printable(str(error))}.") from None
+    return Document(data, lambda: lines)
+
+
+_PARSERS = {".json": _parse_json, ".toml": _parse_toml}
+"""By file name extension; the others are YAML."""
 
 
 def check_depth(data: Any, name: str) -> None:
@@ -155,98 +170,11 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with the implicit types of YAML 1.2's core schema; octal, hexadecimal, infinity and NaN stay text."""
-
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (PyYAML's own name)
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+", "-+0123456789"),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+0123456789."),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
-
-
-def _int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
-
-
-def _float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _int)  # PyYAML's own reads 010 as octal 8
-_Loader.add_constructor("tag:yaml.org,2002:float", _float)
-
-
-def _parse_yaml(content: str) -> Document:
-    _check_events(content)
-    loader = _Loader(content)
-    try:
-        node = loader.get_single_node()
-        lines: dict[Place, int] = {}
-        return Document(None if node is None else _construct(loader, node, (), lines), lines)
-    finally:
-        loader.dispose()
-
-
-def _check_events(content: str) -> None:
-    """Reject unsupported YAML before any value is built."""
-    depth = documents = 0
-    event: Any  # PyYAML's events carry their fields by class
-    for event in yaml.parse(content, Loader=yaml.SafeLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        problem = ""
-        if isinstance(event, yaml.AliasEvent):
-            problem = f"the alias *{event.anchor} is not allowed; write the value out"
-        elif getattr(event, "tag", None) not in (None, "tag:yaml.org,2002:str"):
-            problem = f"the tag {event.tag} is not allowed"
-        elif depth > MAX_DEPTH:
-            problem = f"nested too deeply (past {MAX_DEPTH} levels)"
-        elif documents > 1:
-            problem = "a second document begins here; the file must hold one document"
-        if problem:
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-
-
-def _construct(loader: _Loader, node: yaml.Node, place: Place, lines: dict[Place, int]) -> Any:
-    lines[place] = node.start_mark.line + 1
-    if isinstance(node, yaml.SequenceNode):
-        return [_construct(loader, inner, (*place, at), lines) for at, inner in enumerate(node.value)]
-    if isinstance(node, yaml.MappingNode):
-        mapping: dict[str, Any] = {}
-        for key_node, inner in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a string", problem_mark=key_node.start_mark)
-            key = key_node.value
-            if key in mapping:
-                problem = f'the key "{key}" appears twice in one mapping'
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
-            mapping[key] = _construct(loader, inner, (*place, key), lines)
-            lines[(*place, key)] = key_node.start_mark.line + 1
-        return mapping
-    try:
-        return loader.construct_object(node)
-    except ValueError:
-        problem = "a number with too many digits"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
-
-
-def _flat(content: str) -> str:
-    """Blank the characters of a JSON text that YAML's reader rejects or counts as line breaks."""
-    return _NOT_YAML.sub(" ", content)
-
-
-_NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-
-
 def _lines_of(content: str) -> dict[Place, int]:
-    """Return the lines of the values of a JSON text, found by the YAML parser: most JSON is valid YAML."""
+    """Return the lines of the values of a JSON text, if it is valid YAML, too, as most JSON is."""
+    from assay.system.core_yaml import YamlError, json_as_yaml, parse_yaml
+
     try:
-        return _parse_yaml(_flat(content)).lines
-    except (yaml.YAMLError, ValueError, RecursionError):
+        return parse_yaml(json_as_yaml(content))[1]
+    except (YamlError, ValueError, RecursionError):
         return {}

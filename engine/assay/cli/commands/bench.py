@@ -15,7 +15,7 @@ __all__ = ["bench"]
 _HINT = "Test custom checks with assay.testing.assert_check_conforms. A check also differs if its score changes from call to call."
 
 
-@command()
+@command(modules=("assay.cli.terminal", "assay.insight.bench"))
 @takes(BenchOptions)
 @takes(FileOptions, "modules")
 def bench(

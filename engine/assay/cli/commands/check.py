@@ -18,7 +18,7 @@ _SAMPLES = 200
 """Rows of the dry run of ``assay check``."""
 
 
-@command()
+@command(modules=("assay.cli.terminal", "assay.testing"))
 @takes(FileOptions, "tasks", "mapping", "preset", "strict", "modules")
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],

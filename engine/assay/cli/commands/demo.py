@@ -23,7 +23,7 @@ next:
   {assay} score {samples}/rollouts.jsonl --spec verifier.yaml"""
 
 
-@command()
+@command(modules=("assay.cli.terminal", "assay.runs.score_file"))
 def demo(
     *,
     out: Annotated[str, typer.Option("--out", "-o", metavar="PATH", help="Output file.")] = "rewards.parquet",

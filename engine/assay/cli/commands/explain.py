@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-@command()
+@command(modules=("assay.cli.terminal", "assay.compiling.verifiers"))
 @takes(FileOptions, "modules")
 def explain(
     specs: Annotated[list[str] | None, typer.Argument(help="Verifier files.")] = None,

@@ -18,7 +18,7 @@ Examples:
   assay score 'runs/*.parquet' --rubric my_rewards:rubric --out rewards/ --function-timeout 5"""
 
 
-@command(epilog=_EXAMPLES)
+@command(epilog=_EXAMPLES, modules=("assay.cli.terminal", "assay.runs.score_file"))
 @takes(FileOptions)
 def score(
     rollouts: Annotated[

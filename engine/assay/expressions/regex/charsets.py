@@ -63,6 +63,21 @@ _MOST = {
 _LAST = 0x10FFFF
 _NEWLINE = ord("\n")
 _SURROGATES = range(0xD800, 0xE000)
+_BEYOND_LETTERS = 0x40000
+"""No letter or case is at or above this code point: Unicode assigns tags, selectors and private use only."""
+
+_ENDS = {
+    sre.CATEGORY_DIGIT: 0x20000,
+    sre.CATEGORY_SPACE: 0x20000,
+    sre.CATEGORY_WORD: _BEYOND_LETTERS,
+}
+"""No code point from there on is in the category; between the two are ideographs."""
+
+_NEGATED = {
+    sre.CATEGORY_NOT_DIGIT: sre.CATEGORY_DIGIT,
+    sre.CATEGORY_NOT_SPACE: sre.CATEGORY_SPACE,
+    sre.CATEGORY_NOT_WORD: sre.CATEGORY_WORD,
+}
 _FOLDED_CLASSES = 8_000_000
 """Size of the cache of classes under IGNORECASE, in bytes."""
 
@@ -73,7 +88,7 @@ def accepted(op: Any, value: Any, flags: int) -> Ranges:
         return ((0, _LAST),) if flags & sre.SRE_FLAG_DOTALL else all_but(((_NEWLINE, _NEWLINE),))
     items = tuple(value) if op is sre.IN else ((sre.LITERAL, value),)
     flags &= sre.SRE_FLAG_IGNORECASE | sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE
-    if op is not sre.IN and not _is_cased(value):
+    if flags & sre.SRE_FLAG_IGNORECASE and op is not sre.IN and not _is_cased(value):
         flags &= ~sre.SRE_FLAG_IGNORECASE  # the matcher would take a hundred times as long
     if op is sre.NOT_LITERAL:
         items = ((sre.NEGATE, None), *items)
@@ -215,19 +230,12 @@ def _matcher(items: Any, flags: int) -> re.Pattern[str]:
 
 @lru_cache(maxsize=32)
 def _category(category: Any, flags: int) -> Ranges:
-    r"""Return the code points that ``\d``, ``\W`` and the like accept; tests every code point."""
-    scalars = SCALARS()
+    r"""Return the code points that ``\d``, ``\W`` and the like accept; tests every code point that may be in one."""
+    if category in _NEGATED:
+        return all_but(_category(_NEGATED[category], flags))
+    scalars = SCALARS(_ENDS[category])
     spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars))
-    ranges = _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
-    return _joined(_over_surrogates(ranges))
-
-
-def _over_surrogates(ranges: Ranges) -> Iterator[tuple[int, int]]:
-    """Close the gap of the surrogates if ranges touch it on both sides."""
-    yield from ranges
-    ends, starts = {last for _, last in ranges}, {first for first, _ in ranges}
-    if _SURROGATES.start - 1 in ends and _SURROGATES.stop in starts:
-        yield _SURROGATES.start, _SURROGATES.stop - 1
+    return _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
 
 
 @cached_within(_FOLDED_CLASSES, lambda ranges, items, _: range_bytes(ranges) + 200 * len(items))
@@ -260,7 +268,7 @@ def _is_cased(code: int) -> bool:
 @lru_cache(maxsize=1)
 def _cased() -> tuple[str, list[int]]:
     """Return all code points that have, or are, another case, in order: as text and as numbers."""
-    scalars = SCALARS()
+    scalars = SCALARS(_BEYOND_LETTERS)
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
     changing = [block for block in blocks if block.lower() != block or block.upper() != block]
     cased = {code for block in changing for code in block if code.lower() != code or code.upper() != code}

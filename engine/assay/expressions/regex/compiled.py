@@ -15,8 +15,8 @@ from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
 from assay.expressions.regex.charsets import CHARACTERS
+from assay.expressions.regex.stacks import on_any_stack
 from assay.system.cache import cached_within
-from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["TooExpensiveError", "compile_pattern", "parsed", "quick"]

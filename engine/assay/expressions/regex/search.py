@@ -33,6 +33,7 @@ from assay.expressions.regex.conditions import conditions_of
 from assay.expressions.regex.guarded import Answer, guarded_search
 from assay.expressions.regex.linear import Boundary, NotLinearError, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
+from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.text import (
     ASCII_ALIKE,
     ASCII_LOWER,
@@ -44,7 +45,6 @@ from assay.expressions.text import (
     is_ascii,
 )
 from assay.system.cache import cached_within
-from assay.system.stacks import on_any_stack
 from assay.thresholds import THRESHOLDS
 
 __all__ = [

@@ -10,10 +10,6 @@ import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, path_text, shown_path
-from assay.loading.formats.csv import open_csv
-from assay.loading.formats.ipc import open_ipc
-from assay.loading.formats.jsonl_survey import open_jsonl
-from assay.loading.formats.lines import compression, first_records
 from assay.loading.formats.parquet import open_parquet
 from assay.loading.formats.reading import File, Reading
 from assay.system.special_files import engine_path
@@ -60,6 +56,33 @@ def _each(name: str, opener: Callable[[Path, Reading], File]) -> Callable[..., S
     return lambda files, reading: [open_file(path, reading) for path, _ in files]
 
 
+# The module of a format is imported when a file of it is opened: few runs read more than one format.
+
+
+def _open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> Sequence[File]:
+    from assay.loading.formats.jsonl_survey import open_jsonl
+
+    return open_jsonl(files, reading)
+
+
+def _first_records(path: Path, reading: Reading) -> Sequence[Mapping[str, Any]]:
+    from assay.loading.formats.lines import first_records
+
+    return first_records(path, reading)
+
+
+def _open_ipc(path: Path, reading: Reading) -> File:
+    from assay.loading.formats.ipc import open_ipc
+
+    return open_ipc(path, reading)
+
+
+def _open_csv(path: Path, reading: Reading) -> File:
+    from assay.loading.formats.csv import open_csv
+
+    return open_csv(path, reading)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of a Polars error: its message without the trace of the query."""
     if isinstance(error, PanicException):  # Polars has printed its own message to standard error
@@ -70,8 +93,8 @@ def first_line(error: BaseException) -> str:
 LINES = Format(
     "jsonl",
     (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
-    open_jsonl,  # together, because the files settle the types of their columns together
-    records=first_records,
+    _open_jsonl,  # together, because the files settle the types of their columns together
+    records=_first_records,
 )
 
 _FORMATS = (
@@ -88,15 +111,15 @@ _FORMATS = (
     Format(
         "ipc",
         (".arrow", ".ipc", ".feather"),
-        _each("ipc", open_ipc),
+        _each("ipc", _open_ipc),
         b"ARROW1",
-        frame=lambda path, reading: open_ipc(path, reading).scan(),
+        frame=lambda path, reading: _open_ipc(path, reading).scan(),
         scan_url=lambda url, options: pl.scan_ipc(url, glob=False, storage_options=options),
     ),
     Format(
         "csv",
         (".csv",),
-        _each("csv", open_csv),
+        _each("csv", _open_csv),
         scan_url=lambda url, options: pl.scan_csv(url, glob=False, storage_options=options, infer_schema=False),
     ),
 )
@@ -129,8 +152,12 @@ def format_of(path: str | Path) -> Format:
         with path.open("rb") as file:
             first = file.read(max(len(kind.magic) for kind in _FORMATS))
         by_magic = next((kind for kind in _FORMATS if kind.magic and first.startswith(kind.magic)), None)
-        if by_magic is not None or compression(path):
-            return by_magic or LINES
+        if by_magic is not None:
+            return by_magic
+        from assay.loading.formats.lines import compression
+
+        if compression(path):
+            return LINES
     raise InputError(f"{shown_path(path)}: unknown file format.", known_suffixes())
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from assay.errors import shown_path
@@ -120,6 +119,8 @@ def largest_value(path: Path, footer: Any, groups: Iterable[int], names: Collect
 
 def _longest(path: Path, group: int, name: str) -> int:
     """Return the bytes of the longest text in a column's dictionary, read with its first row; ``sys.maxsize`` without one."""
+    import pyarrow.compute as pc  # slow to import, and few files need it
+
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=[name]) as source:
         for batch in source.iter_batches(1, row_groups=[group], columns=[name], use_threads=False):
             column = batch.column(0)

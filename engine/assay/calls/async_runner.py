@@ -1,0 +1,140 @@
+"""Run async reward functions over rollouts concurrently, each call within limits."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from assay.calls.limits import Limits, Settled, failed, timed_out
+from assay.calls.runner import Interrupted, Work, run_here, settled_failure
+from assay.calls.watchdog import RunningCall, WatchedAwaitable
+
+__all__ = ["run_async", "run_in_loop", "within"]
+
+
+async def run_async(
+    work: Work,
+    limits: Limits,
+    running: RunningCall | None = None,
+    settle: Callable[[int, int, Settled], None] | None = None,
+) -> None:
+    """Make the calls, with as many rollouts at once as the limits allow.
+
+    Args:
+        work: The calls.
+        limits: ``max_concurrent`` and ``timeout`` apply.
+        running: Receives the call that holds the interpreter.
+        settle: Receives the result of a call; default: ``work.settle``.
+
+    Raises:
+        Interrupted: The run has to stop.
+    """
+    settle = settle or work.settle
+    rows = iter(range(work.start, len(work.rows)))
+
+    async def call(row: int, number: int) -> None:
+        if work.scores[number][row] is not None:
+            return
+        try:
+            result = await _called(work, row, number, limits.timeout, running)
+        except GeneratorExit as error:
+            # NOTE: if a call awaits a future that ended with GeneratorExit, Python closes the call and raises it here
+            result = failed(error)
+        settle(row, number, result)
+
+    async def work_through() -> None:
+        for row in rows:
+            started = time.perf_counter()
+            calls = [call(row, number) for number in range(len(work.calls))]
+            await (asyncio.gather(*calls) if work.side_by_side else _in_turn(calls))
+            work.done(row, time.perf_counter() - started)
+
+    concurrent = len(work.rows) if limits.max_concurrent <= 0 else min(limits.max_concurrent, len(work.rows))
+    stopped = False
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(concurrent):
+                group.create_task(work_through())
+    except* Interrupted:
+        stopped = True
+    if stopped:
+        raise Interrupted
+
+
+async def _in_turn(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
+    for call in calls:
+        await asyncio.create_task(call)  # a separate task: closing it closes nothing else
+
+
+class _TimedOut(Exception):  # noqa: N818  (never raised by a user's function)
+    """A call took too long."""
+
+
+async def within(awaited: Awaitable[Any], seconds: float | None = None) -> Any:
+    """Await within a time limit; cancel what takes longer, and abandon it if it ignores the cancellation.
+
+    Exceptions of the awaitable are raised here; it runs in a separate task, so that nothing else is closed with it.
+
+    Raises:
+        _TimedOut: It takes longer.
+    """
+
+    async def wait() -> tuple[Any, BaseException | None]:
+        try:
+            return await awaited, None
+        except asyncio.CancelledError as error:
+            if task.cancelling():
+                raise
+            return None, error
+        except BaseException as error:  # noqa: BLE001  (some exceptions would end the loop if raised in a task)
+            return None, error
+
+    task = asyncio.create_task(wait())
+    try:
+        await asyncio.wait([task], timeout=seconds)
+    finally:
+        if not task.done():
+            task.cancel()
+            # mark the exception as retrieved
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    if not task.done():
+        raise _TimedOut
+    result, error = task.result()
+    if error is not None:
+        raise error
+    return result
+
+
+async def run_in_loop(work: Work, limits: Limits) -> None:
+    """Make the calls in the caller's thread and loop."""
+    try:
+        if work.is_async or not run_here(work):
+            await run_async(work, limits)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+
+
+async def _called(work: Work, row: int, number: int, seconds: float | None, running: RunningCall | None) -> Settled:
+    if running is not None:
+        running.enter(row, number)
+    try:
+        result = work.call(row, number)
+        if inspect.isawaitable(result):
+            awaited = result if running is None else WatchedAwaitable(result, running, (row, number))
+            result = await (awaited if seconds is None else within(awaited, seconds))
+    except _TimedOut:
+        return timed_out(seconds or 0.0)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return failed(error)  # raised by the function itself
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    except BaseException as error:  # noqa: BLE001  (a broken function never ends a run, whatever it raises)
+        return settled_failure(error)
+    finally:
+        if running is not None:
+            running.leave()
+    return work.read(result)

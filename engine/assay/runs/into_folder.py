@@ -1,0 +1,106 @@
+"""Score files into a folder: cut them into shards, describe the run, and choose the engine."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from assay.checks.base import RunCheck
+from assay.compiling.plan import Plan
+from assay.errors import UsageError, shown_path
+from assay.functions.check import OnRow
+from assay.functions.registry import user_functions
+from assay.loading.presets.preset import as_data
+from assay.loading.rollouts import Rollouts
+from assay.loading.tasks import content_of_tasks
+from assay.options import FileOptions, deciding
+from assay.runs.child_process import in_child_process
+from assay.runs.file_run import FileRun
+from assay.runs.folder import Engine, in_this_process, score_folder
+from assay.runs.manifest import Manifest
+from assay.runs.on_ray import on_ray
+from assay.runs.shards import Job, cut
+from assay.runs.streaming import output_schema
+from assay.scoring.in_memory import tell
+from assay.scoring.summary import Summary
+from assay.system.special_files import is_stream, path_of
+from assay.writing.provenance import provenance_of, task_files_of
+
+__all__ = ["into_folder"]
+
+
+def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
+    """Score files into a folder of parts.
+
+    Args:
+        source: The rollouts.
+        plan: The plan.
+        run: The run; its output path is the folder.
+
+    Returns:
+        The summary of all parts.
+
+    Raises:
+        UsageError: The rollouts cannot be read in parts, or the folder holds another run.
+        PartsError: Parts could not be scored; the others are complete.
+    """
+    folder, options = Path(str(run.out)), run.options
+    is_pipe = any(file.name == "-" or is_stream(path_of(file.name)) for file in source.inputs)
+    if source.read is None or is_pipe or run.options["limit"] is not None:
+        expected = "files" if source.read is None or is_pipe else "whole files, not --limit"
+        raise UsageError(f"{shown_path(folder)}/: a run in parts reads {expected}.", _ONE_FILE)
+    for verifier, spec, check in plan.checks:
+        if isinstance(check, RunCheck) and check.whole:
+            fact = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
+            raise UsageError(f"{shown_path(folder)}/: {fact}", _ONE_FILE)
+    tell(plan.refuse(source.frame))
+    shards = tuple(cut(source.read, int(options["part_bytes"])))
+    functions = user_functions()
+    names = [function.name for function in functions]
+    provenance = provenance_of(plan.verifiers, names, source.inputs, task_files_of(run.options["tasks"]))
+    if (task_table := content_of_tasks(source.steps)) is not None:
+        provenance["task_table"] = task_table
+    columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
+    manifest = Manifest(provenance, _identity(options), columns, shards, run.options["command"])
+    paths = tuple(sys.path)
+    job = Job(
+        source.read,
+        source.steps,
+        plan,
+        folder,
+        manifest.run,
+        source.inputs,
+        functions if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
+        paths=paths,
+        modules=tuple(options["modules"]),
+    )
+    summary, check_errors = run.begin(source, plan), run.error_limit.check
+    with _engine(options) as engine:
+        summary = score_folder(
+            job,
+            manifest,
+            engine,
+            summary,
+            overwrite=run.options["overwrite"],
+            check=check_errors,
+            progress=run.progress,
+        )
+    check_errors(summary, final=True)
+    return run.end(source, summary)
+
+
+def _identity(options: FileOptions) -> dict[str, Any]:
+    """Return the options that are part of the run's identity, as JSON data."""
+    names = deciding(FileOptions)
+    identity: dict[str, Any] = {name: value for name, value in options.items() if name in names}
+    preset = options["preset"]
+    return identity | {"mapping": dict(options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
+
+
+def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:
+    if options["engine"] == "ray":
+        return on_ray(options["ray_address"])
+    return contextlib.nullcontext(in_child_process if options["isolate"] else in_this_process)
+
+
+_ONE_FILE = "Name a file for the rewards: --out NAME.parquet"
