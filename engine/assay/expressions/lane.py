@@ -115,7 +115,7 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
         One list of named expressions per layer, each for one ``with_columns``.
     """
     by_name: dict[str, Lane] = {}
-    queue = list(lanes)
+    queue = [*lanes][::-1]  # of equal ones, the first
     while queue:
         lane = queue.pop()
         by_name.setdefault(lane.name, lane)
