@@ -280,9 +280,7 @@ def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limi
 
 
 def _each_outcome(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
-    scorer = scorer.within(limits)
-    if limits is not None and scorer.builtin:  # needs no thread that can be abandoned, only a stop between two rows
-        limits = replace(limits, timeout=None) if scorer.limited else None
+    limits = None if scorer.builtin else limits  # built-in functions need no thread that can be abandoned
     return each(
         lambda triple: outcome_of(scorer, *_call(triple)),
         triples,
