@@ -353,7 +353,7 @@ class FunctionOptions(TypedDict, total=False):
     regex_timeout: Annotated[
         float,
         Option(
-            "Time limit in seconds for one match of a pattern that needs backtracking; 0 for no limit. `assay explain` "
+            "Limit in seconds of processor time for one match of a pattern that needs backtracking; 0 for no limit. `assay explain` "
             "shows which patterns do.",
             FUNCTIONS,
             default=REGEX_TIMEOUT,

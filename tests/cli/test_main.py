@@ -283,7 +283,7 @@ def test_explain_names_the_lane_of_each_check():
     assert lanes == [
         "linear engine: the same verdict on every text",
         "sets of positions, with a limit of steps: look-around",
-        "Python's re in a separate process, up to 0.2 s per match: a back-reference",
+        "Python's re in a separate process, up to 0.2 s of processor time per match: a back-reference",
     ]
     listed = run("explain x.json v.json").stdout
     assert all(lane in listed for lane in lanes)

@@ -112,7 +112,7 @@ def test_the_table_has_a_row_for_each_check():
         "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false` | The output contains the phrase; an empty phrase is contained in everything. |",
         "| `min_length` | `value` | The output has at least `value` characters. |",
         "| `json_keys` | `requiredKeys` or `keys` | The output is a JSON object that has every key; all or nothing. |",
-        "| `regex` | `pattern` | `re.search` finds the pattern. The verdict is Python's for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. |",
+        "| `regex` | `pattern` | `re.search` finds the pattern. The verdict is Python's for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s of processor time (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. |",
     ],
 )
 def test_a_row_of_the_table_reads_as_the_readme_needs_it(row):

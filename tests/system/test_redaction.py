@@ -1,7 +1,10 @@
 """What must not be shown is not."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from assay.system import redaction
 from assay.system.redaction import redacted, redacted_command, secrets_of
 
 
@@ -43,3 +46,41 @@ def test_values_of_options_are_hidden_in_every_form(monkeypatch):
     secrets = secrets_of(["https://u:pass@h/a?X-Sig=abc%2Fdef"], {"key": "a b+c/d", "allow": "true", "timeout": "30s"})
     said = "a b+c/d a%20b%2Bc%2Fd a+b%2Bc%2Fd abc/def abc%2Fdef pass from+the/environment true 30s eu-west-1"
     assert redacted(said, secrets) == "*** *** *** *** *** *** *** true 30s eu-west-1"
+
+
+PIECES = (
+    "http",
+    "s3",
+    "://",
+    ":",
+    "//",
+    "/",
+    "@",
+    "a",
+    "A1",
+    "9",
+    ".",
+    "-",
+    "+",
+    "_",
+    "é",
+    "ſ",
+    " ",
+    "'",
+    "?",
+    "#",
+    "k=v",
+    "\n",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_urls_are_found_as_their_pattern_finds_them(text):
+    found = [(start, rest.end(), scheme, *rest.groups()) for start, scheme, rest in redaction._urls(text)]
+    assert found == [(*match.span(), *match.groups()) for match in redaction._URL.finditer(text)]
+
+
+def test_a_long_word_with_dots_takes_linear_time():
+    text = "a." * 500_000
+    assert redacted(text) == text
+    assert redacted(f"{text} http://me:secret@host/") == f"{text} http://***@host/"

@@ -4,9 +4,10 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from assay.calls.timeouts import TimeoutCounts
 from assay.calls.watchdog import Abandoned
 from assay.errors import said_by
 from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
@@ -42,6 +43,8 @@ class Limits:
         tick: Called with the number of rollouts done since the last call.
         stop: Set when the run has to stop.
         regex_timeout: Seconds for one match that needs backtracking; None for no limit.
+        timeouts: Counts the matches that time out; None not to count.
+        check: Name of the check that the limits apply to, for notes.
     """
 
     timeout: float | None = None
@@ -50,10 +53,13 @@ class Limits:
     tick: Callable[[int], None] | None = None
     stop: threading.Event | None = None
     regex_timeout: float | None = REGEX_TIMEOUT
+    timeouts: TimeoutCounts | None = field(default=None, compare=False)
+    check: str = ""
 
     def __reduce__(self) -> tuple[object, ...]:
         # tick and stop belong to the process of the run
-        return Limits, (self.timeout, self.max_concurrent, self.workers, None, None, self.regex_timeout)
+        values = (self.timeout, self.max_concurrent, self.workers, None, None, self.regex_timeout)
+        return Limits, (*values, self.timeouts, self.check)
 
 
 Settled = tuple[float, str | None]

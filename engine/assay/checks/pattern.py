@@ -28,7 +28,7 @@ class Regex(Check):
     r"""``re.search`` finds the pattern. The verdict is Python's for every pattern Python accepts.
 
     Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match
-    that takes more than 0.2 s (``--regex-timeout``) or 1 GiB scores 0.0 and fills ``error``.
+    that takes more than 0.2 s of processor time (``--regex-timeout``) or 1 GiB scores 0.0 and fills ``error``.
     """
 
     type = "regex"
@@ -71,5 +71,5 @@ class Regex(Check):
 
     def explain(self) -> str:
         seconds = (self.limits or Limits()).regex_timeout
-        limit = "no time limit" if seconds is None else f"up to {seconds:g} s per match"
+        limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per match"
         return route(self.params.pattern).why.replace("{limit}", limit)

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from assay.calls.event_loop import LOOP
 from assay.calls.limits import Limits
+from assay.calls.timeouts import TimeoutCounts
 from assay.checks.base import RunCheck
 from assay.errors import SpecError, UsageError
 from assay.functions.check import OnRow
@@ -86,7 +87,9 @@ def limits_of_run(
             "--workers applies to the functions of a rubric, and there is none.", "Name one: --rubric module:attribute"
         )
     regex_timeout = options["regex_timeout"] or None
-    return Limits(options["function_timeout"], options["max_concurrent"], workers, tick, stop, regex_timeout)
+    return Limits(
+        options["function_timeout"], options["max_concurrent"], workers, tick, stop, regex_timeout, TimeoutCounts()
+    )
 
 
 def verifiers_of_run(
@@ -135,10 +138,12 @@ def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[V
     """Apply the limits of a run to verifiers."""
     if limits is None:
         return tuple(verifiers)
+    several = len(verifiers) > 1
+
+    def bounded(verifier: VerifierSpec, spec: CheckSpec) -> CheckSpec:
+        name = f"{verifier.id}/{spec.id}" if several else spec.id
+        return replace(spec, check=spec.check and spec.check.within(replace(limits, check=name)))
+
     return tuple(
-        replace(
-            verifier,
-            checks=tuple(replace(spec, check=spec.check and spec.check.within(limits)) for spec in verifier.checks),
-        )
-        for verifier in verifiers
+        replace(verifier, checks=tuple(bounded(verifier, spec) for spec in verifier.checks)) for verifier in verifiers
     )

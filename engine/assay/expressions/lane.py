@@ -142,7 +142,7 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
 def _with_needs(lanes: Iterable[Lane]) -> dict[str, Lane]:
     """Return lanes and those that they read, by name."""
     by_name: dict[str, Lane] = {}
-    queue = list(lanes)
+    queue = [*lanes][::-1]  # of equal ones, the first
     while queue:
         lane = queue.pop()
         if lane.name not in by_name:

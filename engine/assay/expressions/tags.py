@@ -2,7 +2,11 @@
 
 import contextlib
 import re
+import warnings
 from collections import deque
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
+from typing import NamedTuple
 
 __all__ = ["Tag"]
 
@@ -13,7 +17,8 @@ class Tag:
     The pattern itself takes quadratic time for runs of white space, and for opening tags without a closing one. But its match always
     spans from the first opening tag to the first closing tag after it; if there is none, later opening tags do not match either. And
     ``\s`` is what ``str.strip`` strips. A name with special characters is used as part of the pattern if that compiles, and
-    literally if not.
+    literally if not. The same holds for a name that is a sequence of characters and classes; one with groups, alternatives or
+    repeats is searched for by ``re``.
 
     Args:
         name: The name of the tag.
@@ -23,18 +28,21 @@ class Tag:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._open, self._close = f"<{name}>", f"</{name}>"
+        self._open, self._close = _Text(f"<{name}>"), _Text(f"</{name}>")
         self._pattern: re.Pattern[str] | None = None
         if not self._LITERAL.fullmatch(name):
             with contextlib.suppress(re.error, OverflowError, RecursionError):
                 self._pattern = re.compile(rf"<{name}>\s*(.*?)\s*</{name}>", re.DOTALL)
+        if self._pattern is not None and _is_flat(name):
+            self._open, self._close = (_Text(mark, re.compile(mark, re.DOTALL)) for mark in (f"<{name}>", f"</{name}>"))
+            self._pattern = None
 
     def is_in(self, text: str) -> bool:
         """Return whether ``find`` would return a text."""
         if self._pattern is not None:
             return self._match(self._pattern, text, strip=True, last=False) is not None
-        start = text.find(self._open)
-        return start >= 0 and text.find(self._close, start + len(self._open)) >= 0
+        start = self._open.span(text, 0)
+        return start is not None and self._close.span(text, start[1]) is not None
 
     def find(self, text: str, *, strip: bool, last: bool) -> str | None:
         """Return the text between the tags, without surrounding white space.
@@ -49,18 +57,17 @@ class Tag:
         """
         if self._pattern is not None:
             return self._match(self._pattern, text, strip=strip, last=last)
-        span = None
+        content = None
         end = 0
-        while (start := text.find(self._open, end)) >= 0:
-            start += len(self._open)
-            stop = text.find(self._close, start)
-            if stop < 0:
+        while (start := self._open.span(text, end)) is not None:
+            stop = self._close.span(text, start[1])
+            if stop is None:
                 break
-            span = start, stop
+            content = start[1], stop[0]
             if not last:
                 break
-            end = stop + len(self._close)
-        return None if span is None else text[span[0] : span[1]].strip()
+            end = stop[1]
+        return None if content is None else text[content[0] : content[1]].strip()
 
     @staticmethod
     def _match(pattern: re.Pattern[str], text: str, *, strip: bool, last: bool) -> str | None:
@@ -69,3 +76,28 @@ class Tag:
         # NOTE: group 1 may be a group in the name, which may not have taken part in the match
         content: str | None = match.group(1) if match else None
         return content.strip() if content is not None and strip else content
+
+
+class _Text(NamedTuple):
+    """An opening or closing tag: a text, or a pattern that matches texts of one length."""
+
+    text: str
+    pattern: re.Pattern[str] | None = None
+
+    def span(self, text: str, start: int) -> tuple[int, int] | None:
+        """Return where the tag first occurs at or after a position."""
+        if self.pattern is not None:
+            match = self.pattern.search(text, start)
+            return match.span() if match else None
+        at = text.find(self.text, start)
+        return None if at < 0 else (at, at + len(self.text))
+
+
+_CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
+
+
+def _is_flat(name: str) -> bool:
+    """Return whether a pattern is a sequence of characters and classes: it matches in one way only, wherever it does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return all(op in _CHARACTERS for op, _ in sre_parser.parse(f"<{name}>", re.DOTALL))

@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from assay.checks.base import BELOW_1, Outcome
 from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
 from assay.expressions.lane import OTHER_ROWS, in_place, is_small, once, rowwise
-from assay.functions.registry import Function, function
+from assay.functions.registry import Call, Function, function
 from assay.functions.request_columns import PLAIN_VALUE
 from assay.functions.text_twins import quoted_expr
 from assay.thresholds import THRESHOLDS
@@ -35,8 +35,13 @@ def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, A
 
     An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``.
     """
+    return _outcome(scorer, partial(scorer.fn, output, expected, params), output, expected, params)
+
+
+def _outcome(scorer: Function, call: Callable[[], Any], output: str, expected: Any, params: dict[str, Any]) -> Outcome:
+    """``outcome_of``, given the call."""
     try:
-        reward, misfit = settled(scorer.fn(output, expected, params))
+        reward, misfit = settled(call())
         if misfit is not None:
             return Outcome(0.0, NO_REWARD, NO_REWARD, scorer.name)
         reason, error = _reason_and_error(scorer, output, expected, params) if reward < 1 else ("", None)
@@ -260,16 +265,36 @@ def _run_function(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -
 
 def _outcomes(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
     """Run the function once for each distinct text, expected value and params."""
-
-    def answer(triple: tuple[Any, ...]) -> Outcome:
-        output, expected, typed, params = triple
-        gold = expected if typed is None else json.loads(typed)
-        return outcome_of(scorer, output, gold, {} if params is None else json.loads(params))
-
     distinct = [*dict.fromkeys(triples)]
-    scorer = scorer.within(limits)
-    if limits is not None and scorer.builtin:  # needs no thread that can be abandoned, only a stop between two rows
-        limits = replace(limits, timeout=None) if scorer.limited else None
-    outcomes = each(answer, distinct, limits, lambda message: Outcome(0.0, message, message, scorer.name))
+    if scorer.many is not None:
+        calls = [_call(triple) for triple in distinct]
+        limits = None if limits is None else replace(limits, check=scorer.name)
+        rewards = scorer.many(calls, limits)
+        outcomes = [
+            _outcome(scorer, partial(_result, reward), *call) for reward, call in zip(rewards, calls, strict=True)
+        ]
+    else:
+        outcomes = _each_outcome(scorer, distinct, limits)
     by_triple = dict(zip(distinct, outcomes, strict=True))
     return [by_triple[triple] for triple in triples]
+
+
+def _each_outcome(scorer: Function, triples: Sequence[tuple[Any, ...]], limits: Limits | None) -> list[Outcome]:
+    limits = None if scorer.builtin else limits  # built-in functions need no thread that can be abandoned
+    return each(
+        lambda triple: outcome_of(scorer, *_call(triple)),
+        triples,
+        limits,
+        lambda message: Outcome(0.0, message, message, scorer.name),
+    )
+
+
+def _call(triple: tuple[Any, ...]) -> Call:
+    output, expected, typed, params = triple
+    return output, expected if typed is None else json.loads(typed), {} if params is None else json.loads(params)
+
+
+def _result(answer: float | Exception) -> float:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

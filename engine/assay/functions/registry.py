@@ -12,7 +12,7 @@ the reward. A function may have a *twin*, the same as a Polars expression; where
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
-from assay.expressions.regex.search import search
+from assay.expressions.regex.search import Question, search, search_each
 from assay.functions.pattern_twin import regex_match_expr
 from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
@@ -55,6 +55,10 @@ It must be elementwise. It runs where ``expected`` is a string or missing (null)
 """
 
 
+Call = tuple[str, Any, dict[str, Any]]
+"""The arguments of a function."""
+
+
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
@@ -83,9 +87,29 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
-    pattern = _text(expected)
-    flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
-    return 1.0 if pattern and search(pattern, _text(model_output), limits, flags=flags) else 0.0
+    pattern, output, flags = _question(model_output, expected, params)
+    return 1.0 if pattern and search(pattern, output, limits, flags=flags) else 0.0
+
+
+def _question(model_output: str, expected: Any, params: Mapping[str, Any]) -> Question:
+    return Question(_text(expected), _text(model_output), re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0)
+
+
+def _regex_matches(calls: Sequence[Call], limits: Limits | None) -> list[float | Exception]:
+    """``regex_match`` for many rows, which share the processes that backtracking needs."""
+    results: list[float | Exception] = [0.0] * len(calls)
+    questions: dict[int, Question] = {}
+    for at, call in enumerate(calls):
+        try:
+            question = _question(*call)
+        except (ValueError, RecursionError) as error:  # str() of a number with too many digits, or of a deep list
+            results[at] = error
+            continue
+        if question.pattern:
+            questions[at] = question
+    for at, answer in zip(questions, search_each([*questions.values()], limits), strict=True):
+        results[at] = answer if isinstance(answer, Exception) else float(answer)
+    return results
 
 
 def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
@@ -114,6 +138,7 @@ class Function:
         complaint: Start of the reason of a failing row; the expected value follows in quotes.
         explain: For a function with its own reasons: ``(text, expected, params)`` to a reason and an error.
         limited: Whether the function takes the ``limits`` of a run.
+        many: The function for many rows at once, within the limits of a run: a reward or an exception for each.
     """
 
     name: str
@@ -125,6 +150,7 @@ class Function:
     complaint: str = "expected "
     explain: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
     limited: bool = False
+    many: Callable[[Sequence[Call], Limits | None], list[float | Exception]] | None = None
     tried: dict[str, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Whether its twin is elementwise, by params; tried once for each."""
 
@@ -157,6 +183,7 @@ _BUILTIN = (
         builtin=True,
         complaint="does not match the pattern ",
         limited=True,
+        many=_regex_matches,
     ),
     Function(
         "tool_calls_match",

@@ -222,8 +222,8 @@ class XMLParser(Parser):
         """Return the text between ``<tag>`` and the next ``</tag>``, for every tag of every field.
 
         White space next to the tags is removed, whatever ``strip`` is. A name with special characters of regular expressions is
-        read as a regular expression if it is a valid one, else literally. Only such names can take more than linear
-        time.
+        read as a regular expression if it is a valid one, else literally. Only names with groups, alternatives or repeats can
+        take more than linear time.
 
         Args:
             text: What the model wrote.

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 __all__ = ["redacted", "redacted_command", "secrets_of"]
@@ -14,10 +14,13 @@ _SHORTEST = 4
 _PLAIN = re.compile(r"(?:true|false|[\d.]+|[\d.]+m?s)\Z", re.IGNORECASE)
 """Option values that are not secrets."""
 
-_URL = re.compile(
-    r"(?P<scheme>\b[a-z][a-z0-9+.-]*)://(?:(?P<user>[^\s/?#'\"]*)@)?(?P<path>[^\s?#'\"]*)(?P<query>[?#][^\s'\"]*)?",
-    re.IGNORECASE,
-)
+_SCHEME = re.compile(r"\b[a-z][a-z0-9+.-]*", re.IGNORECASE)
+_IN_SCHEME = re.compile(r"[a-z0-9+.-]", re.IGNORECASE)
+_MARK = "://"
+_AFTER_SCHEME = re.compile(r"://(?:(?P<user>[^\s/?#'\"]*)@)?(?P<path>[^\s?#'\"]*)(?P<query>[?#][^\s'\"]*)?")
+_URL = re.compile(rf"(?P<scheme>{_SCHEME.pattern}){_AFTER_SCHEME.pattern}", re.IGNORECASE)
+"""A URL; in a long text, use ``_urls``, because every part of a word with dots may begin one."""
+
 _SECRET_NAMES = re.compile(r"(?:AWS|GOOGLE|AZURE|HF|HUGGING).*(?:KEY|SECRET|TOKEN|PASSWORD|SAS)", re.IGNORECASE)
 _OPTION = "--storage-option"
 
@@ -31,11 +34,29 @@ def redacted(text: str, secrets: Mapping[str, str] | None = None) -> str:
     """
     for secret in sorted(secrets or {}, key=len, reverse=True):
         text = text.replace(secret, (secrets or {})[secret])
-    return _URL.sub(_redacted_url, text)
+    parts, end = [], 0
+    for start, scheme, rest in _urls(text):
+        parts += [text[end:start], _redacted_url(scheme, *rest.group("user", "path", "query"))]
+        end = rest.end()
+    return "".join([*parts, text[end:]])
 
 
-def _redacted_url(match: re.Match[str]) -> str:
-    scheme, user, path, query = match.group("scheme", "user", "path", "query")
+def _urls(text: str) -> Iterator[tuple[int, str, re.Match[str]]]:
+    """Yield the matches of ``_URL`` in linear time: where each starts, its scheme, and the match of the rest."""
+    end = 0
+    at = text.find(_MARK)
+    while at >= 0:
+        first = at
+        while first > end and _IN_SCHEME.match(text, first - 1):
+            first -= 1
+        scheme, rest = _SCHEME.search(text, first, at), _AFTER_SCHEME.match(text, at)
+        if scheme is not None and rest is not None:
+            yield scheme.start(), scheme.group(), rest
+            end = rest.end()
+        at = text.find(_MARK, max(end, at + 1))
+
+
+def _redacted_url(scheme: str, user: str | None, path: str, query: str | None) -> str:
     container = scheme.lower() in ("abfs", "abfss") and ":" not in (user or "")  # container@account is not a secret
     shown = "" if user is None else f"{user if container else _HIDDEN}@"
     return f"{scheme}://{shown}{path}{_redacted_query(scheme, query or '')}"
@@ -53,7 +74,7 @@ def secrets_of(urls: Iterable[str], options: Mapping[str, str] | None = None) ->
     words += map(str, (options or {}).values())
     for url in urls:
         match = _URL.match(url)
-        if match and _redacted_url(match) != url:
+        if match and _redacted_url(*match.group("scheme", "user", "path", "query")) != url:
             user, query = match.group("user") or "", (match.group("query") or "")[1:]
             parts = [part.partition("=")[2] or part for part in query.split("&")]
             words += [user, *user.split(":", 1), query, *parts]

@@ -5,26 +5,32 @@ import os
 import pickle
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
+import warnings
+from pathlib import Path
 
 import pytest
 
 import assay
 from assay.calls.limits import Limits
-from assay.expressions.regex import guarded
+from assay.calls.timeouts import TimeoutCounts
+from assay.expressions.regex import guarded, match_process
+from assay.expressions.regex import search as search_module
 from assay.expressions.regex.compiled import quick
-from assay.expressions.regex.guarded import guarded_search
-from assay.expressions.regex.search import check_pattern, route, search
+from assay.expressions.regex.guarded import Question, guarded_search
+from assay.expressions.regex.search import check_pattern, route, search, search_all
+from assay.functions.registry import function, regex_match
 from assay.scoring.reference import score_rows
 
 ENDLESS, TEXT = r"^(?:(a+))+\1$", "a" * 40 + "!"
 SAID = "TimeoutError: no answer within 0.1 s; as that is a limit of time, another run may end otherwise"
 
 
-def asked(pattern, *texts, seconds=0.1, **options):
-    return guarded_search(pattern, texts, seconds=seconds, **options)
+def asked(pattern, *texts, seconds=0.1, flags=0, **options):
+    return guarded_search([Question(pattern, text, flags) for text in texts], seconds=seconds, **options)
 
 
 def test_verdicts_are_pythons():
@@ -57,7 +63,7 @@ def test_an_invalid_pattern_is_what_python_says_of_it(pattern):
 
 
 def test_memory_has_a_limit(monkeypatch):
-    monkeypatch.setattr(guarded, "MEMORY", 200_000_000)
+    monkeypatch.setattr(match_process, "MEMORY", 200_000_000)
     monkeypatch.setattr(guarded, "_IDLE", [])
     (answer, other) = asked(r"\A(?:(ab|c))*\1x", "ab" * 3_000_000, "ababx", seconds=20)
     assert isinstance(answer, MemoryError)
@@ -66,7 +72,7 @@ def test_memory_has_a_limit(monkeypatch):
 
 
 def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
-    monkeypatch.setattr(guarded, "COMPILE_SECONDS", 0.1)
+    monkeypatch.setattr(match_process, "COMPILE_SECONDS", 0.1)
     monkeypatch.setattr(guarded, "_TOO_EXPENSIVE", {})
     pattern = "(?i)" + "[!-\uffff]" * 2_000
     started = time.monotonic()
@@ -107,8 +113,8 @@ def test_a_run_that_is_to_stop_stops_with_texts_that_no_pipe_holds_still_unsent(
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as Linux does")
 def test_pipes_may_be_as_small_as_they_are_for_who_has_many(monkeypatch):
     monkeypatch.setattr(guarded, "_IDLE", [])
-    server = guarded._idle()
-    for end in (server._questions, server._answers):
+    server = guarded._take()
+    for end in (server.questions, server.answers):
         fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
     guarded._IDLE.append(server)
     (answers,) = _within(20, lambda: asked(r"(?P<n>a)(?(n)b|" + "(" * 400, *["ab" * 20_000] * 300))
@@ -133,7 +139,7 @@ def test_a_pattern_that_is_refused_before_its_texts_are_sent_leaves_no_half_of_a
 
 def test_a_pattern_whose_process_somebody_ended_is_asked_again(monkeypatch):
     monkeypatch.setattr(guarded, "_IDLE", [])
-    server = guarded._idle()
+    server = guarded._take()
     monkeypatch.setattr(type(server), "usable", True)
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait()
@@ -170,6 +176,123 @@ def test_a_process_that_somebody_ended_is_replaced():
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait()
     assert asked(ENDLESS, "aa") == [True]
+
+
+def test_a_match_that_times_out_leaves_its_process_to_the_next(monkeypatch):
+    monkeypatch.setattr(guarded, "_IDLE", [])
+    assert [type(answer) for answer in asked(ENDLESS, TEXT, TEXT, "aa")] == [TimeoutError, TimeoutError, bool]
+    processes = [*guarded._IDLE]
+    assert asked(ENDLESS, "aa", TEXT)[0] is True
+    assert {process.process.pid for process in guarded._IDLE} == {process.process.pid for process in processes}
+    assert all(process.usable for process in processes)
+    guarded._close_all()
+
+
+def test_a_loop_that_looks_for_no_signal_ends_with_its_process():
+    answers = asked("(a)?+a*b", "a" * 1_000_000, "aab", "a" * 1_000_000, "b")
+    assert [str(answer) for answer in answers] == [SAID.partition(": ")[2], "True", SAID.partition(": ")[2], "True"]
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_as_many_processes_as_cores_are_at_work_at_once(monkeypatch, cores):
+    monkeypatch.setattr(guarded, "_cores", lambda: cores)
+    monkeypatch.setattr(guarded, "_IDLE", [])
+    monkeypatch.setattr(guarded, "_ALIVE", set())
+    most = []
+    wait = guarded._Search._wait
+    monkeypatch.setattr(guarded._Search, "_wait", lambda self: (most.append(len(self._running)), wait(self)))
+    texts = [text for at in range(15) for text in (TEXT, "aa", f"b{at}")]
+    answers = asked(ENDLESS, *texts)
+    assert [type(answer) for answer in answers] == [TimeoutError, bool, bool] * 15
+    assert [answer for answer in answers if isinstance(answer, bool)] == [True, False] * 15
+    assert max(most) == cores
+    assert len(guarded._IDLE) == cores
+    guarded._close_all()
+
+
+def test_questions_with_a_pattern_each_are_answered_in_order(monkeypatch):
+    monkeypatch.setattr(guarded, "_cores", lambda: 2)
+    questions = [
+        Question(pattern, text, flags)
+        for at in range(20)
+        for pattern, text, flags in ((rf"(a+)\1{{{at}}}$", "a" * 8, 0), ("(a", "a", 0), ("(K)\\1", "kK", re.IGNORECASE))
+    ]
+    told = []
+    answers = guarded_search([*questions, Question(ENDLESS, TEXT)], seconds=0.05, late=told.append)
+    assert answers[0::3][:20] == [re.search(*question[:2]) is not None for question in questions[0::3]]
+    assert [str(answer) for answer in answers[1::3][:20]] == ["missing ), unterminated subpattern at position 0"] * 20
+    assert answers[2::3] == [True] * 20
+    assert told == [Question(ENDLESS, TEXT)]
+
+
+def test_equal_questions_are_asked_once(monkeypatch):
+    asked_for = []
+    monkeypatch.setattr(
+        search_module, "guarded_search", lambda questions, **_: asked_for.extend(questions) or [True] * 2
+    )
+    assert search_all(ENDLESS, ["aa", TEXT, "aa", TEXT]) == [True] * 4
+    assert asked_for == [Question(ENDLESS, "aa"), Question(ENDLESS, TEXT)]
+
+
+ORPHANS = """
+import sys, threading, time
+from assay.expressions.regex import guarded
+guarded._cores = lambda: 2
+threading.Thread(
+    target=guarded.guarded_search,
+    args=([guarded.Question(sys.argv[1], sys.argv[2] + str(at)) for at in range(100)],),
+    kwargs={"seconds": 1.0}, daemon=True).start()
+while len(guarded._ALIVE) < 2:
+    time.sleep(0.01)
+print(*(process.process.pid for process in guarded._ALIVE), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
+def test_processes_end_with_the_one_that_started_them():
+    with subprocess.Popen([sys.executable, "-c", ORPHANS, ENDLESS, TEXT], stdout=subprocess.PIPE, text=True) as parent:
+        pids = parent.stdout.readline().split()
+        parent.kill()
+    assert len(pids) == 2
+    for _ in range(600):
+        if not any(_runs(pid) for pid in pids):
+            break
+        time.sleep(0.1)
+    assert not any(_runs(pid) for pid in pids)
+
+
+def _runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+FORKED = """
+import os, sys
+from assay.expressions.regex import guarded
+question = [guarded.Question(sys.argv[1], "aa")]
+assert guarded.guarded_search(question, seconds=1.0) == [True]
+before = {process.process.pid for process in guarded._ALIVE}
+guarded._LOCK.acquire()  # as a thread may hold it
+child = os.fork()
+if not child:
+    assert guarded.guarded_search(question, seconds=1.0) == [True]
+    after = {process.process.pid for process in guarded._ALIVE}
+    guarded._close_all()
+    os._exit(0 if after.isdisjoint(before) else 3)
+guarded._LOCK.release()
+print(os.waitpid(child, 0)[1], guarded.guarded_search(question, seconds=1.0))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_has_processes_of_its_own():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKED, ENDLESS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("0 [True]\n", "")
 
 
 def test_many_threads_have_a_process_each():
@@ -216,7 +339,7 @@ def test_both_faces_take_the_limit_of_a_run():
         check.row({"completion": TEXT})
     assert check.outcome({"completion": TEXT}).error.startswith("TimeoutError: no answer within 0.01 s")
     assert pickle.loads(pickle.dumps(check)).limits.regex_timeout == 0.01  # noqa: S301  (our own)
-    assert "up to 0.01 s per match" in check.explain()
+    assert "up to 0.01 s of processor time per match" in check.explain()
 
 
 @pytest.mark.parametrize("ignore_case", [False, True])
@@ -237,6 +360,93 @@ def test_a_run_that_is_to_stop_stops_between_two_matches():
     frame = assay.scan([{"completion": "a"}]).rename({"completion": "__assay/text"})
     with pytest.raises(KeyboardInterrupt):
         frame.select(lane.build(frame.collect_schema())).collect()
+
+
+MANY = 130
+BACK_REFERENCE = r"^(?=(a+)+$)(a|b)\1?"
+
+
+def noted(score):
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        score()
+    return [str(warning.message) for warning in raised]
+
+
+def test_the_first_hundred_rows_that_time_out_are_noted_once_with_the_name_of_their_check():
+    rows = [{"completion": f"{TEXT}{at}"} for at in range(MANY)]
+    checks = [{"id": "first", "type": "regex", "pattern": BACK_REFERENCE}, {"type": "contains", "value": "a"}]
+    again = {"id": "again", "type": "regex", "pattern": BACK_REFERENCE, "negate": True}
+    (note,) = noted(lambda: assay.score(rows, {"id": "v", "checks": [*checks, again]}, regex_timeout=0.001))
+    assert note == (
+        "first: the matches of 100 rows have timed out so far, after 0.001 s of processor time each (--regex-timeout). Lower that "
+        "limit, stop such runs with --max-errors, or rewrite the pattern: `assay explain` says why it needs backtracking."
+    )
+    specs = [{"id": "v", "checks": checks}, {"id": "w", "checks": [{"type": "contains", "value": "a"}]}]
+    (note,) = noted(lambda: assay.score(rows, specs, regex_timeout=0.001))
+    assert note.startswith("v/first: the matches of 100 rows")
+    assert noted(lambda: assay.score(rows[:99], {"checks": checks}, regex_timeout=0.001)) == []
+
+
+def test_equal_rows_that_time_out_count_each():
+    rows = [{"completion": TEXT}] * MANY
+    (note,) = noted(
+        lambda: assay.score(rows, {"checks": [{"type": "regex", "pattern": BACK_REFERENCE}]}, regex_timeout=0.001)
+    )
+    assert note.startswith(f"regex: the matches of {MANY} rows have timed out so far")
+
+
+def test_patterns_of_rows_that_time_out_are_noted_by_their_function():
+    rows = [{"completion": TEXT, "fn_name": "regex_match", "expected": f"{BACK_REFERENCE}{at}?$"} for at in range(MANY)]
+    results = []
+    (note,) = noted(lambda: results.append(assay.score(rows, regex_timeout=0.001)))
+    assert note.startswith("regex_match: the matches of 100 rows have timed out so far, after 0.001 s")
+    assert set(results[0]["error"]) == {f"regex_match: {SAID.replace('0.1 s', '0.001 s')}"}
+    assert set(results[0]["reward"]) == {0.0}
+
+
+def test_the_note_comes_while_the_run_goes(monkeypatch):
+    """Whoever stops the run at the note has not waited for the other rows."""
+    stop, late = threading.Event(), []
+    monkeypatch.setattr(warnings, "showwarning", lambda *_, **__: stop.set())
+    timeouts = TimeoutCounts()
+    add = timeouts.add
+    monkeypatch.setattr(timeouts, "add", lambda *counted: late.append(counted) or add(*counted))
+    limits = Limits(stop=stop, regex_timeout=0.001, timeouts=timeouts, check="regex")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda *_, **__: stop.set()
+        with pytest.raises(KeyboardInterrupt):
+            search_all(BACK_REFERENCE, [f"{TEXT}{at}" for at in range(1_000)], limits)
+    assert 100 <= len(late) < 200
+
+
+def test_another_process_counts_its_own_rows():
+    limits = Limits(timeouts=TimeoutCounts(), check="v/regex")
+    assert limits.timeouts.add("v/regex", 99, 1.0) is None
+    copy = pickle.loads(pickle.dumps(limits))  # noqa: S301  (our own)
+    assert copy.check == "v/regex"
+    assert copy.timeouts.add("v/regex", 99, 1.0) is None
+    assert limits.timeouts.add("v/regex", 1, 1.0).startswith("v/regex: the matches of 100 rows")
+    assert limits.timeouts.add("v/regex", 500, 1.0) is None
+
+
+def test_rows_together_have_the_answers_that_each_has_alone():
+    calls = [("aa", gold, {}) for gold in (10**5_000, r"(a)\1", "", None, "(a", 11)]
+    calls.append(("kK", r"(K)\1", {"ignore_case": True}))
+
+    def alone(call):
+        try:
+            return regex_match(*call)
+        except (re.error, ValueError) as error:
+            return repr(error)
+
+    together = [
+        repr(answer) if isinstance(answer, Exception) else answer
+        for answer in function("regex_match").many(calls, None)
+    ]
+    assert together == [alone(call) for call in calls]
+    assert together[1:4] == [1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1"])

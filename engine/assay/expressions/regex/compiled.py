@@ -19,7 +19,7 @@ from assay.expressions.regex.stacks import on_any_stack
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["TooExpensiveError", "compile_pattern", "parsed", "quick"]
+__all__ = ["TooExpensiveError", "compile_pattern", "not_quiet", "parsed", "quick"]
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000
@@ -52,6 +52,13 @@ def _quiet() -> Iterator[None]:
     """Suppress warnings. NOTE: the filters belong to the process; without the lock, threads would restore them in the wrong order."""
     with _QUIET, warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def not_quiet() -> Iterator[None]:
+    """Let a warning through, whatever another thread compiles."""
+    with _QUIET:
         yield
 
 

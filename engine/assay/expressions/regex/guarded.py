@@ -1,225 +1,347 @@
-"""Run Python's ``re`` in a separate process with limits on time and memory.
+"""Search texts with Python's ``re`` in processes with limits on time and memory, in as many at once as there are cores.
 
-A match of ``re`` cannot be interrupted from another thread, and may take years; a pattern may take minutes to compile. In a
-separate process, the system enforces the limits. The processes import only ``re``, start in some 15 ms and are reused for the next
-match. They end with this process.
+The first texts go to one process. If they take longer than it takes to start another one, others take part, each with a few texts
+at a time, so that all are busy to the end. They are reused for the next texts, and end with this process.
 """
 
 import atexit
-import contextlib
 import hashlib
 import os
 import re
 import select
 import signal
-import struct
 import subprocess
-import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["COMPILE_SECONDS", "MEMORY", "Answer", "guarded_search"]
+from assay.expressions.regex import match_process
+from assay.expressions.regex.match_process import GoneError, Kind, MatchProcess, Reply
+from assay.system.processes import forget_in_children
+from assay.system.signals import LEFTOVERS
 
-MEMORY = 1 << 30
-"""Memory limit in bytes for a match and for compiling a pattern."""
-COMPILE_SECONDS = 5.0
-"""Limit on the processor time for compiling a pattern, in seconds."""
+__all__ = ["Answer", "Question", "guarded_search"]
 
-_BATCH = 128
-"""Texts per request; after a text that ends the process, the rest is sent again."""
-_PIECE = 1 << 16
-"""Approximate number of bytes per write."""
-_HEAD = struct.Struct(
-    "!ddIIQ"
-)  # time limits for a match and for compiling, flags, number of texts, bytes of the pattern
-_SIZE = struct.Struct("!Q")
-_ANSWER = struct.Struct("!BI")  # kind of answer, and bytes of the message that follows
-_NO, _YES, _RAISED = range(3)
-_LONGEST_MESSAGE = 300
-_LONGEST_TIME = 1e9
-"""Seconds: longer than any run, and within the range of the system's timer."""
+_BATCH = 32
+"""Maximum texts per request; after a text that ends the process, the rest is sent again."""
+_QUICK = 0.01
+"""Seconds: a request that takes less is followed by a larger one, any other by one with a single text."""
+_PATIENCE = 0.02
+"""Seconds after which a search takes another process, which costs about as much."""
 _POLL_MILLISECONDS = 100
 """Interval at which a waiting run checks whether it has to stop."""
-
-_SERVER = r"""
-import os, re, resource, signal, struct, sys, warnings
-memory, head, size, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:5]), int(sys.argv[5])
-hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-allowed = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
-warnings.simplefilter("ignore")
-source, sink = sys.stdin.buffer, sys.stdout.buffer
-parent = os.getppid()
-
-def orphaned(*_):
-    if os.getppid() != parent:
-        os._exit(1)
-
-def within(seconds, function, *arguments):
-    # with a limit, the signal ends the process; without one, the process checks now and then that its parent is alive
-    signal.signal(signal.SIGPROF, signal.SIG_DFL if seconds else orphaned)
-    signal.setitimer(signal.ITIMER_PROF, seconds or 5.0, 0.0 if seconds else 5.0)
-    try:
-        return function(*arguments)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-
-def attempt(seconds, function, *arguments):
-    try:
-        return within(seconds, function, *arguments), b""
-    except Exception as error:
-        message = str(error) or (f"it needs more than {memory >> 30} GiB" if isinstance(error, MemoryError) else "")
-        return None, f"{type(error).__name__}:{message}".encode("utf-8", "backslashreplace")[:longest]
-
-def reply(found, error):
-    sink.write(answer.pack(2 if error else bool(found), len(error)) + error)
-    sink.flush()
-
-last, compiled, problem = None, None, b""
-while start := source.read(head.size):
-    seconds, to_compile, flags, count, length = head.unpack(start)
-    request = source.read(length).decode("utf-8", "surrogatepass"), flags
-    if request != last:
-        re.purge()
-        last = request
-        compiled, problem = attempt(to_compile, re.compile, *request)
-    reply(compiled is not None, problem)
-    for _ in range(count):
-        text = source.read(size.unpack(source.read(size.size))[0])
-        if not problem:
-            reply(*attempt(seconds, lambda: compiled.search(text.decode("utf-8", "surrogatepass")) is not None))
-        del text  # free the memory for the next one
-"""
-
 
 Answer = bool | Exception
 """Whether a text contains the pattern, or the error."""
 
 
-class _GoneError(Exception):
-    """The process has ended without an answer."""
+class Question(NamedTuple):
+    """A text to search, and the pattern with its flags."""
+
+    pattern: str
+    text: str
+    flags: int = 0
 
 
-class _Server:
-    """A process that handles one batch at a time."""
+def guarded_search(
+    questions: Sequence[Question],
+    *,
+    seconds: float | None,
+    stop: threading.Event | None = None,
+    late: Callable[[Question], None] | None = None,
+) -> list[Answer]:
+    """Run ``re.search`` for each question.
 
-    def __init__(self) -> None:
-        layout = [header.format for header in (_HEAD, _SIZE, _ANSWER)]
-        self.process = subprocess.Popen(  # noqa: S603  (this interpreter, with the program above)
-            [sys.executable, "-I", "-S", "-c", _SERVER, str(MEMORY), *layout, str(_LONGEST_MESSAGE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        assert self.process.stdin is not None  # noqa: S101  (both are pipes)
-        assert self.process.stdout is not None  # noqa: S101
-        self._stdin, self._answers = self.process.stdin, self.process.stdout.fileno()
-        self._questions = self._stdin.fileno()
-        # the server does not read while it searches, and the run may have to stop
-        os.set_blocking(self._questions, False)
-        self._unsent: Iterator[bytes] = iter(())
-        self._piece = memoryview(b"")
-        self.sent = True
-        self._waiting = select.poll()
-        self._waiting.register(self._answers, select.POLLIN)
-        self._read = bytearray()
-        self._owner = os.getpid()
+    Args:
+        questions: Texts and patterns, valid or not; those with the same pattern should be neighbours.
+        seconds: Limit on the processor time of a match; None for no limit.
+        stop: Set when the run has to stop.
+        late: Called with a question whose match has timed out.
 
-    @property
-    def usable(self) -> bool:
-        """Whether the server runs and belongs to this process; a fork inherits its parent's."""
-        return self._owner == os.getpid() and self.process.poll() is None
+    Returns:
+        For each question whether the text contains the pattern, or the error: the pattern is invalid, or a limit was exceeded.
 
-    def ask(self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None) -> None:
-        """Start to send a pattern and texts; the rest is sent while waiting for answers."""
-        encoded = _encoded(pattern)
-        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, len(texts), len(encoded))
-        self._unsent = _pieces(head + encoded, map(_encoded, texts))
-        self.sent = False
-        self._waiting.register(self._questions, select.POLLOUT)
+    Raises:
+        KeyboardInterrupt: The run has to stop.
+    """
+    if not questions:
+        return []
+    return _Search(questions, seconds, stop, late).run()
 
-    def answer(self, stop: threading.Event | None) -> Answer:
-        """Return the next answer.
+
+# ── the processes of this process ───────────────────────────────────────────────────────────────────────────────────────
+
+_ALIVE: set[MatchProcess] = set()
+_ENDED: list[MatchProcess] = []
+_IDLE: list[MatchProcess] = []
+_TOO_EXPENSIVE: dict[bytes, Exception] = {}
+"""Errors of patterns that took too long to compile, by hash; such a pattern may come with every row."""
+_MAX_TOO_EXPENSIVE = 10_000
+_LOCK = threading.Lock()
+
+
+def _take(*, another: bool = False) -> MatchProcess | None:
+    """Return an idle process, or a new one, for this thread alone.
+
+    Args:
+        another: Whether the search has one already; then there is none if there is a process for each core.
+
+    Raises:
+        OSError, TypeError, ValueError, SubprocessError: A process cannot be started.
+    """
+    with _LOCK:
+        if another and len(_ALIVE) - len(_IDLE) - len(_ENDED) >= _cores():
+            return None
+        while _IDLE:
+            if (process := _IDLE.pop()).usable:
+                return process
+            _close(process)
+        while _ENDED:
+            _close(_ENDED.pop())
+    process = MatchProcess()
+    _ALIVE.add(process)
+    return process
+
+
+def _close(process: MatchProcess) -> int:
+    _ALIVE.discard(process)
+    return process.close()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@atexit.register
+def _close_all() -> None:
+    with _LOCK:
+        for processes in (_IDLE, _ENDED):
+            while processes:
+                _close(processes.pop())
+        for process in [*_ALIVE]:  # after an interrupt, a thread of Polars may still wait for a match
+            process.end()
+
+
+def _forget() -> None:
+    """In a forked child: the processes belong to the parent, and no thread holds the lock."""
+    global _LOCK  # noqa: PLW0603
+    _LOCK = threading.Lock()
+    for process in _ALIVE:
+        process.close()  # copies of the pipes, which would keep the processes waiting when the parent has ended
+    for processes in (_ALIVE, _IDLE, _ENDED):
+        processes.clear()
+
+
+forget_in_children(_forget)
+LEFTOVERS.append(_close_all)
+
+
+# ── a search ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _Request:
+    """A request under way.
+
+    Attributes:
+        process: The process that answers.
+        left: Numbers of the questions without an answer, in order.
+        started: Monotonic time of its start, in seconds.
+        is_compiled: Whether the process has compiled the pattern.
+    """
+
+    process: MatchProcess
+    left: deque[int]
+    started: float
+    is_compiled: bool = False
+
+
+class _Search:
+    """The questions of one search, shared out to processes."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        seconds: float | None,
+        stop: threading.Event | None,
+        late: Callable[[Question], None] | None,
+    ) -> None:
+        self._questions, self._seconds, self._stop, self._late = questions, seconds, stop, late
+        self._answers: list[Answer] = [False] * len(questions)
+        self._waiting = deque(range(len(questions)))
+        self._problems: dict[tuple[str, int], Exception] = {}
+        self._free: list[MatchProcess] = []
+        self._running: list[_Request] = []
+        self._poller = select.poll()
+        self._batch = 1
+        self._next = time.monotonic() + _PATIENCE  # when to take another process
+
+    def run(self) -> list[Answer]:
+        try:
+            while self._waiting or self._running:
+                self._share_out()
+                if self._running:
+                    self._wait()
+        except BaseException:
+            for request in self._running:
+                request.process.end()
+                # closed later: an interrupt during the destruction of an object would be lost, with a traceback
+                _ENDED.append(request.process)
+            raise
+        finally:
+            _IDLE.extend(self._free)
+        return self._answers
+
+    def _share_out(self) -> None:
+        """Give questions to processes, as long as there are both.
 
         Raises:
-            _GoneError: The process has ended.
             KeyboardInterrupt: The run has to stop.
         """
-        kind, size = _ANSWER.unpack(self._take(_ANSWER.size, stop))
-        message = self._take(size, stop).decode("utf-8", "replace")
-        return _raised(*message.split(":", 1)) if kind == _RAISED else kind == _YES
+        if self._stop is not None and self._stop.is_set():
+            raise KeyboardInterrupt
+        while self._waiting:
+            question = self._questions[self._waiting[0]]
+            problem = self._problem(question)
+            if problem is not None:
+                self._answers[self._waiting.popleft()] = problem
+                continue
+            try:
+                process = self._process()
+            # out of descriptors or processes, or no sys.executable
+            except (OSError, TypeError, ValueError, subprocess.SubprocessError) as error:
+                self._give_up(error)
+                return
+            if process is None:
+                return
+            self._ask(process, question)
 
-    def _take(self, size: int, stop: threading.Event | None) -> bytes:
-        while len(self._read) < size:
-            ready = dict(self._waiting.poll(_POLL_MILLISECONDS))
-            if stop is not None and stop.is_set():
-                raise KeyboardInterrupt
-            if self._questions in ready:
-                self._send()
-            if self._answers in ready:
-                data = os.read(self._answers, _PIECE)
-                if not data:
-                    raise _GoneError
-                self._read += data
-        message = bytes(self._read[:size])
-        del self._read[:size]
-        return message
+    def _problem(self, question: Question) -> Exception | None:
+        """Return the error if the pattern cannot be used for any text, as far as known."""
+        pattern, _, flags = question
+        problem = self._problems.get((pattern, flags))
+        return _TOO_EXPENSIVE.get(_key(pattern, flags)) if problem is None and _TOO_EXPENSIVE else problem
 
-    def _send(self) -> None:
-        """Send as much as fits into the pipe."""
-        try:
-            self._piece = self._piece or memoryview(next(self._unsent))
-            self._piece = self._piece[os.write(self._questions, self._piece) :]
-        except BlockingIOError:
+    def _process(self) -> MatchProcess | None:
+        if self._free:
+            return self._free.pop()
+        if not self._running:
+            return _take()
+        if time.monotonic() < self._next:
+            return None
+        self._next = time.monotonic() + _PATIENCE
+        return _take(another=True)
+
+    def _give_up(self, error: Exception) -> None:
+        """Answer the waiting questions if no process can be started; if one runs, they wait for it."""
+        if self._running:
             return
-        except (StopIteration, BrokenPipeError):  # the end of the process is noticed when reading answers
-            self._waiting.unregister(self._questions)
-            self.sent = True
+        problem = RuntimeError(f"the process that the regular expression needs could not be started: {error}")
+        while self._waiting:
+            self._answers[self._waiting.popleft()] = problem
 
-    def close(self) -> int:
-        """End the process, even during a match, and close the pipes; a fork only closes its copies of the pipes.
+    def _ask(self, process: MatchProcess, first: Question) -> None:
+        """Send questions with the pattern of the first one."""
+        request = _Request(process, deque(), time.monotonic())
+        self._running.append(request)
+        while self._waiting and len(request.left) < self._batch:
+            question = self._questions[self._waiting[0]]
+            if (question.pattern, question.flags) != (first.pattern, first.flags):
+                break
+            request.left.append(self._waiting.popleft())
+        texts = [self._questions[at].text for at in request.left]
+        process.ask(first.pattern, texts, first.flags, self._seconds)
+        process.watch(self._poller)
 
-        Returns:
-            The signal that ended it.
-        """
-        _ALIVE.discard(self)
-        signal_ = self.end()
-        with contextlib.suppress(OSError):  # unsent data
-            self._stdin.close()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        return signal_
+    def _wait(self) -> None:
+        """Wait for replies, for the time to take another process, or for a while."""
+        patience = self._next - time.monotonic() if self._waiting else 0.0
+        timeout = min(patience * 1000 + 1, _POLL_MILLISECONDS) if patience > 0 else _POLL_MILLISECONDS
+        ready = {descriptor for descriptor, _ in self._poller.poll(timeout)}
+        for request in [*self._running]:
+            if ready & {request.process.answers, request.process.questions}:
+                self._read(request)
 
-    def end(self) -> int:
-        """End the process, but leave its pipes open for a thread that reads them.
+    def _read(self, request: _Request) -> None:
+        try:
+            for reply in request.process.exchange(self._poller):
+                self._settle(request, reply)
+        except GoneError:
+            self._end(request)
+            self._settle_gone(request, _close(request.process))
+            self._waiting.extendleft(reversed(request.left))
+            return
+        if request.is_compiled and not request.left:
+            quick = time.monotonic() - request.started < _QUICK
+            self._batch = min(2 * self._batch, _BATCH) if quick else 1
+            self._end(request)
+            if request.process.is_sent:
+                self._free.append(request.process)
+            else:  # it still expects texts for an invalid pattern
+                _close(request.process)
 
-        Returns:
-            The signal that ended it.
-        """
-        if self._owner != os.getpid():
-            return 0
-        self.process.kill()
-        return -self.process.wait()
+    def _end(self, request: _Request) -> None:
+        self._running.remove(request)
+        request.process.unwatch(self._poller)
+
+    def _settle(self, request: _Request, reply: Reply) -> None:
+        """Take a reply: about the pattern, then about each text."""
+        if not request.is_compiled:
+            request.is_compiled = True
+            if reply[0] is not Kind.YES:
+                self._give_up_pattern(
+                    request, self._too_expensive(request) if reply[0] is Kind.LATE else _raised(reply)
+                )
+            return
+        at = request.left.popleft()
+        if reply[0] is Kind.LATE:
+            self._answers[at] = self._timed_out(self._questions[at])
+        else:
+            self._answers[at] = _raised(reply) if reply[0] is Kind.RAISED else reply[0] is Kind.YES
+
+    def _settle_gone(self, request: _Request, signal_: int) -> None:
+        """Answer the question whose text or pattern ended the process."""
+        is_late = signal_ == signal.SIGVTALRM  # the time limit
+        gone = RuntimeError(f"the regular expression ended the process that it ran in (signal {signal_})")
+        if not request.is_compiled:
+            self._give_up_pattern(request, self._too_expensive(request) if is_late else gone)
+        elif request.left:
+            at = request.left.popleft()
+            self._answers[at] = self._timed_out(self._questions[at]) if is_late else gone
+
+    def _give_up_pattern(self, request: _Request, problem: Exception) -> None:
+        pattern, _, flags = self._questions[request.left[0]]
+        self._problems[pattern, flags] = problem
+        while request.left:
+            self._answers[request.left.popleft()] = problem
+
+    def _too_expensive(self, request: _Request) -> Exception:
+        """Return the error of a pattern that takes too long to compile, and remember it."""
+        pattern, _, flags = self._questions[request.left[0]]
+        seconds = match_process.COMPILE_SECONDS
+        problem = _timeout(f"the pattern takes more than {seconds:g} s to compile")
+        if len(_TOO_EXPENSIVE) >= _MAX_TOO_EXPENSIVE:
+            _TOO_EXPENSIVE.clear()
+        _TOO_EXPENSIVE[_key(pattern, flags)] = problem
+        return problem
+
+    def _timed_out(self, question: Question) -> Exception:
+        """Return the error of a match that took too long, and report it."""
+        if self._late is not None:
+            self._late(question)
+        return _timeout(f"no answer within {self._seconds:g} s")
 
 
-def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes to send: texts with their sizes, small ones together."""
-    piece = bytearray(head)
-    for text in texts:
-        piece += _SIZE.pack(len(text))
-        piece += text
-        if len(piece) >= _PIECE:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
+def _timeout(fact: str) -> Exception:
+    return TimeoutError(f"{fact}; as that is a limit of time, another run may end otherwise")
 
 
-def _raised(name: str, message: str) -> Exception:
+def _raised(reply: Reply) -> Exception:
     """Return the exception that ``re`` raised in the other process."""
+    name, message = reply[1].split(":", 1)
     kinds = {re.error.__name__: re.error} | {kind.__name__: kind for kind in _KINDS}
     return kinds.get(name, RuntimeError)(message)
 
@@ -227,134 +349,5 @@ def _raised(name: str, message: str) -> Exception:
 _KINDS = (MemoryError, OverflowError, RecursionError, SystemError, ValueError)
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-_ALIVE: set[_Server] = set()
-_ENDED: list[_Server] = []
-_IDLE: list[_Server] = []
-_TOO_EXPENSIVE: dict[bytes, Exception] = {}
-"""Errors of patterns that took too long to compile, by hash; such a pattern may come with every row."""
-_MAX_TOO_EXPENSIVE = 10_000
-_LOCK = threading.Lock()
-
-
-def _idle() -> _Server:
-    """Return an idle process, or a new one, for this thread alone."""
-    with _LOCK:
-        while _IDLE:
-            if (server := _IDLE.pop()).usable:
-                return server
-            server.close()
-        while _ENDED:
-            _ENDED.pop().close()
-    server = _Server()
-    _ALIVE.add(server)
-    return server
-
-
-@atexit.register
-def _close_all() -> None:
-    with _LOCK:
-        while _IDLE:
-            _IDLE.pop().close()
-        for server in [*_ALIVE]:  # after an interrupt, a thread of Polars may still wait for a match
-            server.end()
-
-
-def guarded_search(
-    pattern: str, texts: Sequence[str], *, flags: int = 0, seconds: float | None, stop: threading.Event | None = None
-) -> list[Answer]:
-    """Run ``re.search`` with one pattern in each text.
-
-    Args:
-        pattern: A regular expression, valid or not.
-        texts: The texts.
-        flags: The pattern's flags.
-        seconds: Limit on the processor time of a match; None for no limit.
-        stop: Set when the run has to stop.
-
-    Returns:
-        For each text whether it contains the pattern, or the error: the pattern is invalid, or a limit was exceeded.
-
-    Raises:
-        KeyboardInterrupt: The run has to stop.
-    """
-    key = _key(pattern, flags) if _TOO_EXPENSIVE else b""
-    answers: list[Answer] = [_TOO_EXPENSIVE[key]] * len(texts) if key in _TOO_EXPENSIVE else []
-    while len(answers) < len(texts):
-        if stop is not None and stop.is_set():
-            raise KeyboardInterrupt
-        batch = texts[len(answers) : len(answers) + _BATCH]
-        problem = _answer(pattern, batch, flags, seconds, stop, answers)
-        if problem is not None:
-            answers += [problem] * (len(texts) - len(answers))
-    return answers
-
-
-def _answer(
-    pattern: str,
-    texts: Sequence[str],
-    flags: int,
-    seconds: float | None,
-    stop: threading.Event | None,
-    answers: list[Answer],
-) -> Exception | None:
-    """Add answers for texts, up to one that ends the process.
-
-    Returns:
-        The error if the pattern cannot be used for any text, else None.
-    """
-    try:
-        server, compiled = _idle(), False
-    # out of descriptors or processes, or no sys.executable
-    except (OSError, TypeError, ValueError, subprocess.SubprocessError) as error:
-        return RuntimeError(f"the process that the regular expression needs could not be started: {error}")
-    try:
-        server.ask(pattern, texts, flags, seconds)
-        problem = server.answer(stop)
-        if not isinstance(problem, Exception):
-            compiled = True
-            for _ in texts:
-                answers.append(server.answer(stop))  # noqa: PERF401  (answers before one that ends the process count)
-    except _GoneError:
-        signal_ = server.close()
-        if not compiled:
-            return _too_expensive(pattern, flags, signal_)
-        answers.append(_why_gone(signal_, f"no answer within {seconds:g} s"))
-    except BaseException:
-        server.end()
-        # closed later: an interrupt during the destruction of an object would be lost, with a traceback
-        _ENDED.append(server)
-        raise
-    else:
-        if server.sent:
-            with _LOCK:
-                _IDLE.append(server)
-        else:  # the server still expects texts for the invalid pattern
-            server.close()
-        return problem if isinstance(problem, Exception) else None
-    return None
-
-
-def _too_expensive(pattern: str, flags: int, signal_: int) -> Exception:
-    """Return the error of a pattern that ended the process while it was compiled; remember one that took too long."""
-    why = _why_gone(signal_, f"the pattern takes more than {COMPILE_SECONDS:g} s to compile")
-    if signal_ != signal.SIGPROF:  # not the time limit
-        return why
-    if len(_TOO_EXPENSIVE) >= _MAX_TOO_EXPENSIVE:
-        _TOO_EXPENSIVE.clear()
-    _TOO_EXPENSIVE[_key(pattern, flags)] = why
-    return why
-
-
-def _why_gone(signal_: int, too_late: str) -> Exception:
-    """Return the error for a process that was ended by the time limit, or by another signal."""
-    if signal_ != signal.SIGPROF:
-        return RuntimeError(f"the regular expression ended the process that it ran in (signal {signal_})")
-    return TimeoutError(f"{too_late}; as that is a limit of time, another run may end otherwise")
-
-
 def _key(pattern: str, flags: int) -> bytes:
-    return hashlib.sha256(_encoded(f"{flags} {pattern}")).digest()
+    return hashlib.sha256(f"{flags} {pattern}".encode("utf-8", "surrogatepass")).digest()

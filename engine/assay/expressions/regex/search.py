@@ -17,6 +17,8 @@ No pattern takes more memory or time than these limits; only the last one, on ti
 import contextlib
 import re
 import threading
+import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
@@ -26,11 +28,11 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.errors import said_by
+from assay.errors import AssayWarning, said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
-from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
+from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick
 from assay.expressions.regex.conditions import conditions_of
-from assay.expressions.regex.guarded import Answer, guarded_search
+from assay.expressions.regex.guarded import Answer, Question, guarded_search
 from assay.expressions.regex.linear import Boundary, NotLinearError, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
 from assay.expressions.regex.stacks import on_any_stack
@@ -48,6 +50,7 @@ from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
+    "Question",
     "Route",
     "backtracking_lane",
     "check_pattern",
@@ -56,6 +59,7 @@ __all__ = [
     "route",
     "search",
     "search_all",
+    "search_each",
     "search_expr",
     "search_here",
 ]
@@ -141,10 +145,43 @@ def search_all(pattern: str, values: Sequence[str], limits: Limits | None = None
     """
     limits = limits or Limits()
     here = search_here(pattern, values, limits.stop, flags=flags)
-    undecided = [value for value, answer in zip(values, here, strict=True) if answer is None]
-    guarded = guarded_search(pattern, undecided, flags=flags, seconds=limits.regex_timeout, stop=limits.stop)
-    others = iter(guarded)
-    return [next(others) if answer is None else answer for answer in here]
+    return _with_guarded([Question(pattern, value, flags) for value in values], here, limits)
+
+
+def search_each(questions: Sequence[Question], limits: Limits | None = None) -> list[Answer]:
+    """Return the result of ``search`` for each text with its own pattern, or the exception that it raises.
+
+    Raises:
+        KeyboardInterrupt: The run has to stop.
+    """
+    limits = limits or Limits()
+    here: list[Answer | None] = []
+    for pattern, text_, flags in questions:
+        here += search_here(pattern, [text_], limits.stop, flags=flags)
+    return _with_guarded(questions, here, limits)
+
+
+def _with_guarded(questions: Sequence[Question], here: Sequence[Answer | None], limits: Limits) -> list[Answer]:
+    """Fill in the answers that need ``re`` in separate processes; equal questions are asked once."""
+    undecided = Counter(question for question, answer in zip(questions, here, strict=True) if answer is None)
+    distinct = [*undecided]
+
+    def late(question: Question) -> None:
+        _note_timeout(limits, undecided[question])
+
+    answers = guarded_search(distinct, seconds=limits.regex_timeout, stop=limits.stop, late=late)
+    others = dict(zip(distinct, answers, strict=True))
+    return [others[question] if answer is None else answer for question, answer in zip(questions, here, strict=True)]
+
+
+def _note_timeout(limits: Limits, rows: int) -> None:
+    """Count rows that timed out, and tell the user once."""
+    if limits.timeouts is None or limits.regex_timeout is None:
+        return
+    note = limits.timeouts.add(limits.check, rows, limits.regex_timeout)
+    if note is not None:
+        with not_quiet():
+            warnings.warn(note, AssayWarning, stacklevel=1)
 
 
 def search_here(
@@ -173,8 +210,14 @@ def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
         positions, _ = _positions(pattern, flags)
         if positions is None:
             return None
-        with contextlib.suppress(TooManyStepsError, RecursionError):
-            return on_any_stack(lambda: positions.search(value))
+        key = hash((pattern, value, flags, THRESHOLDS.position_steps))
+        if key not in _EXHAUSTING:
+            try:
+                return on_any_stack(lambda: positions.search(value))
+            except TooManyStepsError:
+                _remember(key)
+            except RecursionError:
+                pass
         chosen = route(pattern, flags)
         return (
             None
@@ -185,6 +228,17 @@ def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
         return None
     except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
         return error
+
+
+_EXHAUSTING: set[int] = set()
+"""Hashes of patterns and texts that exceed the limit of steps: for another check, or the function after its Polars version."""
+_MAX_EXHAUSTING = 10_000
+
+
+def _remember(key: int) -> None:
+    if len(_EXHAUSTING) >= _MAX_EXHAUSTING:
+        _EXHAUSTING.clear()
+    _EXHAUSTING.add(key)
 
 
 def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
@@ -415,7 +469,7 @@ def check_pattern(pattern: str) -> None:
         parsed(pattern, 0)
         compile_pattern(pattern)
     except (TooExpensiveError, RecursionError):
-        (answer,) = guarded_search(pattern, [""], seconds=1.0)
+        (answer,) = guarded_search([Question(pattern, "")], seconds=1.0)
         if isinstance(answer, Exception):
             raise answer from None
 

@@ -1,0 +1,260 @@
+"""A process that runs Python's ``re`` with limits on time and memory.
+
+A match of ``re`` cannot be interrupted from another thread, and may take years; a pattern may take minutes to compile. In the main
+thread of a process, ``re`` looks for signals now and then, so a timer can end a match and the process continues with the next one.
+The few loops of ``re`` that do not look end with the process, soon after the limit. The processes import only ``re``, start in some
+15 ms and end with the process that started them.
+"""
+
+import contextlib
+import os
+import select
+import struct
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+
+__all__ = ["COMPILE_SECONDS", "MEMORY", "GoneError", "Kind", "MatchProcess", "Reply"]
+
+MEMORY = 1 << 30
+"""Memory limit in bytes for a match and for compiling a pattern."""
+COMPILE_SECONDS = 5.0
+"""Limit on the processor time for compiling a pattern, in seconds."""
+
+_PIECE = 1 << 16
+"""Approximate number of bytes per write."""
+_HEAD = struct.Struct(
+    "!ddIIQ"
+)  # time limits for a match and for compiling, flags, number of texts, bytes of the pattern
+_SIZE = struct.Struct("!Q")
+_REPLY = struct.Struct("!BI")  # kind of reply, and bytes of the message that follows
+_LONGEST_MESSAGE = 300
+_LONGEST_TIME = 1e9
+"""Seconds: longer than any run, and within the range of the system's timer."""
+
+_PROGRAM = r"""
+import os, re, resource, signal, struct, sys, warnings
+memory, head, size, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:5]), int(sys.argv[5])
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+allowed = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF, signal.SIGVTALRM})
+warnings.simplefilter("ignore")
+source, sink = sys.stdin.buffer, sys.stdout.buffer
+parent = os.getppid()
+limited = False
+
+class Late(BaseException):
+    pass
+
+def on_timer(*_):
+    # with a limit, the signal ends the match; without one, the process checks now and then that its parent is alive
+    if limited:
+        raise Late
+    if os.getppid() != parent:
+        os._exit(1)
+
+signal.signal(signal.SIGPROF, on_timer)
+
+def within(seconds, function, *arguments):
+    global limited
+    limited = bool(seconds)
+    try:
+        if seconds:  # a loop of re that looks for no signal ends with the process
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds + 0.05)
+        signal.setitimer(signal.ITIMER_PROF, seconds or 5.0, 0.0 if seconds else 5.0)
+        return function(*arguments)
+    finally:
+        limited = False
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+def attempt(seconds, function, *arguments):
+    try:
+        return (1 if within(seconds, function, *arguments) else 0), b""
+    except Late:
+        return 3, b""
+    except Exception as error:
+        message = str(error) or (f"it needs more than {memory >> 30} GiB" if isinstance(error, MemoryError) else "")
+        return 2, f"{type(error).__name__}:{message}".encode("utf-8", "backslashreplace")[:longest]
+
+def reply(kind, message):
+    sink.write(answer.pack(kind, len(message)) + message)
+    sink.flush()
+
+def compile(pattern, flags):
+    global compiled
+    compiled = re.compile(pattern, flags)
+    return True
+
+last, compiled, outcome = None, None, (0, b"")
+while start := source.read(head.size):
+    seconds, to_compile, flags, count, length = head.unpack(start)
+    request = source.read(length).decode("utf-8", "surrogatepass"), flags
+    if request != last:
+        re.purge()
+        last = request
+        outcome = attempt(to_compile, compile, *request)
+    reply(*outcome)
+    for _ in range(count):
+        text = source.read(size.unpack(source.read(size.size))[0])
+        if outcome[0] == 1:
+            reply(*attempt(seconds, lambda: compiled.search(text.decode("utf-8", "surrogatepass")) is not None))
+        del text  # free the memory for the next one
+"""
+
+
+class Kind(IntEnum):
+    """What a process replies about a pattern (``YES`` if it compiles) or a text."""
+
+    NO = 0
+    YES = 1
+    RAISED = 2
+    LATE = 3
+
+
+Reply = tuple[Kind, str]
+"""A kind, and for ``RAISED`` the exception's name and message, separated by a colon."""
+
+
+class GoneError(Exception):
+    """The process has ended without a reply."""
+
+
+class MatchProcess:
+    """A process that handles one request at a time: a pattern and texts."""
+
+    def __init__(self) -> None:
+        layout = [header.format for header in (_HEAD, _SIZE, _REPLY)]
+        self.process = subprocess.Popen(  # noqa: S603  (this interpreter, with the program above)
+            [sys.executable, "-I", "-S", "-c", _PROGRAM, str(MEMORY), *layout, str(_LONGEST_MESSAGE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        assert self.process.stdin is not None  # noqa: S101  (both are pipes)
+        assert self.process.stdout is not None  # noqa: S101
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self.questions, self.answers = self._stdin.fileno(), self._stdout.fileno()
+        # the process does not read while it searches, and the run may have to stop
+        os.set_blocking(self.questions, False)
+        os.set_blocking(self.answers, False)
+        self._unsent: Iterator[bytes] = iter(())
+        self._piece = memoryview(b"")
+        self.is_sent = True
+        self._read = bytearray()
+        self._owner = os.getpid()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the process runs and belongs to this one; a fork inherits its parent's."""
+        return self._owner == os.getpid() and self.process.poll() is None
+
+    def ask(self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None) -> None:
+        """Begin a request; ``exchange`` sends it.
+
+        Args:
+            pattern: A regular expression, valid or not.
+            texts: The texts; if the pattern is invalid, there is no reply about them.
+            flags: The pattern's flags.
+            seconds: Limit on the processor time of a match; None for no limit.
+        """
+        encoded = _encoded(pattern)
+        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, len(texts), len(encoded))
+        self._unsent = _pieces(head + encoded, map(_encoded, texts))
+        self.is_sent = False
+
+    def watch(self, poller: select.poll) -> None:
+        """Let a poller wait until ``exchange`` has something to do."""
+        poller.register(self.answers, select.POLLIN)
+        if not self.is_sent:
+            poller.register(self.questions, select.POLLOUT)
+
+    def unwatch(self, poller: select.poll) -> None:
+        """Undo ``watch``."""
+        for descriptor in (self.answers, self.questions):
+            with contextlib.suppress(KeyError):
+                poller.unregister(descriptor)
+
+    def exchange(self, poller: select.poll) -> list[Reply]:
+        """Send what fits into the pipe, and return the replies that have arrived.
+
+        Raises:
+            GoneError: The process has ended, and there are no more replies.
+        """
+        if not self.is_sent and self._send():
+            poller.unregister(self.questions)
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self.answers, _PIECE)
+            if not data:
+                raise GoneError
+            self._read += data
+        return self._replies()
+
+    def _send(self) -> bool:
+        """Return whether everything is sent."""
+        try:
+            while True:
+                self._piece = self._piece or memoryview(next(self._unsent))
+                self._piece = self._piece[os.write(self.questions, self._piece) :]
+        except BlockingIOError:
+            return False
+        except (StopIteration, BrokenPipeError):  # the end of the process is noticed when reading replies
+            self.is_sent = True
+            return True
+
+    def _replies(self) -> list[Reply]:
+        replies: list[Reply] = []
+        while len(self._read) >= _REPLY.size:
+            kind, size = _REPLY.unpack_from(self._read)
+            end = _REPLY.size + size
+            if len(self._read) < end:
+                break
+            replies.append((Kind(kind), self._read[_REPLY.size : end].decode("utf-8", "replace")))
+            del self._read[:end]
+        return replies
+
+    def close(self) -> int:
+        """End the process, even during a match, and close the pipes; a fork only closes its copies of the pipes.
+
+        Returns:
+            The signal that ended it.
+        """
+        signal_ = self.end()
+        with contextlib.suppress(OSError):  # unsent data
+            self._stdin.close()
+        self._stdout.close()
+        return signal_
+
+    def end(self) -> int:
+        """End the process, but leave its pipes open for a thread that reads them.
+
+        Returns:
+            The signal that ended it.
+        """
+        if self._owner != os.getpid():
+            self.process.returncode = 0  # or Python would warn that it runs
+            return 0
+        self.process.kill()
+        return -self.process.wait()
+
+
+def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes to send: texts with their sizes, small ones together."""
+    piece = bytearray(head)
+    for text in texts:
+        piece += _SIZE.pack(len(text))
+        piece += text
+        if len(piece) >= _PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
