@@ -58,16 +58,19 @@ def as_source(read: Read, schema: pl.Schema) -> pl.LazyFrame:
 
 
 def _read_ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    frames_read: queue.Queue[pl.DataFrame | BaseException | None] = queue.Queue(1)
+    """Yield frames; a thread reads the next one, and no further, because each may be a large part of the memory."""
+    frames_read: queue.SimpleQueue[pl.DataFrame | BaseException | None] = queue.SimpleQueue()
+    may_read = threading.Semaphore()
     is_closed = threading.Event()
 
     def run() -> None:
         try:
-            for frame in frames:
+            while may_read.acquire() and not is_closed.is_set():
+                frame = next(frames, None)
                 frames_read.put(frame)
-                if is_closed.is_set():
+                if frame is None:
                     return
-            frames_read.put(None)
+                del frame
         except BaseException as error:  # noqa: BLE001  (raised again in the consuming thread)
             frames_read.put(error)
 
@@ -76,11 +79,11 @@ def _read_ahead(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         while (frame := frames_read.get()) is not None:
             if isinstance(frame, BaseException):
                 raise frame
+            may_read.release()
             yield frame
     finally:
         is_closed.set()
-        if not frames_read.empty():
-            frames_read.get_nowait()
+        may_read.release()
 
 
 def pick(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
