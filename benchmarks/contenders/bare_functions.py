@@ -1,10 +1,12 @@
 """The functions of a rubric in a plain loop, with nothing around them: what no rubric can save."""
 
 import assay
+from contenders.five_functions import make
 from contenders.rubric_rollouts import arguments
 
 
-def prepare(make, frame):
+def prepare(spec, frame):
+    del spec
     rubric = make(assay)
     given = arguments(frame)
     named = {plural.removesuffix("s"): values for plural, values in given.items()}
