@@ -29,7 +29,7 @@ STAGES = {
 
 FLOOR = "the floor"
 _GROUP = 50_000
-_TURNS = 5
+_TURNS = 3
 
 Stages = dict[str, object]
 """``machine``, ``commit``, ``rows``, and for each process the ``seconds`` and the ``cpu`` seconds from its start to its end."""
@@ -57,7 +57,7 @@ def read_before() -> Stages | None:
     return json.loads(BEFORE.read_text("utf-8")) if BEFORE.exists() else None
 
 
-def as_markdown(after: Stages, before: Stages | None) -> str:
+def as_markdown(after: Stages | None, before: Stages | None) -> str:
     """Return the two measurements, and a table of what each stage adds."""
     both = [(when, one) for when, one in (("before", before), ("after", after)) if one]
     heads = ["stage", "what it adds", *(f"{when}: {what}" for when, _ in both for what in ("wall", "CPU", "CPU a row"))]

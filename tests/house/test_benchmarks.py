@@ -132,7 +132,11 @@ def test_stages_are_those_of_the_contender():
     ("which", "shown"),
     [
         ("test_drawn_specs or test_drawn_functions", "drawn specs, file to file.*assay score, median"),
-        pytest.param("not test_drawn", "from start to end", marks=[pytest.mark.long, needs_alpaca]),
+        pytest.param(
+            "file_to_file or in_memory or processes or batch or slope or peak or stages or rubric",
+            "from start to end",
+            marks=[pytest.mark.long, needs_alpaca],
+        ),
     ],
 )
 def test_a_small_run(which, shown, tmp_path):
