@@ -161,7 +161,7 @@ def _golds(draw: FunctionDraw, phrases: list[str], rng: random.Random) -> tuple[
     before, after, around = {
         "phrase between word boundaries": (r"\b", r"\b", "{}"),
         "phrase in tags": (r"<answer>\s*", r"\s*</answer>", "<answer> {} </answer>"),
-        "phrase after a colon": (r"(?:answer|result)\s*[:=]\s*", r"(?!\w)", "answer: {}"),
+        "phrase after a colon": (r"(?:answer|result)\s*[:=]\s*", r"\b", "answer: {}"),
         "two words in a line": (r"(?m)^.*\b", r"\b.*\d+.*$", "\n{} 7\n"),
     }[draw.gold]
     return [f"{before}{re.escape(phrase)}{after}" for phrase in phrases], [around.format(phrase) for phrase in phrases]
