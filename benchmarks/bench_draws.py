@@ -20,13 +20,14 @@ TURNS = 2
 LOOPED = min(ROWS, 2_000)
 """Rows for the loop over ``row()``."""
 MAY_DIFFER = 0.01
-FILES = {"Polars by hand": "file_polars", "DuckDB SQL": "file_duckdb"}
+FLOOR, ASSAY = "the floor", "assay score"
+FILES = {FLOOR: "file_floor", ASSAY: "file_assay"}
+BY_HAND = {"Polars by hand": "file_polars", "DuckDB SQL": "file_duckdb"}
 IN_MEMORY = {"verifiers": "spec_verifiers", "inspect_ai": "spec_inspect", "promptfoo": "spec_promptfoo"}
 PEERS_DRAWS = 3
 """Draws for those that score row by row."""
-FLOOR, ASSAY = "the floor", "assay score"
 BESIDE = {FLOOR: FLOOR, ASSAY: "assay"}
-GOALS = {ASSAY: partial(at_most, limit=2.0), **dict.fromkeys(FILES, partial(at_least, limit=1.3, unit=" × assay"))}
+GOALS = {ASSAY: partial(at_most, limit=2.0), **dict.fromkeys(BY_HAND, partial(at_least, limit=1.3, unit=" × assay"))}
 WHAT = f"{DRAWS} drawn specs, file to file, {ROWS:,} rows"
 
 
@@ -37,42 +38,43 @@ def _spec(draw):
 
 
 def _exact(path, spec):
-    """Assay and the loop over rows agree on everything."""
-    launch(contender("file_assay", path, spec=spec))
+    """Assay's verdicts and lines of feedback are those of the loop over rows, of which the seconds for a row are returned."""
     looped = launch(contender("row_loop", path, LOOPED, 0, spec=spec))
     wanted = pl.read_parquet(written("row_loop"))
     assert pl.read_parquet(written("file_assay"), n_rows=LOOPED).select(wanted.columns).equals(wanted), spec
-    return looped
+    return json.loads(looped.printed)["seconds"] / LOOPED
 
 
-def _cannot(module, path, spec, *rows):
+def _cannot(module, run):
     """Why a contender cannot say what a spec says, or ``""``."""
-    if reason := not_expressible(module, path, *rows, spec=spec):
+    if reason := not_expressible(run):
         return reason
     found = verdicts(module)
-    unlike = differences(found, verdicts("file_assay", found.height))
-    return f"{unlike.mean():.1%} of the rows differ" if unlike.mean() > MAY_DIFFER else ""
+    unlike = differences(found, verdicts("file_assay", found.height)).mean()
+    return f"{unlike:.1%} of the rows differ" if unlike > MAY_DIFFER else ""
 
 
 def test_drawn_specs(table):
-    there = [name for name in FILES if not absent(name)]
-    table += [Line(WHAT, name, time=absent(name)) for name in FILES if absent(name)]
+    files = FILES | {name: module for name, module in BY_HAND.items() if not absent(name)}
+    table += [Line(WHAT, name, time=absent(name)) for name in BY_HAND if absent(name)]
     races, loops = [], []
     for draw in spec_draws():
         path, spec = drawn_file(draw), _spec(draw)
-        looped = json.loads(_exact(path, spec).printed)["seconds"] / LOOPED
-        commands = {FLOOR: contender("file_floor", path), ASSAY: contender("file_assay", path, spec=spec)}
-        for name in there:
-            if reason := _cannot(FILES[name], path, spec):
+        race = Race({name: contender(module, path, spec=spec) for name, module in files.items()})
+        for name in FILES:
+            race.run(name)
+        looped = _exact(path, spec)
+        for name in [name for name in BY_HAND if name in files]:
+            if reason := _cannot(BY_HAND[name], partial(race.run, name)):
+                del race.commands[name]
                 table.append(Line(draw.name, name, time=f"not expressible: {reason}"))
-            else:
-                commands[name] = contender(FILES[name], path, spec=spec)
-        race = Race(commands, TURNS)
+        for _ in range(TURNS - 1):
+            race.turn()
         races.append((draw, race))
         loops.append(looped / (race.seconds(ASSAY) / ROWS))
-        table += [_line(draw.name, name, race, name, FLOOR) for name in commands]
+        table += [_line(draw.name, name, race, name, FLOOR) for name in race.commands]
     _summary(table, races, ASSAY, FLOOR)
-    for name in there:
+    for name in [name for name in BY_HAND if name in files]:
         _summary(table, [(draw, race) for draw, race in races if name in race.commands], name, ASSAY)
     table.append(line(WHAT, f"the loop over row(), {LOOPED:,} rows, median", "", ratio=(median(loops), "assay")))
 
@@ -103,19 +105,18 @@ def _summary(table, races, name, other):
 
 def test_peers_on_drawn_specs(table):
     """Those that score row by row, on the first draws that they can say; the same call of Assay's plan beside them."""
-    what, rows = f"drawn specs, {LOOPED:,} texts in memory", LOOPED
+    what = f"drawn specs, {LOOPED:,} texts in memory"
+    table += [Line(what, name, time=absent(name)) for name in IN_MEMORY if absent(name)]
     for name, module in IN_MEMORY.items():
-        if absent(name):
-            table.append(Line(what, name, time=absent(name)))
-            continue
         times = []
-        for draw in spec_draws():
-            path, spec = drawn_file(draw), _spec(draw)
+        for draw in [] if absent(name) else spec_draws():
+            path, spec = drawn_file(draw, LOOPED), _spec(draw)
+            race = Race({each: contender(each, path, LOOPED, 0, spec=spec) for each in (module, "columns")})
             launch(contender("file_assay", path, spec=spec))
+            if not _cannot(module, partial(race.run, module)):
+                race.turn()
+                times.append(race.call(module).seconds / race.call("columns").seconds)
             if len(times) == PEERS_DRAWS:
                 break
-            if not _cannot(module, path, spec, rows, 0):
-                race = Race({each: contender(each, path, rows, 0, spec=spec) for each in (module, "columns")}, TURNS)
-                times.append(race.call(module).seconds / race.call("columns").seconds)
         if times:
-            table.append(line(what, f"{name}, {len(times)} draws, median", "", ratio=(median(times), "assay")))
+            table.append(line(what, f"{name}, median of {len(times)} draws", "", ratio=(median(times), "assay")))

@@ -1,5 +1,7 @@
 """A spec in SQL, by DuckDB: ``pip install 'assay[bench]'``."""
 
+import re
+
 from contenders.spec import NotExpressibleError, checks_of, complaint, linear_pattern
 
 
@@ -22,6 +24,12 @@ def _equals(check):
     )
 
 
+def _regex(check):
+    """A pattern as RE2 writes it: it has no ``\\u`` escapes."""
+    pattern = re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", linear_pattern(check))
+    return f"regexp_matches(completion, {_quoted(pattern)})"
+
+
 def _json_keys(check):
     paths = ", ".join(_quoted(f"$.{key}") for key in check["requiredKeys"])
     every = ", ".join("true" for _ in check["requiredKeys"])
@@ -35,7 +43,7 @@ def _expectations(check):
 _CHECKS = {
     "contains": _phrase,
     "not_contains": lambda check: f"NOT {_phrase(check)}",
-    "regex": lambda check: f"regexp_matches(completion, {_quoted(linear_pattern(check))})",
+    "regex": _regex,
     "equals": _equals,
     "min_length": lambda check: f"length(completion) >= {check['value']}",
     "max_length": lambda check: f"length(completion) <= {check['value']}",
@@ -72,4 +80,7 @@ def run(prepared, files):
     import duckdb
 
     del files
-    duckdb.sql(prepared)
+    try:
+        duckdb.sql(prepared)
+    except duckdb.Error as error:
+        raise NotExpressibleError(str(error).partition("\n")[0]) from error

@@ -1,12 +1,13 @@
 """Equal verdicts before anything is timed: who is here, who can say what a spec says, and whose verdicts differ."""
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
 from harness.generate import CACHE
-from harness.process import ProcessError, contender, launch
+from harness.process import ProcessError
 
 __all__ = ["MAY_DIFFER", "absent", "differences", "not_expressible", "verdicts", "written"]
 
@@ -46,10 +47,10 @@ def differences(found: pl.DataFrame, wanted: pl.DataFrame) -> pl.Series:
     return unlike
 
 
-def not_expressible(module: str, rollouts: Path, *more: object, spec: object) -> str:
-    """Run a contender once; return why it cannot say what the spec says, or ``""``."""
+def not_expressible(run: Callable[[], object]) -> str:
+    """Run a contender; return why it cannot say what the spec says, or ``""``."""
     try:
-        launch(contender(module, rollouts, *more, spec=spec))
+        run()
     except ProcessError as error:
         _, marker, reason = str(error).rpartition("NotExpressibleError: ")
         if not marker:

@@ -86,10 +86,11 @@ class FunctionDraw:
 
 
 def spec_draws(seed: int = SEED) -> list[SpecDraw]:
-    """Draw specs; each pair of a kind and a shape comes once before one comes twice."""
-    rng = random.Random(seed)
-    places = [(kind, group) for kind in KINDS for group in GROUPS]
-    places = [place for _ in range(DRAWS // len(places) + 1) for place in rng.sample(places, len(places))]
+    """Draw specs; each pair of a kind and a shape comes once before one comes twice. The first ones of more draws are the same."""
+    rng, places = random.Random(seed), []
+    while len(places) < DRAWS:
+        every = [(kind, group) for kind in KINDS for group in GROUPS]
+        places += random.Random(f"{seed} {len(places)}").sample(every, len(every))
     return [
         SpecDraw(at, *place, tuple(rng.sample(POOL, rng.randint(4, 16)))) for at, place in enumerate(places[:DRAWS], 1)
     ]

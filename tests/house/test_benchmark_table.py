@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+import readme
 
 from harness.table import as_markdown, as_text, at_least, at_most, commit, line, per_row
 
@@ -49,3 +50,13 @@ def test_a_goal_is_met_or_not(goal, met):
 def test_a_goal_may_be_a_least():
     assert at_least(4, 4, " × assay").met
     assert at_least(3.9, 4, " × assay").wanted == "≥ 4 × assay"
+
+
+def test_the_front_page_shows_cold_figures(monkeypatch, tmp_path):
+    lines = [line(*key, time, state=state) for key in readme.FEW for time, state in (("2 s", "cold"), ("1 s", "warm"))]
+    page = tmp_path / "performance.md"
+    page.write_text(readme.replaced("<!-- bench:begin -->\n<!-- bench:end -->\n", "bench", as_markdown(lines)), "utf-8")
+    monkeypatch.setattr(readme, "PERFORMANCE", page)
+    head, _, *rows = readme.few_of_benchmarks().splitlines()
+    assert head == "| measured | contender | state | time | ratio |"
+    assert rows == [f"| {measured} | {contender} | cold | 2 s |  |" for measured, contender in readme.FEW]

@@ -95,6 +95,9 @@ def test_a_statement_quotes_its_phrases(cache):
     assert "NOT contains(low, 'i''m sorry')" in query
     assert "NOT contains(completion, 'I''m Sorry')" in query
     assert "TO 'it''s.parquet'" in query
+    assert file_duckdb._CHECKS["regex"]({"pattern": r"[\u4e00-\u9fff]"}) == (
+        r"regexp_matches(completion, '[\x{4e00}-\x{9fff}]')"
+    )
 
 
 def test_assertions_carry_flags_behind_a_pattern(cache):
