@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from cases import ROOT, needs_alpaca
 
+import assay
 from assay import load_verifier
 from assay.compiling.verifiers import on_row
 from assay.scoring.reference import score_rows
-from contenders import file_duckdb, file_polars, row_loop, spec_functions, spec_promptfoo, stage
+from contenders import file_duckdb, file_polars, row_loop, spec_functions, spec_promptfoo, spec_verifiers, stage
 from contenders.spec import NotExpressibleError
 from harness import stages
 from harness.comparing import differences
@@ -64,7 +65,7 @@ def _spec(folder, draw):
 
 
 @pytest.mark.parametrize("draw", spec_draws(), ids=lambda draw: f"{draw.kind}-{draw.number}")
-def test_contenders_say_what_a_spec_says(draw, cache):
+def test_contenders_say_what_a_spec_says(draw, cache, monkeypatch):
     spec, rollouts, out = _spec(cache, draw), drawn_file(draw, ROWS), cache / "out.parquet"
     frame = pl.read_parquet(rollouts)
     looped = pl.DataFrame(row_loop.run(row_loop.prepare(spec, frame), frame))
@@ -78,6 +79,9 @@ def test_contenders_say_what_a_spec_says(draw, cache):
     if not draw.reads_tasks:
         for name, function in spec_functions.functions_of(spec).items():
             assert [float(function(text)) for text in frame["completion"]] == wanted[name].to_list(), name
+        monkeypatch.setattr(spec_verifiers, "peer", lambda: assay)  # which has the same classes
+        rubric = spec_verifiers.run(spec_verifiers.prepare(spec, frame), frame)
+        assert not differences(pl.DataFrame(rubric), wanted).any()
 
 
 def test_what_a_contender_cannot_say():
