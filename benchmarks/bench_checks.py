@@ -33,12 +33,14 @@ def test_check(name, table):
     spec = CACHE / "check.json"
     rollouts = drawn_file(SpecDraw(0, "json", 500_000, (*SPECS["task_expectations"],)))
     spec.write_text(json.dumps({"checks": SPECS[name]}), "utf-8")
-    race = Race({one: contender(one, rollouts, HERE, 1, spec=spec) for one in ("columns", "row_loop")}, turns=1)
-    ours, looped = (pl.read_parquet(written(one)) for one in race.commands)
+    race = Race(
+        {module: contender(module, rollouts, HERE, 1, spec=spec) for module in ("columns", "row_loop")}, turns=1
+    )
+    ours, looped = (pl.read_parquet(written(module)) for module in race.commands)
     assert ours.select(looped.columns).equals(looped)
     mine = race.call("columns")
-    for one, shown in (("columns", "assay"), ("row_loop", "the loop over row()")):
-        call, what = race.call(one), f"{name}, {HERE:,} rows"
+    for module, shown in (("columns", "assay"), ("row_loop", "the loop over row()")):
+        call, what = race.call(module), f"{name}, {HERE:,} rows"
         cold = {"ratio": (call.seconds / mine.seconds, "assay"), "cpu_ratio": (call.cpu / mine.cpu, "assay")}
         table.append(line(what, shown, per_row(call.seconds, HERE), per_row(call.cpu, HERE), **cold))
         table.append(line(what, shown, per_row(call.warm, HERE), state="warm", ratio=(call.warm / mine.warm, "assay")))

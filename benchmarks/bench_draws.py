@@ -49,8 +49,8 @@ def _cannot(module, run):
     """Why a contender cannot say what a spec says, or ``""``."""
     if reason := not_expressible(run):
         return reason
-    found = verdicts(module)
-    unlike = differences(found, verdicts("file_assay", found.height)).mean()
+    theirs = verdicts(module)
+    unlike = differences(theirs, verdicts("file_assay", theirs.height)).mean()
     return f"{unlike:.1%} of the rows differ" if unlike > MAY_DIFFER else ""
 
 

@@ -52,7 +52,7 @@ def test_batch(table, which):
     race = Race({way: [sys.executable, "-m", "contenders.batches", way, *asked] for way in WAYS}, TURNS)
     for way in WAYS:
         printed = [json.loads(run.printed) for run in race.runs[way]]
-        first, new, cpu, warm = (min(one[name] for one in printed) for name in ("first", "new", "cpu", "warm"))
+        first, new, cpu, warm = (min(figures[name] for figures in printed) for name in ("first", "new", "cpu", "warm"))
         what = f"a batch of {BATCH} rows, {which}"
         goal = at_most(new, GOAL, " ms") if "compiled" not in way else None
         table.append(line(what, f"{way}, the first batch", f"{first:.1f} ms"))

@@ -44,11 +44,11 @@ def _there(contenders, table, measured):
 
 def _compared(name, module, rows):
     """A contender's name, with what differs in its verdicts on the first rows; more than may differ is an error."""
-    found, wanted = verdicts(module), verdicts("file_assay", rows)
-    unlike = differences(found, wanted)
+    theirs, wanted = verdicts(module), verdicts("file_assay", rows)
+    unlike = differences(theirs, wanted)
     assert unlike.sum() <= MAY_DIFFER.get(name, 0) * rows, f"{name}: {unlike.sum():,} of {rows:,} rows differ"
     notes = [f"{unlike.sum():,} of {rows:,} rows differ"] if unlike.any() else []
-    last_bit = (found["reward"].ne_missing(wanted["reward"]) & ~unlike).mean()
+    last_bit = (theirs["reward"].ne_missing(wanted["reward"]) & ~unlike).mean()
     notes += [f"{last_bit:.0%} of the rewards off in the last bit"] if last_bit else []
     return f"{name} ({'; '.join(notes)})" if notes else name
 

@@ -36,8 +36,8 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     for printed in as_text(_LINES):
         terminalreporter.write_line(printed)
-    aimed = {one.measured for one in _LINES if one.goal}
-    shown = [one for one in _LINES if one.measured in aimed]
+    aimed = {line.measured for line in _LINES if line.goal}
+    shown = [line for line in _LINES if line.measured in aimed]
     if shown:
         path = config.getoption("results") / "results.md"
         path.write_text(as_markdown(shown, f"drawn by seed {SEED}"), "utf-8")

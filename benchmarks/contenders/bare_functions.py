@@ -18,7 +18,7 @@ def run(prepared, frame):
     rubric, rows = prepared
     correct, well_formed, brief, offers_refund, easy = rubric.get_reward_funcs()
     parser = rubric.parser
-    found = [
+    scored = [
         (
             correct(parser, row["completion"], row["answer"]),
             well_formed(row["completion"]),
@@ -28,7 +28,7 @@ def run(prepared, frame):
         )
         for row in rows
     ]
-    metrics = dict(zip(rubric.get_reward_func_names(), map(list, zip(*found, strict=True)), strict=True))
+    metrics = dict(zip(rubric.get_reward_func_names(), map(list, zip(*scored, strict=True)), strict=True))
     weights = rubric.get_reward_weights()
-    rewards = [sum(score * weight for score, weight in zip(row, weights, strict=True)) for row in found]
+    rewards = [sum(score * weight for score, weight in zip(row, weights, strict=True)) for row in scored]
     return {"reward": rewards, **metrics}

@@ -5,8 +5,8 @@ import json
 
 def prepare(spec, frame):
     del spec
-    parsed = [json.loads(one) if isinstance(one, str) else one for one in frame["metadata"].to_list()]
-    return list(zip(frame["completion"].to_list(), (one["expectations"] for one in parsed), strict=True))
+    parsed = [json.loads(entry) if isinstance(entry, str) else entry for entry in frame["metadata"].to_list()]
+    return list(zip(frame["completion"].to_list(), (entry["expectations"] for entry in parsed), strict=True))
 
 
 def run(prepared, frame):

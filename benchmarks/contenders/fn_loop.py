@@ -7,10 +7,10 @@ from assay import fns
 
 def prepare(spec, frame):
     del spec
-    asked = [json.loads(one) if isinstance(one, str) else one for one in frame["verifier"].to_list()]
+    asked = [json.loads(entry) if isinstance(entry, str) else entry for entry in frame["verifier"].to_list()]
     return [
-        (completion, one["fn_name"], one["expected"], one.get("params") or {})
-        for completion, one in zip(frame["completion"].to_list(), asked, strict=True)
+        (completion, entry["fn_name"], entry["expected"], entry.get("params") or {})
+        for completion, entry in zip(frame["completion"].to_list(), asked, strict=True)
     ]
 
 

@@ -13,4 +13,4 @@ def prepare(spec, frame):
 
 def run(plan, frame):
     scored = plan.score(frame)
-    return {"reward": scored["reward"], **{one.id: scored[f"score/{one.id}"] for one in plan.verifiers}}
+    return {"reward": scored["reward"], **{verifier.id: scored[f"score/{verifier.id}"] for verifier in plan.verifiers}}

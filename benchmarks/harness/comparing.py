@@ -38,12 +38,12 @@ def verdicts(module: str, rows: int | None = None) -> pl.DataFrame:
     return frame.select(pl.col(name).alias(name.rpartition("/")[2]) for name in kept if not name.startswith("score/"))
 
 
-def differences(found: pl.DataFrame, wanted: pl.DataFrame) -> pl.Series:
+def differences(theirs: pl.DataFrame, wanted: pl.DataFrame) -> pl.Series:
     """Return the rows with another verdict; a reward may be off by the order of an addition."""
-    assert found.height == wanted.height > 0
-    unlike = ((found["reward"] - wanted["reward"]).abs() > 1e-12) | found["reward"].is_null()
-    for name in sorted(set(found.columns) & set(wanted.columns) - {"reward"}):
-        unlike |= found[name].ne_missing(wanted[name])
+    assert theirs.height == wanted.height > 0
+    unlike = ((theirs["reward"] - wanted["reward"]).abs() > 1e-12) | theirs["reward"].is_null()
+    for name in sorted(set(theirs.columns) & set(wanted.columns) - {"reward"}):
+        unlike |= theirs[name].ne_missing(wanted[name])
     return unlike
 
 

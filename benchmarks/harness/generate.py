@@ -135,7 +135,7 @@ def _function_rows(draw: FunctionDraw, completions: list[str]) -> pl.DataFrame:
         {"fn_name": draw.function, "expected": gold} | ({"params": draw.params} if draw.params else {})
         for gold in brought
     ]
-    verifiers = [json.dumps(one, ensure_ascii=False) for one in asked] if draw.is_text else asked
+    verifiers = [json.dumps(verifier, ensure_ascii=False) for verifier in asked] if draw.is_text else asked
     made = []
     for at, text in enumerate(completions):
         meets = needed[at % golds if rng.random() < 0.5 else rng.randrange(golds)]
@@ -226,8 +226,8 @@ def real_rollouts(rows: int, copies: int = 1, group: int = 262_144) -> Path | No
     A row group has as many rows as Polars puts into it, unless a number is given.
     """
 
-    def text(number: str, said: str) -> str:
-        whole = " ".join([number, *[said] * copies])
+    def text(number: str, body: str) -> str:
+        whole = " ".join([number, *[body] * copies])
         if int(number) % 5:
             return whole
         return json.dumps({"answer": whole, "score": int(number), "tags": ["a", "b"]}, ensure_ascii=False)
@@ -236,7 +236,7 @@ def real_rollouts(rows: int, copies: int = 1, group: int = 262_144) -> Path | No
         with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
             for first in range(0, rows, group):
                 last = min(first + group, rows)
-                completions = [text(*one.split(" ", 1)) for one in _real_texts(first, last)]
+                completions = [text(*numbered.split(" ", 1)) for numbered in _real_texts(first, last)]
                 table = pa.table({"id": range(first, last), "completion": completions}, schema=_SCHEMA)
                 writer.write_table(table, row_group_size=group)
 

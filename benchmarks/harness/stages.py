@@ -1,7 +1,7 @@
 """CPU by stage of the ten-check run, from file to file: processes that are cut off after a stage, each less the one before it.
 
 ``python -m harness.stages`` measures what ``stages_before.json`` keeps: the engine that it imports, so
-``PYTHONPATH=CHECKOUT/engine`` measures another one.
+``PYTHONPATH=CHECKOUT/engine`` measures another.
 """
 
 import json
@@ -59,37 +59,46 @@ def read_before() -> Stages | None:
 
 def as_markdown(after: Stages | None, before: Stages | None) -> str:
     """Return the two measurements, and a table of what each stage adds."""
-    both = [(when, one) for when, one in (("before", before), ("after", after)) if one]
+    both = [(when, measured) for when, measured in (("before", before), ("after", after)) if measured]
     heads = ["stage", "what it adds", *(f"{when}: {what}" for when, _ in both for what in ("wall", "CPU", "CPU a row"))]
     rows = [heads, ["---"] * len(heads)]
-    rows += [[name, what, *(cell for _, one in both for cell in _added(one, name))] for name, what in STAGES.items()]
+    rows += [
+        [name, what, *(cell for _, measured in both for cell in _added(measured, name))]
+        for name, what in STAGES.items()
+    ]
     rows.append(
-        ["all", "from start to end", *(cell for _, one in both for cell in _cells(one, *_figures(one, "write")))]
+        [
+            "all",
+            "from start to end",
+            *(cell for _, measured in both for cell in _cells(measured, *_figures(measured, "write"))),
+        ]
     )
     rows.append(
         [
             FLOOR,
             "reads the column, and nothing else",
-            *(cell for _, one in both for cell in _cells(one, *_figures(one, FLOOR))),
+            *(cell for _, measured in both for cell in _cells(measured, *_figures(measured, FLOOR))),
         ]
     )
-    lines = [f"* {when}: {one['commit']}, {one['rows']:,} rows · {one['machine']}" for when, one in both]
+    lines = [
+        f"* {when}: {measured['commit']}, {measured['rows']:,} rows · {measured['machine']}" for when, measured in both
+    ]
     return "\n".join(lines) + "\n\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _figures(one: Stages, name: str) -> tuple[float, float]:
-    return one["figures"][name]["seconds"], one["figures"][name]["cpu"]
+def _figures(measured: Stages, name: str) -> tuple[float, float]:
+    return measured["figures"][name]["seconds"], measured["figures"][name]["cpu"]
 
 
-def _added(one: Stages, name: str) -> list[str]:
+def _added(measured: Stages, name: str) -> list[str]:
     """Return what a stage takes beyond the process that is cut off before it."""
     at = list(STAGES).index(name)
-    less = _figures(one, list(STAGES)[at - 1]) if at else (0.0, 0.0)
-    return _cells(one, *(mine - other for mine, other in zip(_figures(one, name), less, strict=True)))
+    less = _figures(measured, list(STAGES)[at - 1]) if at else (0.0, 0.0)
+    return _cells(measured, *(mine - other for mine, other in zip(_figures(measured, name), less, strict=True)))
 
 
-def _cells(one: Stages, seconds: float, cpu: float) -> list[str]:
-    return [f"{seconds:.2f} s", f"{cpu:.2f} s", f"{cpu / one['rows'] * 1e6:.2f} µs"]
+def _cells(measured: Stages, seconds: float, cpu: float) -> list[str]:
+    return [f"{seconds:.2f} s", f"{cpu:.2f} s", f"{cpu / measured['rows'] * 1e6:.2f} µs"]
 
 
 if __name__ == "__main__":

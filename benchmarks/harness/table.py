@@ -99,7 +99,7 @@ def per_row(seconds: float, rows: int) -> str:
 
 def as_text(lines: list[Line]) -> list[str]:
     """Return aligned columns; what is measured is written once."""
-    cells = [HEADS, *(astuple(one) for one in lines)]
+    cells = [HEADS, *(astuple(line) for line in lines)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(HEADS))]
     printed, before = [], None
     for measured, *rest in cells:
@@ -111,7 +111,7 @@ def as_text(lines: list[Line]) -> list[str]:
 
 def as_markdown(lines: list[Line], *notes: str) -> str:
     """Return the table, after a line on the machine, the versions and the commit."""
-    rows = [HEADS, ("---",) * len(HEADS), *(astuple(one) for one in lines)]
+    rows = [HEADS, ("---",) * len(HEADS), *(astuple(line) for line in lines)]
     escaped = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
     return f"{' · '.join([machine(), commit(), *notes])}\n\n" + "".join(f"| {row} |\n" for row in escaped)
 

@@ -69,14 +69,14 @@ def _sentence(
         chosen[rng.randrange(len(chosen))] = _fact(rng)
     if rng.random() < 0.3:
         chosen[rng.randrange(len(chosen))] += ","
-    said, end = space.join(chosen), rng.choice(ends)
+    prose, end = space.join(chosen), rng.choice(ends)
     if space and rng.random() < 0.08:
         return (
             rng.choice(("However, ", "In summary, ", "I'm sorry, but ", "As an AI, ", "Sure! ", "Note that "))
-            + said
+            + prose
             + end
         )
-    return said[:1].upper() + said[1:] + end
+    return prose[:1].upper() + prose[1:] + end
 
 
 def _sentences(rng: random.Random, kind: str) -> list[str]:
