@@ -29,10 +29,10 @@ demo: $(VENV)/.user  ## install what a user needs, score the sample rollouts in 
 	$(BIN)/assay demo --overwrite
 
 test: $(VENV)/.installed  ## run the whole suite
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which takes some minutes more
-	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --benchmark-disable
+	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
@@ -49,7 +49,7 @@ docs: $(VENV)/.installed  ## build the site from README.md and docs/ in build/si
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one table, also in benchmarks/results.md
-	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-quiet -p no:randomly
+	$(BIN)/python -m pytest benchmarks --quiet -p no:randomly
 
 peers: $(VENV)/.installed  ## install what the benchmarks compare with
 	$(INSTALL) --editable '.[dev,bench]'

@@ -1,12 +1,17 @@
-"""Each check type, and all of them together: equal rewards first, then the time of the columns and of the row loop."""
+"""Each check type, and all of them together, on 5,000 texts: equal verdicts first, then the first call of the plan and of the row loop."""
 
+import json
+
+import polars as pl
 import pytest
 
-from assay import load_verifier
-from contenders import columns, row_loop
-from harness.generate import rollouts
+from harness.comparing import written
+from harness.draws import SpecDraw
+from harness.generate import CACHE, ROWS, drawn_file
+from harness.process import Race, contender
+from harness.table import line, per_row
 
-ROWS = 5_000
+HERE = min(ROWS, 5_000)
 CHECKS = {
     "contains": {"value": "refund"},
     "not_contains": {"value": "gift card", "caseSensitive": True},
@@ -18,24 +23,24 @@ CHECKS = {
     "json_keys": {"requiredKeys": ["answer", "score"]},
     "task_expectations": {},
 }
-VERIFIERS = {name: [{"type": name, "params": params}] for name, params in CHECKS.items()}
-VERIFIERS["regex with look-ahead"] = [{"type": "regex", "pattern": r"refund(?! policy)"}]
-VERIFIERS["all together"] = [{"type": name, "params": params} for name, params in CHECKS.items()]
+SPECS = {name: [{"type": name, **params}] for name, params in CHECKS.items()}
+SPECS["regex with look-ahead"] = [{"type": "regex", "pattern": r"refund(?! policy)"}]
+SPECS["all together"] = [{"type": name, **params} for name, params in CHECKS.items()]
 
 
-@pytest.fixture(scope="module")
-def frame():
-    return rollouts(ROWS)
-
-
-@pytest.mark.parametrize("contender", [columns, row_loop], ids=lambda module: module.__name__.rpartition(".")[2])
-@pytest.mark.parametrize("name", VERIFIERS)
-def test_check(benchmark, frame, name, contender):
-    verifiers = [load_verifier({"checks": VERIFIERS[name]})]
-    assert columns.run(columns.prepare(verifiers, frame), frame) == row_loop.run(
-        row_loop.prepare(verifiers, frame), frame
+@pytest.mark.parametrize("name", SPECS)
+def test_check(name, table):
+    spec = CACHE / "check.json"
+    rollouts = drawn_file(SpecDraw(0, "json", 500_000, (*SPECS["task_expectations"],)))
+    spec.write_text(json.dumps({"checks": SPECS[name]}), "utf-8")
+    race = Race(
+        {module: contender(module, rollouts, HERE, 1, spec=spec) for module in ("columns", "row_loop")}, turns=1
     )
-    prepared = contender.prepare(verifiers, frame)
-    benchmark.extra_info |= {"contender": contender.__name__, "rows": ROWS}
-    benchmark.group = f"{name}, {ROWS:,} rows"
-    benchmark.pedantic(contender.run, args=(prepared, frame), rounds=3)
+    ours, looped = (pl.read_parquet(written(module)) for module in race.commands)
+    assert ours.select(looped.columns).equals(looped)
+    mine = race.call("columns")
+    for module, shown in (("columns", "assay"), ("row_loop", "the loop over row()")):
+        call, what = race.call(module), f"{name}, {HERE:,} rows"
+        cold = {"ratio": (call.seconds / mine.seconds, "assay"), "cpu_ratio": (call.cpu / mine.cpu, "assay")}
+        table.append(line(what, shown, per_row(call.seconds, HERE), per_row(call.cpu, HERE), **cold))
+        table.append(line(what, shown, per_row(call.warm, HERE), state="warm", ratio=(call.warm / mine.warm, "assay")))

@@ -1,68 +1,35 @@
-"""A rubric of five Python functions on 20,000 rollouts: equal rewards and metrics first, then the time of each way to score them.
+"""A rubric of five Python functions on 20,000 rollouts: equal rewards and metrics first, then the first call of each way to score them."""
 
-The weights are powers of two, so that every order of addition is exact.
-"""
+import polars as pl
 
-import pytest
+from harness.comparing import absent, written
+from harness.generate import ROWS, conversations_file
+from harness.process import Race, contender
+from harness.table import Line, line, per_row
 
-from contenders import bare_functions, peer_rubric, rubric_columns, rubric_rollouts
-from harness.generate import conversations
-
-ROWS = 20_000
-CONTENDERS = [rubric_columns, rubric_rollouts, bare_functions, peer_rubric]
-
-
-def correct(parser, completion, answer):
-    return 1.0 if parser.parse_answer(completion) == answer else 0.0
-
-
-def brief(completion):
-    return max(0.0, 1.0 - len(completion[-1]["content"]) / 2048)
+HERE = min(ROWS, 20_000)
+WHAT = f"five Python functions, {HERE:,} rows"
+CONTENDERS = {
+    "assay": "rubric_columns",
+    "Rubric.score_rollouts": "rubric_rollouts",
+    "the bare functions": "bare_functions",
+    "verifiers": "peer_rubric",
+}
 
 
-def offers_refund(completion):
-    return 1.0 if "refund" in completion[-1]["content"] else 0.0
-
-
-def easy(info, **kwargs):
-    return 1.0 if info["level"] == 0 and kwargs["task"] == "sums" else 0.0
-
-
-def make(module):
-    parser = module.XMLParser(["think", "answer"])
-    funcs = [correct, parser.get_format_reward_func(), brief, offers_refund, easy]
-    return module.Rubric(funcs=funcs, weights=[1.0, 0.25, 0.125, -0.5, 0.0], parser=parser)
-
-
-@pytest.fixture(scope="module")
-def frame():
-    return conversations(ROWS)
-
-
-@pytest.fixture(scope="module")
-def wanted(frame):
-    found = {module: module.run(module.prepare(make, frame), frame) for module in CONTENDERS if _is_there(module)}
-    assert all(one == found[rubric_columns] for one in found.values())
-    assert len(found[rubric_columns]) == 6
-    return found
-
-
-def _is_there(module):
-    if module is not peer_rubric:
-        return True
-    try:
-        module.prepare(make, conversations(1))
-    except ImportError:
-        return False
-    return True
-
-
-@pytest.mark.usefixtures("wanted")
-@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_rubric(benchmark, frame, contender):
-    if not _is_there(contender):
-        pytest.skip("the release to compare with is not here: pip install 'assay[bench]'")
-    prepared = contender.prepare(make, frame)
-    benchmark.extra_info |= {"contender": contender.__name__, "rows": ROWS}
-    benchmark.group = f"five Python functions, {ROWS:,} rows"
-    benchmark.pedantic(contender.run, args=(prepared, frame), rounds=3)
+def test_rubric(table):
+    rollouts = conversations_file(HERE)
+    there = {name: module for name, module in CONTENDERS.items() if not absent(name)}
+    table += [Line(WHAT, name, time=absent(name)) for name in CONTENDERS if name not in there]
+    race = Race({name: contender(module, rollouts, HERE, 2, spec="-") for name, module in there.items()}, turns=2)
+    wanted = pl.read_parquet(written("rubric_columns"))
+    assert wanted.width == 6
+    assert wanted["reward"].n_unique() > 1
+    for module in there.values():
+        assert pl.read_parquet(written(module)).select(wanted.columns).equals(wanted), module
+    ours = race.call("assay")
+    for name in there:
+        call = race.call(name)
+        cold = {"ratio": (call.seconds / ours.seconds, "assay"), "cpu_ratio": (call.cpu / ours.cpu, "assay")}
+        table.append(line(WHAT, name, per_row(call.seconds, HERE), per_row(call.cpu, HERE), **cold))
+        table.append(line(WHAT, name, per_row(call.warm, HERE), state="warm", ratio=(call.warm / ours.warm, "assay")))

@@ -1,22 +1,29 @@
-"""What a run costs as it grows: twice the rows, twice the bytes, a check more, ten specs at once; and the memory it holds."""
+"""What a run costs as it grows: the slope between two sizes, twice the bytes, a check more, ten specs at once."""
 
 import json
 
 import pytest
 
+from harness.comparing import absent
 from harness.generate import ABSENT, CACHE, ROWS, real_rollouts
 from harness.process import SPEC, Race, assay, contender
-from harness.table import at_most, line, per_row
+from harness.table import at_least, at_most, line, per_row
 
 TURNS = 3
 HALF = ROWS // 2
 ADDED = {"type": "regex", "id": "added", "pattern": r"(?i)\bin (?:conclusion|summary)\b"}
 TOPICS = ("water", "music", "city", "family", "science", "health", "money", "history", "language", "travel")
+SIZES = (ROWS, 4 * ROWS)
+FILES = {
+    "the floor": "file_floor",
+    "assay score": "file_assay",
+    "Polars by hand": "file_polars",
+    "DuckDB SQL": "file_duckdb",
+}
 
 
-def _rollouts(*wanted):
-    paths = [real_rollouts(*one) for one in wanted]
-    return paths if all(paths) else pytest.skip(ABSENT)
+def _rollouts(rows, copies=1, group=50_000):
+    return real_rollouts(rows, copies, group) or pytest.skip(ABSENT)
 
 
 def _score(rollouts, *specs):
@@ -32,38 +39,48 @@ def _spec(name, checks):
 
 def _seconds(race, name):
     """Time from the first row to the last, without the start of the process."""
-    return json.loads(race.best[name].said)["seconds"]
+    return min(json.loads(run.printed)["seconds"] for run in race.runs[name])
 
 
-def test_twice_as_much(benchmark, table):
-    half, rows, size = _rollouts([HALF], [ROWS], [HALF, 2])
+def test_slope(table):
+    """What a further row costs: the start of the process is in both sizes, and goes away."""
+    what = f"ten checks, file to file, slope from {SIZES[0]:,} to {SIZES[1]:,} rows"
+    there = [name for name in FILES if not absent(name)]
+    files = [_rollouts(size) for size in SIZES]
     race = Race(
-        {
-            "once": _score(half, SPEC),
-            "twice the rows": _score(rows, SPEC),
-            "twice the bytes a row": _score(size, SPEC),
-            "the floor, once": contender("file_floor", half),
-            "the floor, twice the rows": contender("file_floor", rows),
-        }
+        {(name, size): contender(FILES[name], path) for size, path in zip(SIZES, files, strict=True) for name in there},
+        TURNS,
     )
-    benchmark.pedantic(race.turn, rounds=TURNS)
-    once = _seconds(race, "once")
-    for name, count in (("once", HALF), ("twice the rows", ROWS), ("twice the bytes a row", HALF)):
-        times = _seconds(race, name) / once
-        goal = None if name == "once" else at_most(times, 2.2)
-        what = f"ten checks, {HALF:,} rows and twice as much"
-        table.append(line(what, name, per_row(_seconds(race, name), count), ratio=(times, "once"), goal=goal))
-    for name in ("once", "twice the rows", "the floor, once", "the floor, twice the rows"):
-        peak = race.leanest[name]
-        ratio = (peak / race.leanest[name.replace("twice the rows", "once")], "once") if "twice" in name else None
-        goal = at_most(ratio[0], 1.2) if name == "twice the rows" else None
-        what = f"peak of memory, {HALF:,} rows and twice as many"
-        table.append(line(what, name, f"{peak / 1e6:,.0f} MB", ratio=ratio, goal=goal))
+
+    def slope(of, name):
+        return (of((name, SIZES[1])) - of((name, SIZES[0]))) / (SIZES[1] - SIZES[0])
+
+    floor, floor_cpu = slope(race.seconds, "the floor"), slope(race.cpu, "the floor")
+    ours = slope(race.seconds, "assay score")
+    for name in there:
+        wall, cpu = slope(race.seconds, name), slope(race.cpu, name)
+        goal = None if name == "the floor" else at_least(wall / ours, 1.3, " × assay")
+        goal = at_most(wall / floor, 2.0) if name == "assay score" else goal
+        ratios = {"ratio": (wall / floor, "the floor"), "cpu_ratio": (cpu / floor_cpu, "the floor")}
+        table.append(line(what, name, per_row(wall, 1), per_row(cpu, 1), **ratios, goal=goal))
 
 
-def test_one_check_more(benchmark, table):
+def test_twice_the_bytes(table):
+    race = Race(
+        {"once": _score(_rollouts(HALF), SPEC), "twice the bytes a row": _score(_rollouts(HALF, 2), SPEC)}, TURNS
+    )
+    once, twice = (_seconds(race, name) for name in race.commands)
+    what = f"ten checks, {HALF:,} rows, and twice the bytes"
+    table.append(line(what, "once", per_row(once, HALF)))
+    times = twice / once
+    table.append(
+        line(what, "twice the bytes a row", per_row(twice, HALF), ratio=(times, "once"), goal=at_most(times, 2.2))
+    )
+
+
+def test_one_check_more(table):
     rows = ROWS // 5
-    [rollouts] = _rollouts([rows])
+    rollouts = _rollouts(rows)
     ten = json.loads(SPEC.read_text("utf-8"))["checks"]
     race = Race(
         {
@@ -71,9 +88,9 @@ def test_one_check_more(benchmark, table):
             "the check alone": _score(rollouts, _spec("alone", [ADDED])),
             "ten checks": _score(rollouts, SPEC),
             "eleven checks": _score(rollouts, _spec("eleven", [*ten, ADDED])),
-        }
+        },
+        turns=5,
     )
-    benchmark.pedantic(race.turn, rounds=5)
     alone = _seconds(race, "the check alone") - _seconds(race, "nothing")
     added = _seconds(race, "eleven checks") - _seconds(race, "ten checks")
     what = f"a regex check, {rows:,} rows"
@@ -82,9 +99,9 @@ def test_one_check_more(benchmark, table):
     table.append(line(what, "added to ten checks", per_row(added, rows), ratio=(added / alone, "alone"), goal=goal))
 
 
-def test_ten_specs(benchmark, table):
+def test_ten_specs(table):
     rows = ROWS // 5
-    [rollouts] = _rollouts([rows])
+    rollouts = _rollouts(rows)
     specs = [
         _spec(
             topic,
@@ -97,13 +114,16 @@ def test_ten_specs(benchmark, table):
         )
         for topic in TOPICS
     ]
-    race = Race({"one run": _score(rollouts, *specs)} | {spec.stem: _score(rollouts, spec) for spec in specs})
-    benchmark.pedantic(race.turn, rounds=1)
-    one, ten = race.seconds("one run"), sum(race.seconds(topic) for topic in TOPICS)
+    race = Race({"one run": _score(rollouts, *specs)} | {spec.stem: _score(rollouts, spec) for spec in specs}, turns=1)
+    together, apart = race.seconds("one run"), sum(race.seconds(topic) for topic in TOPICS)
     what = f"ten specs of four checks, {rows:,} rows"
-    table.append(line(what, "ten runs", f"{ten:.2f} s"))
+    table.append(line(what, "ten runs", f"{apart:.2f} s"))
     table.append(
         line(
-            what, "one run", f"{one:.2f} s", ratio=(one / ten, "ten runs"), goal=at_most(one / ten, 0.5, " × ten runs")
+            what,
+            "one run",
+            f"{together:.2f} s",
+            ratio=(together / apart, "ten runs"),
+            goal=at_most(together / apart, 0.5, " × ten runs"),
         )
     )

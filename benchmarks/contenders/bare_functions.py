@@ -1,10 +1,12 @@
 """The functions of a rubric in a plain loop, with nothing around them: what no rubric can save."""
 
 import assay
+from contenders.five_functions import make
 from contenders.rubric_rollouts import arguments
 
 
-def prepare(make, frame):
+def prepare(spec, frame):
+    del spec
     rubric = make(assay)
     given = arguments(frame)
     named = {plural.removesuffix("s"): values for plural, values in given.items()}
@@ -16,7 +18,7 @@ def run(prepared, frame):
     rubric, rows = prepared
     correct, well_formed, brief, offers_refund, easy = rubric.get_reward_funcs()
     parser = rubric.parser
-    found = [
+    scored = [
         (
             correct(parser, row["completion"], row["answer"]),
             well_formed(row["completion"]),
@@ -26,7 +28,7 @@ def run(prepared, frame):
         )
         for row in rows
     ]
-    metrics = dict(zip(rubric.get_reward_func_names(), map(list, zip(*found, strict=True)), strict=True))
+    metrics = dict(zip(rubric.get_reward_func_names(), map(list, zip(*scored, strict=True)), strict=True))
     weights = rubric.get_reward_weights()
-    rewards = [sum(score * weight for score, weight in zip(row, weights, strict=True)) for row in found]
+    rewards = [sum(score * weight for score, weight in zip(row, weights, strict=True)) for row in scored]
     return {"reward": rewards, **metrics}

@@ -1,21 +1,22 @@
-"""The plain loop over texts and the expectations of their tasks."""
+"""The plain loop over texts and the expectations of their tasks, which are parsed."""
 
 import json
 
 
-def prepare(verifiers, frame):
-    del verifiers, frame
+def prepare(spec, frame):
+    del spec
+    parsed = [json.loads(entry) if isinstance(entry, str) else entry for entry in frame["metadata"].to_list()]
+    return list(zip(frame["completion"].to_list(), (entry["expectations"] for entry in parsed), strict=True))
 
 
 def run(prepared, frame):
-    del prepared
+    del frame
     rewards = []
-    for completion, metadata in frame.select("completion", "metadata").iter_rows():
-        read = json.loads(metadata) if isinstance(metadata, str) else metadata
-        expected, text = read["expectations"], completion.lower()
-        found = [_occurs(entry, text) for entry in expected["mustMention"]]
-        found += [not _occurs(entry, text) for entry in expected["mustNotMention"]]
-        rewards.append(sum(found) / len(found))
+    for completion, expected in prepared:
+        text = completion.lower()
+        met = [_occurs(entry, text) for entry in expected["mustMention"]]
+        met += [not _occurs(entry, text) for entry in expected["mustNotMention"]]
+        rewards.append(sum(met) / len(met))
     return {"reward": rewards}
 
 

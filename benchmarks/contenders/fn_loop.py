@@ -1,19 +1,19 @@
-"""The plain loop over ``assay.fns``: what a trainer does with the verifier of each row."""
+"""The plain loop over ``assay.fns`` with golds that are parsed: what a trainer does with the verifier of each row."""
 
 import json
 
 from assay import fns
 
 
-def prepare(verifiers, frame):
-    del verifiers, frame
+def prepare(spec, frame):
+    del spec
+    asked = [json.loads(entry) if isinstance(entry, str) else entry for entry in frame["verifier"].to_list()]
+    return [
+        (completion, entry["fn_name"], entry["expected"], entry.get("params") or {})
+        for completion, entry in zip(frame["completion"].to_list(), asked, strict=True)
+    ]
 
 
 def run(prepared, frame):
-    del prepared
-    rewards = []
-    for completion, verifier in frame.select("completion", "verifier").iter_rows():
-        asked = json.loads(verifier)
-        fn = fns.get(asked["fn_name"])
-        rewards.append(float(fn(completion, asked["expected"], asked["params"])))
-    return {"reward": rewards}
+    del frame
+    return {"reward": [float(fns.get(name)(completion, gold, params)) for completion, name, gold, params in prepared]}

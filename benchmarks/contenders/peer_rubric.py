@@ -4,14 +4,21 @@ import importlib
 import logging
 import warnings
 
-from contenders.rubric_rollouts import arguments, run
+from contenders.five_functions import make
+from contenders.rubric_rollouts import arguments, run, run_rubric
 
-__all__ = ["prepare", "run"]
+__all__ = ["arguments", "peer", "prepare", "run", "run_rubric"]
 
 
-def prepare(make, frame):
+def peer():
+    """Import the package."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        peer = importlib.import_module("verifiers")
+        module = importlib.import_module("verifiers")
     logging.getLogger("verifiers").setLevel(logging.ERROR)
-    return make(peer), arguments(frame)
+    return module
+
+
+def prepare(spec, frame):
+    del spec
+    return make(peer()), arguments(frame)

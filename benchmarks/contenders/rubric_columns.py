@@ -3,13 +3,14 @@
 import assay
 from assay.calls.limits import Limits
 from assay.compiling.plan import Plan
+from contenders.five_functions import make
 
 
-def prepare(make, frame):
+def prepare(spec, frame):
+    del spec
     return Plan(make(assay).members(Limits()), tuple(frame.schema.items()))
 
 
 def run(plan, frame):
     scored = plan.score(frame)
-    metrics = {verifier.id: scored[f"score/{verifier.id}"].to_list() for verifier in plan.verifiers}
-    return {"reward": scored["reward"].to_list(), **metrics}
+    return {"reward": scored["reward"], **{verifier.id: scored[f"score/{verifier.id}"] for verifier in plan.verifiers}}

@@ -3,14 +3,16 @@
 import asyncio
 
 import assay
+from contenders.five_functions import make
 
 
-def prepare(make, frame):
+def prepare(spec, frame):
+    del spec
     return make(assay), arguments(frame)
 
 
 def arguments(frame):
-    """Rollouts as programs hold them: a list for each argument, a state for each rollout."""
+    """Return rollouts as programs hold them: a list for each argument, a state for each rollout."""
     rows = frame.to_dicts()
     timing = {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0}
     names = {name: f"{name}s" for name in ("prompt", "completion", "answer", "task", "info", "example_id")}
@@ -18,8 +20,12 @@ def arguments(frame):
     return {plural: [row[name] for row in rows] for name, plural in names.items()} | {"states": states}
 
 
-def run(prepared, frame):
-    del frame
-    rubric, given = prepared
+def run_rubric(rubric, given):
+    """Score rollouts with a rubric of either package."""
     scores = asyncio.run(rubric.score_rollouts(**given, use_tqdm=False))
     return {"reward": scores.reward, **scores.metrics}
+
+
+def run(prepared, frame):
+    del frame
+    return run_rubric(*prepared)

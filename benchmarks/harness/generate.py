@@ -1,91 +1,203 @@
-"""Rollouts to measure on: made by a seed, of the length and the mixture that real ones have."""
+"""Files to measure on, made once and kept: drawn texts, golds, conversations, and the real texts where they are at hand."""
 
 import json
 import os
 import random
 import re
 import tempfile
+import zlib
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-_WORDS = [
-    "the",
-    "a",
-    "of",
-    "to",
-    "and",
-    "in",
-    "is",
-    "for",
-    "that",
-    "with",
-    "you",
-    "your",
-    "refund",
-    "policy",
-    "order",
-    "customer",
-    "we",
-    "can",
-    "will",
-    "please",
-    "shipping",
-    "answer",
-    "because",
-    "however",
-    "therefore",
-    "model",
-    "system",
-    "result",
-    "number",
-    "table",
-    "café",
-    "naïve",
-    "résumé",
-    "–",
-    "“quoted”",
-    "42",
-    "3.14",
-    "1,000",
-    "https://example.org",
+from harness.draws import SEED, FunctionDraw, SpecDraw
+from harness.texts import texts
+
+__all__ = [
+    "ABSENT",
+    "CACHE",
+    "ROWS",
+    "conversations_file",
+    "drawn_file",
+    "functions_file",
+    "kept",
+    "real_functions_file",
+    "real_rollouts",
 ]
 
+CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE") or Path(tempfile.gettempdir()) / "assay-bench")
+"""The folder of these files, of results, and of what npm installs."""
 
-def rollouts(count: int, seed: int = 0, words: int = 250) -> pl.DataFrame:
-    """Texts of about 1.5 kB, one in five a JSON object, a third with letters beyond ASCII, with expectations of 25 % distinct tasks."""
-    rng = random.Random(seed)
-    ascii_words = [word for word in _WORDS if word.isascii()]
-    tasks = [[{"anyOf": rng.sample(_WORDS, 2)} for _ in range(2)] for _ in range(max(count // 4, 1))]
+ROWS = int(os.environ.get("ASSAY_BENCH_ROWS") or 500_000)
+"""Rows of the usual file; others have a multiple or a part of it."""
+
+_REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "alpaca_rollouts.parquet"
+ABSENT = "the real texts are not here: ../shared/data/alpaca_rollouts.parquet"
+
+_SCHEMA = pa.schema({"id": pa.int64(), "completion": pa.large_string()})
+_TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
+_EDITION = zlib.crc32(b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("generate", "texts")))
+"""Changes with the code that makes the files, so that no file outlives it."""
+
+
+def kept(name: str, make: Callable[[Path], object]) -> Path:
+    """Return a file of the cache by its name, made where it is not there."""
+    path = CACHE / f"{name}-{_EDITION:08x}.parquet"
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        make(draft)
+        draft.replace(path)
+    return path
+
+
+# ── specs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn_file(draw: SpecDraw, rows: int = ROWS) -> Path:
+    """Return the texts of a draw in its row groups; with expectations for each eight rows where the spec reads them."""
+    name = f"texts-{draw.kind}-{SEED}-{rows}"
+    base = kept(name, lambda path: _columns(list(texts(draw.kind, rows, SEED))).write_parquet(path))
+    form = ("-json" if draw.number % 2 else "-struct") if draw.reads_tasks else ""
+
+    def make(path: Path) -> None:
+        frame = pl.read_parquet(base)
+        if form:
+            tasks = _tasks(frame["completion"].head(max(rows // 8, 1)).to_list(), random.Random(SEED))
+            frame = frame.with_columns(_metadata(tasks, rows, is_text=form == "-json"))
+        frame.write_parquet(path, row_group_size=draw.group)
+
+    return kept(f"{name}-{draw.group}{form}", make)
+
+
+def _columns(completions: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({"id": range(len(completions)), "completion": completions})
+
+
+def _tasks(sources: list[str], rng: random.Random) -> list[dict[str, object]]:
+    """Make expectations from phrases of texts: two things to mention and one not to."""
+    tasks: list[dict[str, object]] = []
+    for at, text in enumerate(sources):
+        other = sources[-at]
+        mention = [{"anyOf": [_phrase(text, rng), _phrase(other, rng)]}, {"anyOf": [_phrase(text, rng)]}]
+        avoid = [{"anyOf": [_phrase(rng.choice((text, other)), rng)]}]
+        tasks.append({"expectations": {"mustMention": mention, "mustNotMention": avoid}})
+    return tasks
+
+
+def _metadata(tasks: list[dict[str, object]], rows: int, *, is_text: bool) -> pl.Series:
+    values = [json.dumps(task, ensure_ascii=False) for task in tasks] if is_text else tasks
+    return pl.Series("metadata", [values[at % len(values)] for at in range(rows)])
+
+
+def _phrase(text: str, rng: random.Random, words: int = 3) -> str:
+    every = text.split() or ["nothing"]
+    start = rng.randrange(len(every))
+    return " ".join(every[start : start + words])
+
+
+# ── functions ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def functions_file(draw: FunctionDraw, rows: int) -> Path:
+    """Return rows that name the function of a draw and bring their golds, in any order; about half of them meet their own."""
+    name = f"function-{draw.number}-{SEED}-{rows}"
+    return kept(name, lambda path: _function_rows(draw, list(texts(draw.kind, rows, SEED))).write_parquet(path))
+
+
+def real_functions_file(draw: FunctionDraw, rows: int) -> Path | None:
+    """Return the same from real texts. None where they are absent."""
+    name = f"function-{draw.function}{''.join(draw.params)}-{draw.is_text}-{rows}"
+    if not _REAL.exists():
+        return None
+    return kept(name, lambda path: _function_rows(draw, _real_texts(0, rows)).write_parquet(path))
+
+
+def _function_rows(draw: FunctionDraw, completions: list[str]) -> pl.DataFrame:
+    rng, rows = random.Random(draw.number), len(completions)
+    golds = max(rows // draw.distinct if draw.distinct else 50, 1)
+    if draw.function == "task_expectations":
+        tasks = _tasks(list(islice(completions, golds)), rng)
+        return pl.DataFrame([pl.Series("completion", completions), _metadata(tasks, rows, is_text=draw.is_text)])[
+            rng.sample(range(rows), rows)
+        ]
+    size = {"word": 1, "passage": 30}.get(draw.gold, 3)
+    phrases = [_phrase(text, rng, size) for text in completions[:golds]]
+    if draw.gold == "word":  # a word of the texts would occur in most of them
+        phrases = [f"{phrase}{rng.randrange(1_000)}" for phrase in phrases]
+    brought, needed = _golds(draw, phrases, rng)
+    asked = [
+        {"fn_name": draw.function, "expected": gold} | ({"params": draw.params} if draw.params else {})
+        for gold in brought
+    ]
+    verifiers = [json.dumps(verifier, ensure_ascii=False) for verifier in asked] if draw.is_text else asked
+    made = []
+    for at, text in enumerate(completions):
+        meets = needed[at % golds if rng.random() < 0.5 else rng.randrange(golds)]
+        if draw.function == "tool_calls_match":
+            call = json.dumps({**meets, "thought": " ".join(text.split()[:20])}, ensure_ascii=False)
+            made.append(f"```json\n{call}\n```" if at % 3 else call)
+        elif draw.function == "exact_match":
+            made.append(f" {meets.upper() if draw.params else meets}\n" if at % 3 else text)
+        else:
+            half = len(text) // 2
+            made.append(f"{text[:half]} {meets} {text[half:]}")
+    frame = pl.DataFrame({"completion": made, "verifier": [verifiers[at % golds] for at in range(rows)]})
+    return frame[rng.sample(range(rows), rows)]
+
+
+def _golds(draw: FunctionDraw, phrases: list[str], rng: random.Random) -> tuple[list, list]:
+    """Return what rows bring, and for each what a completion needs to have."""
+    if draw.function == "tool_calls_match":
+        calls = [_call(rng, phrase, always_where=not draw.is_text) for phrase in phrases]
+        return calls, calls
+    if draw.function != "regex_match":
+        return phrases, phrases
+    before, after, around = {
+        "phrase between word boundaries": (r"\b", r"\b", "{}"),
+        "phrase in tags": (r"<answer>\s*", r"\s*</answer>", "<answer> {} </answer>"),
+        "phrase after a colon": (r"(?:answer|result)\s*[:=]\s*", r"\b", "answer: {}"),
+        "two words in a line": (r"(?m)^.*\b", r"\b.*\d+.*$", "\n{} 7\n"),
+    }[draw.gold]
+    return [f"{before}{re.escape(phrase)}{after}" for phrase in phrases], [around.format(phrase) for phrase in phrases]
+
+
+def _call(rng: random.Random, phrase: str, *, always_where: bool) -> dict[str, object]:
+    call: dict[str, object] = {"tool": rng.choice(_TOOLS), "action": rng.choice(("left", "right", phrase))}
+    if always_where or rng.random() < 0.5:
+        return call | {"coordinate": [rng.randrange(2000), rng.randrange(1000)]}
+    return call | {"text": phrase}
+
+
+# ── conversations ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def conversations_file(rows: int) -> Path:
+    """Return chats with answers of 100 to 1,500 characters: nine in ten as XML, two in three right; four for each example."""
+    return kept(
+        f"conversations-{SEED}-{rows}", lambda path: _conversations(texts("chat", rows, SEED)).write_parquet(path)
+    )
+
+
+def _conversations(thoughts: Iterable[str]) -> pl.DataFrame:
+    rng = random.Random(SEED)
     rows = []
-    for at in range(count):
-        pool = _WORDS if at % 3 == 0 else ascii_words
-        text = f"{at} " + " ".join(rng.choices(pool, k=rng.randrange(words // 2, words * 3 // 2)))
-        if at % 5 == 0:
-            text = json.dumps({"answer": text, "score": at, "tags": ["a", "b"]}, ensure_ascii=False)
-        metadata = {"expectations": {"mustMention": tasks[at % len(tasks)]}}
-        rows.append({"id": at, "completion": text, "metadata": metadata})
-    return pl.DataFrame(rows)
-
-
-def conversations(count: int, seed: int = 0) -> pl.DataFrame:
-    """Chats with answers of 100 to 1,500 characters: nine in ten as XML, two in three right, a third beyond ASCII; four an example."""
-    rng = random.Random(seed)
-    ascii_words = [word for word in _WORDS if word.isascii()]
-    rows = []
-    for at in range(count):
+    for at, thought in enumerate(thoughts):
         gold = rng.randrange(100)
         answer = gold if rng.random() < 2 / 3 else rng.randrange(100)
-        size = rng.randrange(100, 1500)
-        thought = " ".join(rng.choices(ascii_words if at % 3 else _WORDS, k=size // 4))[: size - 58]
-        text = f"<think>\n{thought}\n</think>\n<answer>\n{answer}\n</answer>"
-        said = text if rng.random() < 0.9 else f"{thought} The answer is {answer}, of course."
+        thinking = thought[: rng.randrange(50, 1450)]
+        text = f"<think>\n{thinking}\n</think>\n<answer>\n{answer}\n</answer>"
+        content = text if rng.random() < 0.9 else f"{thinking} The answer is {answer}, of course."
         question = {"role": "user", "content": f"What is {gold - 1} + 1? Think first, then answer."}
         rows.append(
             {
                 "prompt": [question],
-                "completion": [{"role": "assistant", "content": said}],
+                "completion": [{"role": "assistant", "content": content}],
                 "answer": str(gold),
                 "task": "sums",
                 "info": {"level": at % 4},
@@ -95,97 +207,37 @@ def conversations(count: int, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-_REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "alpaca_rollouts.parquet"
-ABSENT = "the real texts are not here: ../shared/data/alpaca_rollouts.parquet"
-CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE") or Path(tempfile.gettempdir()) / "assay-bench")
-"""Where files that are made once are kept, and what npm installs."""
-ROWS = int(os.environ.get("ASSAY_BENCH_ROWS") or 500_000)
-"""Rows of the largest files; at least 10,000."""
-_TOOLS = ("click", "type", "scroll", "drag", "wait", "open_url", "press_key")
+# ── real texts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @lru_cache(maxsize=1)
-def _texts(count: int) -> list[str] | None:
-    if not _REAL.exists():
-        return None
-    texts = pl.read_parquet(_REAL, columns=["completion"])["completion"].drop_nulls().to_list()
-    return [f"{at} {texts[at % len(texts)]}" for at in range(count)]
+def _real_completions() -> list[str]:
+    return pl.read_parquet(_REAL, columns=["completion"])["completion"].drop_nulls().to_list()
 
 
-def _phrase(text: str, rng: random.Random) -> str:
-    words = text.split()
-    start = rng.randrange(len(words))
-    return " ".join(words[start : start + 3])
+def _real_texts(first: int, last: int) -> list[str]:
+    completions = _real_completions()
+    return [f"{at} {completions[at % len(completions)]}" for at in range(first, last)]
 
 
-def _call(rng: random.Random, phrase: str) -> dict[str, object]:
-    call: dict[str, object] = {"tool": rng.choice(_TOOLS), "action": rng.choice(("left", "right", phrase))}
-    where = {"coordinate": [rng.randrange(2000), rng.randrange(1000)]} if rng.random() < 0.5 else {"text": phrase}
-    return call | where
+def real_rollouts(rows: int, copies: int = 1, group: int = 262_144) -> Path | None:
+    """Return real texts of about 1.6 kB, each repeated so many times, one in five in a JSON object. None where they are absent.
 
+    A row group has as many rows as Polars puts into it, unless a number is given.
+    """
 
-def rows_with_verifiers(fn_name: str, params: dict[str, object], count: int, golds: int) -> pl.DataFrame | None:
-    """Real texts, each with a verifier as JSON text; half of the golds are the row's own. None where the texts are absent."""
-    texts = _texts(count)
-    if texts is None:
-        return None
-    rng = random.Random(0)
-    phrases = [_phrase(texts[at], rng) for at in range(golds)]
-    calls = [_call(rng, phrase) for phrase in phrases]
-    completions, expected = [], []
-    for at in range(count):
-        mine = at % golds if at % 2 else rng.randrange(golds)
-        text, gold = texts[at], phrases[at % golds]
-        if fn_name == "exact_match":
-            text = f" {phrases[mine]}\n" if at % 3 else text
-        elif fn_name == "contains":
-            text = text if at % 2 else f"{text[: len(text) // 2]}{gold}{text[len(text) // 2 :]}"
-        elif fn_name == "regex_match":
-            text = text if at % 2 else f"{text[: len(text) // 2]} {gold} {text[len(text) // 2 :]}"
-            gold = rf"\b{re.escape(gold)}\b"
-        else:
-            gold = calls[at % golds]
-            text = json.dumps({**calls[mine], "thought": " ".join(text.split()[:20])})
-            text = f"```json\n{text}\n```" if at % 3 else text
-        completions.append(text)
-        expected.append(json.dumps({"fn_name": fn_name, "expected": gold, "params": params}))
-    order = rng.sample(range(count), count)
-    frame = pl.DataFrame({"completion": completions, "verifier": expected})
-    return frame[order]
+    def text(number: str, body: str) -> str:
+        whole = " ".join([number, *[body] * copies])
+        if int(number) % 5:
+            return whole
+        return json.dumps({"answer": whole, "score": int(number), "tags": ["a", "b"]}, ensure_ascii=False)
 
+    def make(path: Path) -> None:
+        with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
+            for first in range(0, rows, group):
+                last = min(first + group, rows)
+                completions = [text(*numbered.split(" ", 1)) for numbered in _real_texts(first, last)]
+                table = pa.table({"id": range(first, last), "completion": completions}, schema=_SCHEMA)
+                writer.write_table(table, row_group_size=group)
 
-def rows_with_expectations(count: int, tasks: int, *, as_text: bool) -> pl.DataFrame | None:
-    """Real texts, each with the metadata of one of so many tasks: two things to mention and one not to. None where the texts are absent."""
-    texts = _texts(count)
-    if texts is None:
-        return None
-    rng = random.Random(0)
-    metadata = []
-    for at in range(tasks):
-        wanted = [{"anyOf": [_phrase(texts[at], rng), _phrase(texts[-at], rng)]}, {"anyOf": [_phrase(texts[at], rng)]}]
-        metadata.append(
-            {"expectations": {"mustMention": wanted, "mustNotMention": [{"anyOf": [_phrase(texts[at], rng)]}]}}
-        )
-    said = [json.dumps(one, ensure_ascii=False) for one in metadata] if as_text else metadata
-    frame = pl.DataFrame({"completion": texts, "metadata": [said[at % tasks] for at in range(count)]})
-    return frame[rng.sample(range(count), count)]
-
-
-def real_rollouts(count: int, copies: int = 1) -> Path | None:
-    """A parquet file of real texts of about 1.5 kB, each said so many times, one in five in a JSON object. None where they are absent."""
-    path = CACHE / f"rollouts-{count}-{copies}.parquet"
-    if path.exists():
-        return path
-    if not _REAL.exists():
-        return None
-    texts = pl.read_parquet(_REAL, columns=["completion"])["completion"].drop_nulls().to_list()
-    completions = []
-    for at in range(count):
-        text = " ".join([f"{at}", *[texts[at % len(texts)]] * copies])
-        if at % 5 == 0:
-            text = json.dumps({"answer": text, "score": at, "tags": ["a", "b"]}, ensure_ascii=False)
-        completions.append(text)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
-    pl.DataFrame({"id": range(count), "completion": completions}).write_parquet(draft)
-    return draft.replace(path)
+    return kept(f"rollouts-{rows}-{copies}-{group}", make) if _REAL.exists() else None

@@ -3,13 +3,28 @@
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-_HEADS = ("measured", "contender", "time", "MB/s", "ratio", "goal", "met")
+__all__ = [
+    "HEADS",
+    "Goal",
+    "Line",
+    "as_markdown",
+    "as_text",
+    "at_least",
+    "at_most",
+    "commit",
+    "line",
+    "machine",
+    "per_row",
+]
+
+HEADS = ("measured", "contender", "state", "time", "CPU", "ratio", "CPU ratio", "goal", "met")
 _PEERS = ("polars", "pyarrow", "duckdb", "verifiers", "inspect-ai")
 
 
@@ -17,7 +32,7 @@ _PEERS = ("polars", "pyarrow", "duckdb", "verifiers", "inspect-ai")
 class Goal:
     """What a ratio or a figure is to be, and whether it is."""
 
-    said: str
+    wanted: str
     met: bool
 
 
@@ -36,18 +51,22 @@ class Line:
     Attributes:
         measured: What was done.
         contender: By whom.
-        time: The best time, or the peak of memory, with its unit.
-        speed: MB of text a second.
+        state: ``cold`` for a fresh process, or data that the process has not seen before; ``warm`` for the same data once more.
+        time: The least wall time, or the peak of memory, with its unit.
+        cpu: The least CPU time.
         ratio: The time beside another one, which it names.
+        cpu_ratio: The same of the CPU time.
         goal: What is wanted of it.
         met: Whether that is so.
     """
 
     measured: str
     contender: str
+    state: str = ""
     time: str = ""
-    speed: str = ""
+    cpu: str = ""
     ratio: str = ""
+    cpu_ratio: str = ""
     goal: str = ""
     met: str = ""
 
@@ -56,21 +75,21 @@ def line(
     measured: str,
     contender: str,
     time: str,
+    cpu: str = "",
     *,
-    speed: float | None = None,
+    state: str = "cold",
     ratio: tuple[float, str] | None = None,
+    cpu_ratio: tuple[float, str] | None = None,
     goal: Goal | None = None,
 ) -> Line:
-    """A line from its numbers; a ratio is a number and what it is a multiple of."""
-    return Line(
-        measured,
-        contender,
-        time,
-        "" if speed is None else f"{speed:,.0f}",
-        "" if ratio is None else f"{ratio[0]:.{1 if ratio[0] >= 10 else 2}f} × {ratio[1]}",
-        goal.said if goal else "",
-        ("yes" if goal.met else "no") if goal else "",
-    )
+    """Return a line from its numbers; a ratio is a number and what it is a multiple of."""
+    met = ("yes" if goal.met else "no") if goal else ""
+    shown = (_times(ratio), _times(cpu_ratio), goal.wanted if goal else "", met)
+    return Line(measured, contender, state, time, cpu, *shown)
+
+
+def _times(ratio: tuple[float, str] | None) -> str:
+    return "" if ratio is None else f"{ratio[0]:.{1 if ratio[0] >= 10 else 2}f} × {ratio[1]}"
 
 
 def per_row(seconds: float, rows: int) -> str:
@@ -79,26 +98,37 @@ def per_row(seconds: float, rows: int) -> str:
 
 
 def as_text(lines: list[Line]) -> list[str]:
-    """Aligned columns; what is measured is said once."""
-    cells = [_HEADS, *(astuple(one) for one in lines)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(_HEADS))]
-    said, before = [], None
+    """Return aligned columns; what is measured is written once."""
+    cells = [HEADS, *(astuple(line) for line in lines)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(HEADS))]
+    printed, before = [], None
     for measured, *rest in cells:
-        shown = "" if measured == before else measured
+        shown = ("" if measured == before else measured, *rest)
         before = measured
-        said.append("  ".join(cell.ljust(width) for cell, width in zip((shown, *rest), widths, strict=True)).rstrip())
-    return said
+        printed.append("  ".join(cell.ljust(width) for cell, width in zip(shown, widths, strict=True)).rstrip())
+    return printed
 
 
-def as_markdown(lines: list[Line]) -> str:
-    """The table, after a line on the machine and the versions."""
-    rows = [_HEADS, ("---",) * len(_HEADS), *(astuple(one) for one in lines)]
+def as_markdown(lines: list[Line], *notes: str) -> str:
+    """Return the table, after a line on the machine, the versions and the commit."""
+    rows = [HEADS, ("---",) * len(HEADS), *(astuple(line) for line in lines)]
     escaped = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
-    return f"{machine()}\n\n" + "".join(f"| {row} |\n" for row in escaped)
+    return f"{' · '.join([machine(), commit(), *notes])}\n\n" + "".join(f"| {row} |\n" for row in escaped)
+
+
+def commit(folder: Path = Path(__file__).parents[2]) -> str:
+    """Return the last commit that changed a folder, and whether there are changes since."""
+    if shutil.which("git") is None:
+        return "no commit"
+    asked = [["log", "-1", "--format=%h", "--", "."], ["status", "--porcelain", "--", "."]]
+    done = [subprocess.run(["git", "-C", folder, *one], capture_output=True, text=True, check=False) for one in asked]  # noqa: S603, S607
+    if done[0].returncode:
+        return "no commit"
+    return f"commit {done[0].stdout.strip()}{' + changes' if done[1].stdout.strip() else ''}"
 
 
 def machine() -> str:
-    """The machine, the versions and the day."""
+    """Return the machine, the versions and the day."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = [f"CPython {platform.python_version()}", *(f"{name} {_version(name)}" for name in _PEERS)]
@@ -126,7 +156,7 @@ def _node() -> str:
 
 def _processor() -> str:
     if sys.platform == "linux":
-        for said in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if said.startswith("model name"):
-                return said.partition(":")[2].strip()
+        for entry in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if entry.startswith("model name"):
+                return entry.partition(":")[2].strip()
     return platform.processor() or platform.machine()

@@ -1,10 +1,11 @@
 """Write the generated parts of README.md and docs/ anew: ``make readme``.
 
-Tables of checks, presets and commands come from the code, printed output from running the page, the benchmark table from
-what ``make bench`` measured, where it has.
+Tables of checks, presets and commands come from the code, printed output from running the page, the tables of the benchmarks
+and of the stages from what ``make bench`` measured, where it has.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
@@ -18,8 +19,13 @@ from assay.loading.presets.preset import presets
 from assay.options import PANELS
 from assay.spec.listing import as_markdown
 
-RESULTS = ROOT / "benchmarks" / "results.md"
 PERFORMANCE = DOCS / "performance.md"
+
+MEASURED = {
+    PERFORMANCE: ("bench", ROOT / "benchmarks" / "results.md"),
+    DOCS / "stages.md": ("stages", ROOT / "benchmarks" / "stages.md"),
+}
+"""The pages with what ``make bench`` measured: the name between the marks, and the file that it writes."""
 
 FEW = (
     ("ten checks, file to file, 500,000 rows", "assay score"),
@@ -45,24 +51,20 @@ def replaced(text: str, name: str, table: str) -> str:
     return before + begin + table + end + rest.partition(end)[2]
 
 
-def measured(text: str, results: str) -> str:
-    """The page of the benchmarks with another table."""
-    return replaced(text, "bench", results)
-
-
 def few_of_benchmarks() -> str:
-    """The lines of the benchmark table that README.md shows, with the machine they were measured on."""
+    """The lines of the benchmark table that README.md shows."""
     table = part(PERFORMANCE.read_text("utf-8"), "bench")
-    rows = [
-        [cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if line.startswith("| ")
+    heads, _, *rows = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in table.splitlines()
+        if line.startswith("| ")
     ]
-    by_name = {(row[0].lstrip("| "), row[1]): row for row in rows}
-    lines = ["| measured | contender | time | ratio |", "|---|---|---|---|"]
-    lines += [
-        f"| {measured} | {name} | {by_name[measured, name][2]} | {by_name[measured, name][4]} |"
-        for measured, name in FEW
-    ]
-    return "\n".join(lines) + "\n"
+    lines = [dict(zip(heads, row, strict=True)) for row in rows]
+    cold = {(line["measured"], line["contender"]): line for line in lines if line.get("state", "cold") != "warm"}
+    shown = [name for name in ("measured", "contender", "state", "time", "ratio") if name in heads]
+    few = [[cold[key][name] for name in shown] for key in FEW]
+    head, *cells = [f"| {' | '.join(row)} |\n" for row in (shown, *few)]
+    return "".join([head, f"{'|---' * len(shown)}|\n", *cells])
 
 
 def commands_as_markdown() -> str:
@@ -149,8 +151,9 @@ def with_output(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    if RESULTS.exists():
-        PERFORMANCE.write_text(measured(PERFORMANCE.read_text("utf-8"), RESULTS.read_text("utf-8")), "utf-8")
+    for page, (name, results) in MEASURED.items():
+        if results.exists():
+            page.write_text(replaced(page.read_text("utf-8"), name, results.read_text("utf-8")), "utf-8")
     for page in PAGES:
         page.write_text(generated(page), "utf-8")
         page.write_text(with_output(page), "utf-8")

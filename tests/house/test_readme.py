@@ -7,7 +7,7 @@ import pytest
 import yaml
 from cases import ROOT
 from pages import DOCS, ELSEWHERE, PAGES, README, blocks_of, commands_of, comparable, run_page, runs, steps_of
-from readme import COMMANDS, PARTS, commands_as_markdown, generated, part, replaced
+from readme import COMMANDS, MEASURED, PARTS, commands_as_markdown, generated, part, replaced
 
 from assay.spec.verifier import load_verifier
 from assay.system.documents import parse_text
@@ -89,13 +89,14 @@ def test_the_generated_parts_come_from_the_code(page):
     assert generated(page) == TEXTS[page.name], "run `make readme`"
     marks = re.findall(r"^<!-- (\w+):begin -->$", TEXTS[page.name], re.MULTILINE)
     names = [name for name, _ in PARTS.get(page.name, ())]
-    assert marks == (["bench"] if page.name == "performance.md" else names)
+    assert marks == ([MEASURED[page][0]] if page in MEASURED else names)
 
 
 def test_generated_parts_are_not_empty():
     assert "| `task_expectations` |" in part(TEXTS["specs.md"], "checks")
     assert "| `verl-dump` |" in part(TEXTS["inputs.md"], "presets")
     assert "| measured | contender |" in part(TEXTS["performance.md"], "bench")
+    assert "| decode | " in part(TEXTS["stages.md"], "stages")
     assert part(TEXTS["README.md"], "few").count("\n") == 2 + 4
 
 
