@@ -61,7 +61,7 @@ _PATTERNS = {
     "refund-not-policy": r"refund(?! policy)",
     "price-behind-sign": r"(?<=\$)\d+",
     "no-placeholder": r"^(?!.*\b(?:TODO|FIXME|lorem ipsum)\b)",
-    "letters-and-digits": r"(?=[^\n]*\d)(?=[^\n]*[A-Z])",
+    "letters-and-digits": r"(?s)^(?=.*\d)(?=.*[A-Z])",
     # beyond Latin
     "cyrillic": r"[А-Яа-яЁё]{3,}",
     "chinese": r"[\u4e00-\u9fff]{2,}",

@@ -207,7 +207,23 @@ WORDS = [
         "é12²",
         "_é",
     ),
-    *("é fo", "é f o o", "é FOO", "é unfoo", "é foo\n", "\U0001f600\ufe0f foo", "é Straße", "é ſtraße"),
+    *(
+        "a.b@é.de",
+        "x a@b.c",
+        "éa@b.c.",
+        ".@a.",
+        "é.fo@o-o.oé",
+        "fooé.",
+        "foo.é",
+        "é fo",
+        "é f o o",
+        "é FOO",
+        "é unfoo",
+        "é foo\n",
+        "\U0001f600\ufe0f foo",
+        "é Straße",
+        "é ſtraße",
+    ),
 ]
 
 
@@ -225,6 +241,16 @@ WORDS = [
             r"foo\b[.,]",
             r"\b-foo\b",
         ),
+        *(
+            r"^.*\bfoo",
+            r"\A\w*\bfoo",
+            r"^[^a]*?\b-",
+            r"(?s)^.*\b\d",
+            r"^\s*\b\w",
+            r"^[é.]*\bfoo",
+            r"(?m)(?:^.*\bfoo|x)",
+            r"^é*\b\.",
+        ),
         *(r"(?i)\bstraße\b", r"(?s)\bfoo\b|\bé", r"\b[a-zé]+\b", r"(?:\bfoo)?é", r"\b(?i:FOO)\b"),
     ],
 )
@@ -237,7 +263,17 @@ def test_a_word_boundary_becomes_the_neighbour_it_asks_for(pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"foo\b.*\bbar", r"\b", r"\b.", r"(?:\bfoo)+", r"a(?:\bfoo|)", r"foo\b(?:x|)", r"\bfoo?\b|.\b.", r"foo\bbar"],
+    [
+        r"foo\b.*\bbar",
+        r"\b",
+        r"\b.\b",
+        r"(?:\bfoo)+",
+        r"a(?:\bfoo|)",
+        r"foo\b(?:x|)",
+        r"\bfoo?\b|.\b.",
+        r"foo\bbar",
+        r"\b.?a",
+    ],
 )
 def test_a_word_boundary_beside_any_character_is_linear_but_for_characters_of_disputed_wordness(pattern):
     assert route(pattern).in_columns
@@ -454,7 +490,8 @@ def test_look_around_at_the_edge_of_a_pattern_is_read(pattern):
         (r"^(?=(a))(?=(b))", 0),
         (r"(?m)^(?=.*a)b", 0),
         (r"^(?=a)|b", 0),
-        (r"^(?=.*foo\b.*\bbar)a", 0),
+        (r"^(?=.*foo\b.*\bbar)a", 2),
+        (r"^(?!.*\b(?:foo|bar)\b)", 1),
         (r"^(?:(?=a))b", 0),
     ],
 )

@@ -21,6 +21,7 @@ from assay.system.cache import cached_within
 __all__ = [
     "ASCII",
     "ASCII_WORDS",
+    "BEYOND_LETTERS",
     "CHARACTERS",
     "MOST_WORDS",
     "Ranges",
@@ -29,6 +30,7 @@ __all__ = [
     "all_but",
     "boundary_in_nothing",
     "cut_to_ascii",
+    "in_both",
     "most_ranges",
     "range_bytes",
     "reaches_beyond_ascii",
@@ -63,13 +65,13 @@ _MOST = {
 _LAST = 0x10FFFF
 _NEWLINE = ord("\n")
 _SURROGATES = range(0xD800, 0xE000)
-_BEYOND_LETTERS = 0x40000
+BEYOND_LETTERS = 0x40000
 """No letter or case is at or above this code point: Unicode assigns tags, selectors and private use only."""
 
 _ENDS = {
     sre.CATEGORY_DIGIT: 0x20000,
     sre.CATEGORY_SPACE: 0x20000,
-    sre.CATEGORY_WORD: _BEYOND_LETTERS,
+    sre.CATEGORY_WORD: BEYOND_LETTERS,
 }
 """No code point from there on is in the category; between the two are ideographs."""
 
@@ -202,6 +204,11 @@ def cut_to_ascii(ranges: Ranges) -> Ranges:
     return tuple((first, min(last, len(_ASCII) - 1)) for first, last in ranges if first < len(_ASCII))
 
 
+def in_both(ranges: Ranges, others: Ranges) -> Ranges:
+    """Return the code points that two sets share."""
+    return all_but(_joined([*all_but(ranges), *all_but(others)]))
+
+
 def all_but(ranges: Ranges) -> Ranges:
     """Return all other code points."""
     return tuple(_between(ranges))
@@ -268,7 +275,7 @@ def _is_cased(code: int) -> bool:
 @lru_cache(maxsize=1)
 def _cased() -> tuple[str, list[int]]:
     """Return all code points that have, or are, another case, in order: as text and as numbers."""
-    scalars = SCALARS(_BEYOND_LETTERS)
+    scalars = SCALARS(BEYOND_LETTERS)
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
     changing = [block for block in blocks if block.lower() != block or block.upper() != block]
     cased = {code for block in changing for code in block if code.lower() != code or code.upper() != code}

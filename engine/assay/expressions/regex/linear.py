@@ -15,6 +15,7 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
   something that may be empty, and patterns that are too large or too deep.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -34,6 +35,7 @@ from assay.expressions.regex.charsets import (
     accepted_ascii,
     all_but,
     cut_to_ascii,
+    in_both,
     most_ranges,
     reaches_beyond_ascii,
     word_characters,
@@ -44,6 +46,7 @@ __all__ = ["Boundary", "NotLinearError", "has_many_cases", "linear", "narrowed"]
 
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
+_UNSURE = "a boundary whose neighbours may be any characters"
 _TOO_LARGE = "a pattern too large for the linear engine"
 _TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
 
@@ -119,6 +122,31 @@ _FEW = 16
 """Characters that the engine searches for together with the space before them."""
 
 
+def _is_mixed(item: tuple[Any, Any], flags: int) -> bool:
+    """Return whether an item is a character, or a run of a set, that may be a word character or not."""
+    op, value = item
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+        if not value[0] or len(value[2]) != 1 or value[2][0][0] not in CHARACTERS:
+            return False
+    elif op not in CHARACTERS:
+        return False
+    return word_at([item], flags, end=False) is None
+
+
+def _run_from_start(items: Items) -> tuple[Any, Any] | None:
+    """Return the set of characters if a sequence is the start of the text and a run of such characters, of any length."""
+    if len(items) < 2 or any(item not in _STARTS for item in items[:-1]):  # noqa: PLR2004  (the start and the run)
+        return None
+    op, value = items[-1]
+    if op not in (sre.MAX_REPEAT, sre.MIN_REPEAT) or value[:2] != (0, sre.MAXREPEAT) or len(value[2]) != 1:
+        return None
+    kind, characters = value[2][0]
+    return (kind, characters) if kind in CHARACTERS else None
+
+
+_STARTS = ((sre.AT, sre.AT_BEGINNING), (sre.AT, sre.AT_BEGINNING_STRING))
+
+
 def _is_word_of_few(tree: Any) -> bool:
     r"""Return whether a pattern begins with ``\b`` and then one of a few characters."""
     items, flags = list(tree), tree.state.flags
@@ -162,27 +190,69 @@ class _Writer:
 
     def sequence(self, items: Items, flags: int, *, head: bool, tail: bool) -> str:
         """Write a concatenation; ``head`` and ``tail`` tell whether it is at the start or the end of the whole pattern."""
-        last = len(items) - 1
-        written = []
+        last, split = len(items) - 1, -1
+        written: list[str] = []
         for at, (op, value) in enumerate(items):
             first, final = head and at == 0, tail and at == last
-            if (op, value) == (sre.AT, sre.AT_BOUNDARY) and not flags & sre.SRE_FLAG_ASCII:
-                self.boundary = True
-                written.append(self.between(items[:at], items[at + 1 :], flags, head=first, tail=final))
+            if (op, value) != (sre.AT, sre.AT_BOUNDARY) or flags & sre.SRE_FLAG_ASCII:
+                if at != split:
+                    written.append(self.item(op, value, flags, head=first, tail=final))
+                continue
+            self.boundary = True
+            before, after = items[:at], items[at + 1 :]
+            if self._boundary is not Boundary.EDGES:
+                written.append(str(self._boundary.value))
+            elif head and (run := _run_from_start(before)):
+                written[-1] = self.up_to_word(written[-1], run, after, flags)
+            elif first and after and _is_mixed(after[0], flags):
+                one, more = self.one_and_more(after[0], flags)
+                written.append(f"(?:{self.no_word(flags, head=True)}{one(True)}|{self.words(flags)}{one(False)}){more}")
+                split = at + 1
+            elif final and before and at - 1 != split and _is_mixed(before[-1], flags):
+                one, more = self.one_and_more(before[-1], flags)
+                written[-1] = f"{more}(?:{one(True)}{self.no_word(flags, head=False)}|{one(False)}{self.words(flags)})"
             else:
-                written.append(self.item(op, value, flags, head=first, tail=final))
+                written.append(self.between(before, after, flags, head=first, tail=final))
         return _NOTHING if _NOTHING in written else "".join(written)
+
+    def one_and_more(self, item: tuple[Any, Any], flags: int) -> tuple[Callable[[bool], str], str]:
+        """Write a character, or the outermost one of a run: a function for its word characters or the others, and the rest of the run."""
+        op, value = item
+        if op in CHARACTERS:
+            return lambda words: self.part(op, value, flags, words=words), ""
+        low, high, inner = value
+        kind, characters = inner[0]
+        rest = f"{{{low - 1},{'' if high is sre.MAXREPEAT else high - 1}}}"
+        return (
+            lambda words: self.part(kind, characters, flags, words=words),
+            f"(?:{self.characters(kind, characters, flags)}){rest}",
+        )
+
+    def up_to_word(self, run: str, node: tuple[Any, Any], after: Items, flags: int) -> str:
+        r"""Write a run of any length from the start of the text to a boundary, as in ``^.*\bfoo``.
+
+        Before a word, the run is empty or ends with another character; before anything else, it ends with a word character.
+        """
+        starts_word = word_at(after, flags, end=False)
+        if starts_word is None:
+            raise NotLinearError(_UNSURE)
+        if starts_word:
+            return f"(?:{run}{self.part(*node, flags, words=False)}){{0,1}}"
+        return run + self.part(*node, flags, words=True)
+
+    def part(self, op: Any, value: Any, flags: int, *, words: bool) -> str:
+        """Write the word characters of a set, or its other characters."""
+        own = word_characters(flags)
+        return self.ranges(in_both(accepted(op, value, flags), own if words else all_but(own)))
 
     def between(self, before: Items, after: Items, flags: int, *, head: bool, tail: bool) -> str:
         """Write a word boundary."""
-        if self._boundary is not Boundary.EDGES:
-            return str(self._boundary.value)
         left, right = word_at(before, flags, end=True), word_at(after, flags, end=False)
         if left is not None and right is not None and left != right:
             return ""
         inner = right if head else left if tail else None
         if inner is None:
-            raise NotLinearError("a boundary whose neighbours may be any characters")
+            raise NotLinearError(_UNSURE)
         return self.no_word(flags, head=head) if inner else self.words(flags)
 
     def item(self, op: Any, value: Any, flags: int, *, head: bool, tail: bool) -> str:
@@ -192,12 +262,15 @@ class _Writer:
         if op is sre.AT:
             return self.anchor(value, flags, tail=tail)
         if op is sre.BRANCH:
-            return "(?:" + "|".join(self.sequence(list(way), flags, head=head, tail=tail) for way in value[1]) + ")"
+            ways = [self.sequence(list(way), flags, head=head, tail=tail) for way in value[1]]
+            possible = [way for way in ways if way != _NOTHING]
+            return f"(?:{'|'.join(possible)})" if possible else _NOTHING
         if op is sre.SUBPATTERN:
             _, add, remove, inner = value
             if add & _TYPE_FLAGS:  # CPython's search uses the outer flags for its prefix, so it differs from the tree
                 raise NotLinearError("scoped a/u flags")
-            return "(?:" + self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail) + ")"
+            body = self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail)
+            return body if body == _NOTHING else f"(?:{body})"
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             return self.repeat(value, flags, head=head, tail=tail)
         if op in (sre.ASSERT, sre.ASSERT_NOT) and (tail if value[0] > 0 else head):
@@ -211,6 +284,8 @@ class _Writer:
             raise NotLinearError("a repeat of something that may be empty")
         once, before = high == 1, self.size
         body = self.sequence(list(inner), flags, head=head and once, tail=tail and once)
+        if body == _NOTHING:
+            return _NOTHING if low else ""
         copies = max(low, 1) if high is sre.MAXREPEAT else max(high, 1)
         self.size = before + (self.size - before) * copies
         return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
@@ -271,9 +346,13 @@ class _NarrowWriter(_Writer):
 
     cut = False
 
-    def characters(self, op: Any, value: Any, flags: int) -> str:
+    def count_cut(self, op: Any, value: Any, flags: int) -> None:
+        """Note whether cutting a set to ASCII changes it."""
         self.cut |= reaches_beyond_ascii(op, value, flags & ~sre.SRE_FLAG_IGNORECASE)
         self.alike |= reaches_beyond_ascii(op, value, flags)
+
+    def characters(self, op: Any, value: Any, flags: int) -> str:
+        self.count_cut(op, value, flags)
         self.size += _RANGE * most_ranges(op, value, flags)
         ranges = accepted_ascii(op, value, flags)
         return _class(_in_lower_case(ranges) if self._lowered else ranges)
@@ -283,6 +362,13 @@ class _NarrowWriter(_Writer):
         self.size += _RANGE * (1 + most_ranges(op, value, flags))
         others = cut_to_ascii(all_but(accepted_ascii(op, value, flags)))
         return _class(_in_lower_case(others) if self._lowered else others)
+
+    def part(self, op: Any, value: Any, flags: int, *, words: bool) -> str:
+        self.count_cut(op, value, flags)
+        self.size += _RANGE * (MOST_WORDS + most_ranges(op, value, flags))
+        own = ASCII_WORDS if words else all_but(ASCII_WORDS)
+        ranges = in_both(accepted_ascii(op, value, flags), own)
+        return _class(_in_lower_case(ranges) if self._lowered else ranges)
 
     def words(self, flags: int) -> str:
         del flags

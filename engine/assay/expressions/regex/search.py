@@ -30,6 +30,7 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.errors import AssayWarning, said_by
 from assay.expressions.lane import Lane, nulls, rowwise, text
+from assay.expressions.regex.charsets import BEYOND_LETTERS
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick
 from assay.expressions.regex.conditions import conditions_of
 from assay.expressions.regex.guarded import Answer, Question, guarded_search
@@ -413,8 +414,7 @@ def _linear_route(pattern: str, flags: int) -> Route:
     tree = parsed(pattern, flags)
     if conditions := conditions_of(pattern, tree):
         routes = [(wanted, _linear_route(inner, tree.state.flags)) for wanted, inner in conditions]
-        if not any(one.disputed for _, one in routes):
-            return Route((), _CONDITIONS, conditions=tuple(routes))
+        return Route((), _CONDITIONS, conditions=tuple(routes), disputed=any(one.disputed for _, one in routes))
     if has_many_cases(tree):
         with contextlib.suppress(NotLinearError):
             return _chosen(pattern, flags, tree, lowered=True)
@@ -446,7 +446,7 @@ def _chosen(pattern: str, flags: int, tree: Any, *, lowered: bool) -> Route:
 def _patterns_beyond(pattern: str, flags: int, boundary: Boundary) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the patterns that are necessary for a match, fast and possibly none, and the exact ones."""
     tree = parsed(pattern, flags)
-    needed = linear(tree, Boundary.NONE) if boundary is Boundary.EDGES else ()
+    needed = () if boundary is Boundary.NONE else linear(tree, Boundary.NONE)
     return needed, on_any_stack(lambda: linear(tree, boundary))
 
 
@@ -492,8 +492,8 @@ def _is_disputed(values: pl.Expr) -> pl.Expr:
 @lru_cache(maxsize=1)
 def _disputed() -> frozenset[str]:
     """Return the code points that are word characters in only one of Python and Polars."""
-    scalars = SCALARS()
-    by_polars = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
+    scalars = SCALARS(BEYOND_LETTERS)
+    by_polars = "".join(pl.Series([scalars]).str.extract_all(r"\w+").explode().to_list())
     by_python = "".join(re.findall(r"\w+", scalars))
     return frozenset(by_polars) ^ frozenset(by_python)
 
