@@ -28,6 +28,7 @@ class Thresholds:
         unstreamed_rows: Maximum rows in memory for Polars' in-memory engine, which starts faster than the streaming one.
         piece: Rows that go through a plan together; few, to save memory …
         shared_piece: … and more where work is shared between rows.
+        slice: Rows for which texts are lowered together: few, so that memory is reused rather than cleared for each row.
         batch: Rows of a file that are counted and written together.
         reward_rows: Rollouts whose arguments are in memory at once for reward functions: few objects, freed early and cheaply.
         terms: Terms added in one expression: Polars' planning time grows with the square of the depth.
@@ -60,6 +61,7 @@ class Thresholds:
     unstreamed_rows: int = 4096
     piece: int = 16_384
     shared_piece: int = 131_072
+    slice: int = 4_096
     batch: int = 65_536
     reward_rows: int = 512
     terms: int = 64
