@@ -29,6 +29,7 @@ __all__ = [
     "WHITESPACE",
     "Texts",
     "as_class",
+    "ascii_lower",
     "ascii_lower_expr",
     "beyond_ascii",
     "contains_column",
@@ -90,7 +91,8 @@ def _other_capitals() -> str:
     )
 
 
-def _ascii_lower(series: pl.Series) -> pl.Series:
+def ascii_lower(series: pl.Series) -> pl.Series:
+    """Return texts with their ASCII letters lowered."""
     import pyarrow.compute as pc  # slow to import
 
     lowered = pc.ascii_lower(series.to_arrow(compat_level=pl.CompatLevel.oldest()))
@@ -131,7 +133,7 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
         values: The texts.
         fully: Which of them (Boolean) to lower by ``str.lower``.
     """
-    lowered = _ascii_lower(values)
+    lowered = ascii_lower(values)
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = fully.arg_true()
     at = at.filter(~is_ascii(values.gather(at)))
@@ -143,7 +145,7 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
 
 def ascii_lower_expr(values: pl.Expr) -> pl.Expr:
     """Return an elementwise expression that lowers the ASCII letters of a String column only."""
-    return values.map_batches(_ascii_lower, return_dtype=pl.String, is_elementwise=True)
+    return values.map_batches(ascii_lower, return_dtype=pl.String, is_elementwise=True)
 
 
 def strip_expr(values: pl.Expr) -> pl.Expr:
@@ -188,7 +190,9 @@ def _contains_lowered(columns: Sequence[pl.Series]) -> pl.Series:
     return contains_column(lower_rows(values, fully), lower_rows(phrases, fully))
 
 
-def in_slices(function: Callable[[Sequence[pl.Series]], pl.Series], columns: Sequence[pl.Series]) -> pl.Series:
+def in_slices(
+    function: Callable[[Sequence[pl.Series]], pl.Series], columns: Sequence[pl.Series], rows: int | None = None
+) -> pl.Series:
     """Run a function that makes new texts on a few rows at a time.
 
     The next slice reuses the memory of the last one; the kernel takes ten times as long to clear new pages as ``ascii_lower`` takes
@@ -197,8 +201,9 @@ def in_slices(function: Callable[[Sequence[pl.Series]], pl.Series], columns: Seq
     Args:
         function: Takes columns and returns a column, row for row.
         columns: Columns of the same length.
+        rows: Rows of a slice; by default few.
     """
-    rows = max(1, THRESHOLDS.slice)
+    rows = max(1, rows or THRESHOLDS.slice)
     if len(columns[0]) <= rows:
         return function(columns)
     starts = range(0, len(columns[0]), rows)

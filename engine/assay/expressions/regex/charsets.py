@@ -17,7 +17,15 @@ from typing import Any
 from assay.expressions.text import SCALARS
 from assay.system.cache import cached_within
 
-__all__ = ["CHARACTERS", "Ranges", "accepted", "boundary_in_nothing", "range_bytes", "word_characters"]
+__all__ = [
+    "CHARACTERS",
+    "Ranges",
+    "accepted",
+    "boundary_in_nothing",
+    "is_word_character",
+    "range_bytes",
+    "word_characters",
+]
 
 CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 """The types of nodes that match one character."""
@@ -48,6 +56,11 @@ def accepted(op: Any, value: Any, flags: int) -> Ranges:
 def word_characters(flags: int) -> Ranges:
     r"""Return the code points that ``\w`` accepts and ``\b`` tests."""
     return _category(sre.CATEGORY_WORD, flags & (sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
+
+
+def is_word_character(character: str) -> bool:
+    r"""Return whether ``\w`` accepts a character."""
+    return character.isalnum() or character == "_"
 
 
 def boundary_in_nothing() -> bool:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from operator import or_
+from typing import Any
 
 import polars as pl
 
@@ -43,6 +44,7 @@ __all__ = [
     "lanes",
     "linear_answers",
     "route",
+    "route_of_tree",
     "search",
     "search_all",
     "search_expr",
@@ -251,7 +253,16 @@ def _linear_route(pattern: str, flags: int) -> Route:
         TooExpensiveError: The pattern is too expensive for this process.
         RecursionError: The stack overflows.
     """
-    tree = parsed(pattern, flags)
+    return route_of_tree(parsed(pattern, flags))
+
+
+def route_of_tree(tree: Any) -> Route:
+    """Return the route of a parsed pattern by the linear engine.
+
+    Raises:
+        NotLinearError: The linear engine cannot express the pattern.
+        RecursionError: The stack overflows.
+    """
     patterns, boundary = linear(tree, Boundary.ASCII)
     if not boundary:
         return Route(patterns, "linear engine: the same verdict on every text")
@@ -302,9 +313,9 @@ def _is_disputed(values: pl.Expr) -> pl.Expr:
 def _disputed() -> frozenset[str]:
     """Return the code points that are word characters in only one of Python and Polars."""
     scalars = SCALARS()
-    by_polars = "".join(pl.Series([scalars]).str.extract_all(r"\w").explode().to_list())
-    by_python = "".join(re.findall(r"\w+", scalars))
-    return frozenset(by_polars) ^ frozenset(by_python)
+    # half the time of extracting each character
+    by_polars = pl.Series([scalars]).str.replace_all(r"\W+", "").item()
+    return frozenset(by_polars) ^ frozenset(re.sub(r"\W+", "", scalars))
 
 
 @lru_cache(maxsize=1)
