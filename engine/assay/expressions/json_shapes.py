@@ -16,7 +16,7 @@ __all__ = ["Shapes", "filled", "shapes_of", "text_without_shape"]
 
 _HOLE, _NUMBER, _QUOTE, _BACKSLASH = "\ue000", "\ue001", "\ue002", "\ue003"
 _ESCAPES = {"\\\\": _BACKSLASH, '\\"': _QUOTE}
-"""Marks for the two escapes that hide a quote, or that it is not hidden; in the order in which they are replaced."""
+"""Marks for the escapes that decide whether a quote ends a string, in the order in which they are replaced."""
 _MARKS = "[\ue000-\ue003]"
 _UNSHAPED = 2 * _NUMBER
 """What no shape contains."""
@@ -74,7 +74,10 @@ def shapes_of(texts: pl.Series) -> Shapes:
 def filled(shape: str) -> str:
     """Return a JSON text of a shape, with its strings numbered: each is its position among the values of the text."""
     first, *rest = shape.split(_HOLE)
-    return (first + "".join(f"{at}{part}" for at, part in enumerate(rest))).replace(_NUMBER, " 0 ")
+    text = (first + "".join(f"{at}{part}" for at, part in enumerate(rest))).replace(_NUMBER, " 0 ")
+    for escape, mark in _ESCAPES.items():
+        text = text.replace(mark, escape)
+    return text
 
 
 def text_without_shape(layout: str) -> str | None:

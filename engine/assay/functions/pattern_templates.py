@@ -44,14 +44,15 @@ _ROUNDS = 8
 """Maximum places that are looked at in all rows together, as a multiple of ``literal_places``."""
 
 _QUANTIFIED = r"(?:[*+?]|\{[0-9,}])"
-_CHARACTER = r"(?:[^\\.^$*+?{\[|()\U000f0000-\U000ffffd]|\{(?![0-9,}])|\\[^0-9A-Za-z])"
+_PLAIN = r"[^\\.^$*+?{\[|()\U000f0000-\U000ffffd]"
+_OTHER = r"\{(?![0-9,}])|\\[^0-9A-Za-z]"
 _TOKEN = re.compile(
-    rf"((?:{_CHARACTER}(?!{_QUANTIFIED}))+)"  # a literal
+    rf"((?:{_PLAIN}+|{_OTHER})+(?!{_QUANTIFIED}))"  # a literal, without a character that is repeated
     r"|(\\[AbBdDsSwWZafnrtv]"
-    r"|\[\^?\]?(?:[^\]\\]|\\.)*\]"
+    r"|\[\^?\]?(?:[^\]\\]|\\.)*(?:\]|\Z)"
     r"|\{[0-9]*,?[0-9]*\}"
     r"|\((?:(?!\?)|\?(?:[ims]+\)|[ims]*(?:-[ims]+)?:|P<[A-Za-z_][A-Za-z_0-9]*>|<?[=!]))"
-    rf"|[.^$*+?|)]|{_CHARACTER})",
+    rf"|[.^$*+?|)]|{_PLAIN}|{_OTHER})",
     re.DOTALL,
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
