@@ -23,7 +23,7 @@ from assay.functions.pattern_templates import search_templates
 from assay.functions.text_twins import IGNORE_CASE
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["needed_literal", "regex_match_expr"]
+__all__ = ["needed_literal", "regex_match_expr", "search_uncompiled"]
 
 _LONGEST = 100_000
 """Longest pattern, in code points, that is parsed for its literal; parsing takes memory for each of them."""
@@ -35,6 +35,7 @@ _ANCHOR = r"(?:\\[bBAZ]|\^|\$)"
 _SEQUENCE = re.compile(rf"(?:(?:{_PLAIN}|{_ESCAPED}|{_CLASS})[*+?]?|{_ANCHOR})*")
 _TOKEN = re.compile(rf"(?P<char>{_PLAIN}|{_ESCAPED})(?P<often>[*+?]?)|{_CLASS}[*+?]?|{_ANCHOR}")
 _WORD = rf"\A(?P<inline>\(\?i\))?(?P<before>\\b)?(?P<literal>(?:{_PLAIN}|{_ESCAPED})+)(?P<after>\\b)?\z"
+_WORD_PATTERN = re.compile(_WORD.replace(r"\A", "").replace(r"\z", ""))
 _ESCAPE = r"\\(.)"
 _INLINE = "(?i)"
 
@@ -100,6 +101,21 @@ def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -
         ):
             return True
     return None
+
+
+def search_uncompiled(pattern: str, text: str, flags: int) -> bool | None:
+    """Return whether ``re.search`` finds a pattern, where that is certain without compiling it; else None."""
+    folds = bool(flags & re.IGNORECASE) or pattern.startswith(_INLINE)
+    if folds and not text.isascii():
+        return None
+    haystack = text.lower() if folds else text
+    word = _WORD_PATTERN.fullmatch(pattern) if len(pattern) <= _LONGEST else None
+    if word is None or (folds and not word["literal"].isascii()):
+        needed = needed_literal(pattern.removeprefix(_INLINE), folds=folds)
+        return None if needed is None or needed in haystack else False
+    literal = re.sub(_ESCAPE, r"\1", word["literal"], flags=re.DOTALL)
+    before, after = word["before"] is not None, word["after"] is not None
+    return _between_boundaries(haystack, literal.lower() if folds else literal, before=before, after=after)
 
 
 _WORD_BYTES = pl.Series([is_word_character(chr(byte)) if byte < 128 else None for byte in range(256)])  # noqa: PLR2004

@@ -23,7 +23,7 @@ from assay.calls.limits import Limits
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.regex.search import search
-from assay.functions.pattern_twin import regex_match_expr
+from assay.functions.pattern_twin import regex_match_expr, search_uncompiled
 from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
@@ -85,7 +85,9 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
     """
     pattern = _text(expected)
     flags = re.IGNORECASE if (params or {}).get(IGNORE_CASE) else 0
-    return 1.0 if pattern and search(pattern, _text(model_output), limits, flags=flags) else 0.0
+    output = _text(model_output)
+    found = search_uncompiled(pattern, output, flags) if pattern else False
+    return 1.0 if (search(pattern, output, limits, flags=flags) if found is None else found) else 0.0
 
 
 def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
