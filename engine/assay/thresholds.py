@@ -39,7 +39,7 @@ class Thresholds:
         param_sets: Maximum distinct params for which the Polars version of a function runs for all rows; with more …
         param_rows: … it runs for params with at least this many rows, and the Python function runs for the others.
         pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
-        skeleton_rows: Minimum rows whose patterns differ only in their literals for a search by columns, which has to try each place.
+        skeleton_patterns: Minimum patterns that differ only in their literals for a search by columns, which has to try each place.
         literal_places: Maximum occurrences of a literal that are inspected one by one.
         pattern_steps: Maximum steps for which ``re`` runs in this process: it cannot take long.
         position_steps: Maximum steps of a search by sets of positions; beyond, the linear engine or ``re`` in another process runs.
@@ -73,7 +73,7 @@ class Thresholds:
     param_sets: int = 16
     param_rows: int = 64
     pattern_rows: int = 256
-    skeleton_rows: int = 128
+    skeleton_patterns: int = 64
     literal_places: int = 16
     pattern_steps: int = 10_000_000
     position_steps: int = 100_000_000

@@ -129,7 +129,7 @@ def _found(pattern, text, flags):
 
 @pytest.fixture(autouse=True)
 def _small():
-    with set_to(skeleton_rows=1, small_batch=0):
+    with set_to(skeleton_patterns=1, small_batch=0):
         yield
 
 

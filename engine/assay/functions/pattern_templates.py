@@ -85,8 +85,8 @@ def search_templates(texts: pl.Series, patterns: pl.Series, flags: int) -> pl.Se
     rows = pl.DataFrame({"skeleton": names.gather(which), "which": which, "text": texts}).with_row_index("at")
     answers = nulls(texts, pl.Boolean)
     for part in rows.drop_nulls("skeleton").partition_by("skeleton"):
-        if part.height >= THRESHOLDS.skeleton_rows:
-            used = part["which"].unique().sort()
+        used = part["which"].unique().sort()
+        if len(used) >= THRESHOLDS.skeleton_patterns:
             literals = [each[1] for each in map(split.__getitem__, used.to_list()) if each is not None]
             table = pl.DataFrame(literals, orient="row")
             result = _search_skeleton(
