@@ -55,13 +55,14 @@ def shapes_of(texts: pl.Series) -> Shapes:
     piece = frame["pieces"].explode()
     # every second piece is within quotes; a key is followed by a colon
     inside = (ranges(sizes.cast(pl.Int64), sizes.cast(pl.Int64)) % 2) == 1
-    valid = ~piece.str.contains(_ODD_CHARACTER) | piece.str.contains(_VALID)
+    odd = (inside & piece.str.contains(_ODD_CHARACTER)).arg_true()
+    invalid = odd.filter(~piece.gather(odd).str.contains(_VALID))
     is_value = inside & ~piece.str.contains(_COLON).shift(-1, fill_value=False)
     numbers = (~inside & piece.str.contains(_DIGITS)).arg_true()
     outside = piece.gather(numbers).str.replace_all(_NUMBERS, _NUMBER)
     shaped = piece.scatter(numbers, outside).zip_with(~is_value, pl.Series([_HOLE]))
     shape = in_lists(sizes, shaped).list.join('"')
-    broken = pl.concat([which.filter(inside & ~valid), which.gather(numbers).filter(outside.str.contains(_ODD_NUMBER))])
+    broken = pl.concat([which.gather(invalid), which.gather(numbers).filter(outside.str.contains(_ODD_NUMBER))])
     usable = frame["usable"] & (sizes % 2 == 1)
     usable = usable.scatter(broken, values=False)
     layout = shape.zip_with(usable, _UNSHAPED + texts)
