@@ -55,10 +55,12 @@ def shapes_of(texts: pl.Series) -> Shapes:
     piece = frame["pieces"].explode()
     # every second piece is within quotes; a key is followed by a colon
     inside = (ranges(sizes.cast(pl.Int64), sizes.cast(pl.Int64)) % 2) == 1
-    odd = (inside & piece.str.contains(_ODD_CHARACTER)).arg_true()
+    odd = _where(piece, inside, _ODD_CHARACTER)
     invalid = odd.filter(~piece.gather(odd).str.contains(_VALID))
-    is_value = inside & ~piece.str.contains(_COLON).shift(-1, fill_value=False)
-    numbers = (~inside & piece.str.contains(_DIGITS)).arg_true()
+    colon = piece.str.starts_with(":")
+    colon = colon.scatter(_where(piece, piece < "!", _COLON), values=True)
+    is_value = inside & ~colon.shift(-1, fill_value=False)
+    numbers = _where(piece, ~inside, _DIGITS)
     outside = piece.gather(numbers).str.replace_all(_NUMBERS, _NUMBER)
     shaped = piece.scatter(numbers, outside).zip_with(~is_value, pl.Series([_HOLE]))
     shape = in_lists(sizes, shaped).list.join('"')
@@ -70,6 +72,12 @@ def shapes_of(texts: pl.Series) -> Shapes:
     owner, values = which.filter(is_value), piece.filter(is_value)
     start = owner.search_sorted(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), side="left").cast(pl.Int64)
     return Shapes(layout, _decoded(values), start.zip_with(usable, pl.Series([0], dtype=pl.Int64)))
+
+
+def _where(values: pl.Series, tried: pl.Series, pattern: str) -> pl.Series:
+    """Return the positions of those values that match a pattern, of those that are tried."""
+    at = tried.arg_true()
+    return at.filter(values.gather(at).str.contains(pattern))
 
 
 def filled(shape: str) -> str:
