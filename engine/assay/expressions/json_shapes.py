@@ -17,6 +17,7 @@ __all__ = ["Shapes", "filled", "shapes_of", "text_without_shape"]
 _HOLE, _NUMBER, _QUOTE, _BACKSLASH = "\ue000", "\ue001", "\ue002", "\ue003"
 _ESCAPES = {"\\\\": _BACKSLASH, '\\"': _QUOTE}
 """Marks for the escapes that decide whether a quote ends a string, in the order in which they are replaced."""
+_ESCAPED = rf"[\\{_QUOTE}{_BACKSLASH}]"
 _MARKS = "[\ue000-\ue003]"
 _UNSHAPED = 2 * _NUMBER
 """What no shape contains."""
@@ -96,10 +97,9 @@ def text_without_shape(layout: str) -> str | None:
 
 def _decoded(values: pl.Series) -> pl.Series:
     """Decode strings in which marks stand for some escapes."""
-    at = values.str.contains("\\", literal=True).arg_true()
-    quoted = values.gather(at)
+    at = values.str.contains(_ESCAPED).arg_true()
+    escaped = values.gather(at)
     for escape, mark in _ESCAPES.items():
-        quoted = quoted.str.replace_all(mark, escape, literal=True)
-        values = values.str.replace_all(mark, escape[1:], literal=True)
-    decoded = [mended(str(loads(f'"{value}"'))) for value in quoted.to_list()]
+        escaped = escaped.str.replace_all(mark, escape, literal=True)
+    decoded = [mended(str(loads(f'"{value}"'))) for value in escaped.to_list()]
     return values.scatter(at, pl.Series(decoded, dtype=pl.String))
