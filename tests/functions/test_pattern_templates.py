@@ -140,7 +140,7 @@ def test_templates_find_what_re_finds(template, flags, places):
     pairs = [pair for seed in range(8) for pair in _pairs(seed, template)]
     texts, patterns = (pl.Series(values) for values in zip(*pairs, strict=True))
     wanted = [_found(pattern, text, flags) for text, pattern in pairs]
-    with set_to(literal_places=places, piece=max(places, 1)):
+    with set_to(literal_places=places, shared_piece=max(places, 1)):
         found = search_templates(texts, patterns, flags).to_list()
     wrong = [(*pair, one) for pair, one, other in zip(pairs, found, wanted, strict=True) if one not in (None, other)]
     assert wrong == []

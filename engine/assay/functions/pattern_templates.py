@@ -106,7 +106,7 @@ def _search_skeleton(
     if template is None:
         return None
     columns = [texts, *(values.gather(which) for values in literals)]
-    return in_slices(partial(_search_batch, template), columns, THRESHOLDS.piece if template.folds else len(texts))
+    return in_slices(partial(_search_batch, template), columns, THRESHOLDS.shared_piece)
 
 
 def _search_batch(template: "_Template", columns: Sequence[pl.Series]) -> pl.Series:
