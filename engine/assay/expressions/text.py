@@ -137,6 +137,8 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = fully.arg_true()
     at = at.filter(~is_ascii(values.gather(at)))
+    if not len(at):
+        return lowered
     beyond = values.gather(at)
     capital = beyond.str.contains(_other_capitals())
     exact = pl.Series(list(map(lower, beyond.filter(capital).to_list())), dtype=pl.String)

@@ -163,7 +163,9 @@ def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     frame = pl.DataFrame({"text": text, "pattern": pattern}).with_row_index("at").with_columns(word=words)
     answers = frame.select(pl.when(pl.col("pattern") == "").then(pl.lit(value=False))).to_series()
     rows = frame.filter(pl.col("word").is_not_null() & answers.is_null())
-    answers = answers.scatter(rows["at"], in_slices(_search_words, [rows["text"], rows["word"]]))
+    folds = rows["word"].struct.field("folds").any()  # only lowering makes new texts
+    found = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
+    answers = answers.scatter(rows["at"], found)
     rest = frame.filter(answers.is_null())
     often = rest["word"].is_not_null() | rest.select(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()
     answers = _search_compiled(rest.filter(often).select("at", "text", "pattern"), flags, answers)
