@@ -28,6 +28,7 @@ class Thresholds:
         unstreamed_rows: Maximum rows in memory for Polars' in-memory engine, which starts faster than the streaming one.
         piece: Rows that go through a plan together; few, to save memory …
         shared_piece: … and more where work is shared between rows.
+        slice: Rows for which texts are lowered together: few, so that memory is reused rather than cleared for each row.
         batch: Rows of a file that are counted and written together.
         reward_rows: Rollouts whose arguments are in memory at once for reward functions: few objects, freed early and cheaply.
         terms: Terms added in one expression: Polars' planning time grows with the square of the depth.
@@ -40,6 +41,7 @@ class Thresholds:
         pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
         beyond_rows: Maximum texts beyond ASCII that Python searches; the linear engine's classes would take Python's tables of Unicode.
         sharers: Minimum lanes for which a lane is computed that only makes them faster: to lower a text takes as long as two searches.
+        skeleton_patterns: Minimum patterns that differ only in their literals for a search by columns, which has to try each place.
         literal_places: Maximum occurrences of a literal that are inspected one by one.
         pattern_steps: Maximum steps for which ``re`` runs in this process: it cannot take long.
         position_steps: Maximum steps of a search by sets of positions; beyond, the linear engine or ``re`` in another process runs.
@@ -62,6 +64,7 @@ class Thresholds:
     unstreamed_rows: int = 4096
     piece: int = 16_384
     shared_piece: int = 131_072
+    slice: int = 4_096
     batch: int = 65_536
     reward_rows: int = 512
     terms: int = 64
@@ -74,6 +77,7 @@ class Thresholds:
     pattern_rows: int = 256
     beyond_rows: int = 64
     sharers: int = 5
+    skeleton_patterns: int = 64
     literal_places: int = 16
     pattern_steps: int = 10_000_000
     position_steps: int = 100_000_000

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from assay.functions import pattern_twin as rowpatterns
-from assay.functions.pattern_twin import needed_literal, regex_match_expr
+from assay.functions.pattern_twin import needed_literal, regex_match_expr, search_uncompiled
 from assay.functions.text_twins import IGNORE_CASE
 
 PHRASES = [
@@ -87,6 +87,9 @@ def test_columns_find_what_re_finds(ignores):
         pair for pair, one, other in zip(pairs, found, wanted, strict=True) if one is not None and one is not other
     ]
     assert wrong == []
+    alone = [search_uncompiled(pattern, text, flags) if pattern else False for text, pattern in pairs]
+    assert [pair for pair, one, other in zip(pairs, alone, wanted, strict=True) if one not in (None, other)] == []
+    assert {pattern for (_, pattern), one in zip(pairs, alone, strict=True) if one} >= {*words[:3]}
     left = {pattern for (_, pattern), one in zip(pairs, found, strict=True) if one is None}
     assert not left & {word for word in words if r"\b" not in word}
 

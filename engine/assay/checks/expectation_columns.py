@@ -5,9 +5,9 @@ results by row: one pass, whatever the number of distinct tasks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import polars as pl
-import pyarrow as pa
 
 from assay.checks.expectation_rules import (
     ANY_OF,
@@ -25,15 +25,18 @@ from assay.checks.expectation_rules import (
     unread_field,
     unread_side,
 )
-from assay.expressions.lane import Lane, is_small, plain, rowwise, text
+from assay.expressions.json_shapes import filled, shapes_of, text_without_shape
+from assay.expressions.lane import Lane, encoded, is_small, plain, rowwise, text
+from assay.expressions.segments import in_lists, ranges, repeated, segment_sums
 from assay.expressions.text import ASCII_ALIKE, contains_column, is_ascii, lower_rows
+from assay.thresholds import THRESHOLDS
 
 __all__ = ["EXPECTATIONS"]
 
 _GRADE = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "remark": pl.String})
-_DISTINCT = {"metadata": pl.String, "end": pl.Int64, "size": pl.Int64, "broken": pl.String, "slip": pl.String}
+_LAYOUT = {"size": pl.Int64, "broken": pl.String, "slip": pl.String}
+_LAYOUT_ENTRY = {"where": pl.String, "forbid": pl.Boolean, "message": pl.Int64, "count": pl.Int64}
 _ENTRY = pl.Struct({"where": pl.String, "forbid": pl.Boolean, "phrases": pl.List(pl.String), "message": pl.String})
-_ENTRY_NAMES = ("where", "forbid", "phrases", "message")
 
 
 def _expectations_expr(schema: pl.Schema) -> pl.Expr:
@@ -101,8 +104,8 @@ def _failures(entries: pl.DataFrame, texts: pl.Series) -> pl.Series:
     sizes = entries["phrases"].list.len()
     if not sizes.sum():
         return pl.repeat(value=True, n=len(entries), eager=True)
-    hits = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), _repeat(entries["row"], sizes))
-    any_hit = _segment_sums(hits, sizes) > 0
+    hits = _hits(texts, entries["phrases"].list.explode(empty_as_null=False), repeated(entries["row"], sizes))
+    any_hit = segment_sums(hits, sizes) > 0
     return (any_hit == entries["forbid"]) | (sizes == 0)
 
 
@@ -114,31 +117,18 @@ def _hits(texts: pl.Series, phrases: pl.Series, row: pl.Series) -> pl.Series:
     """
     at = row.rle_id()  # index among the texts with phrases: others are not lowered
     texts = texts.gather(row.rle().struct.field("value"))
-    other = ~is_ascii(phrases)
-    exact = texts.str.contains(ASCII_ALIKE)
-    lowered = lower_rows(texts, exact.scatter(at.filter(other).unique(), values=True) if other.any() else exact)
-    return contains_column(lowered.gather(at), lower_rows(phrases, other)).fill_null(value=False)
-
-
-def _repeat(values: pl.Series, times: pl.Series) -> pl.Series:
-    return (
-        values.gather(pl.int_range(len(values), dtype=pl.UInt32, eager=True).repeat_by(times).explode())
-        if len(values)
-        else values
-    )
-
-
-def _segment_sums(values: pl.Series, sizes: pl.Series) -> pl.Series:
-    """Return the sum of each of the consecutive segments of ``values``."""
-    running = pl.concat([pl.Series([0], dtype=pl.Int64), values.cast(pl.Int64).cum_sum()])
-    ends = sizes.cast(pl.Int64).cum_sum()
-    return running.gather(ends) - running.gather(ends - sizes.cast(pl.Int64))
-
-
-def _lists(sizes: pl.Series, values: pl.Series) -> pl.Series:
-    """Return consecutive segments of strings as lists, a hundred times faster than from Python lists."""
-    ends = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cast(pl.Int64).cum_sum()])
-    return pl.Series(pa.LargeListArray.from_arrays(ends.to_arrow(), values.to_arrow()), dtype=pl.List(pl.String))
+    # a few texts at a time, as `in_slices` does with rows
+    starts = range(0, len(texts), max(1, THRESHOLDS.slice))
+    edges = [*at.search_sorted(pl.Series(starts, dtype=at.dtype)).to_list(), len(at)]
+    hits = []
+    for start, first, last in zip(starts, edges, edges[1:], strict=False):
+        wanted = phrases.slice(first, last - first)
+        other, which = ~is_ascii(wanted), at.slice(first, last - first) - start
+        some = texts.slice(start, starts.step)
+        exact = some.str.contains(ASCII_ALIKE)
+        lowered = lower_rows(some, exact.scatter(which.filter(other).unique(), values=True) if other.any() else exact)
+        hits.append(contains_column(lowered.gather(which), lower_rows(wanted, other)).fill_null(value=False))
+    return pl.concat(hits)
 
 
 class _Rows:
@@ -162,43 +152,75 @@ class _Rows:
     def join(self, texts: pl.DataFrame) -> pl.Series:
         """Join the texts of each row by ``"; "``; null for rows without any."""
         sizes = self._sizes(texts["row"])
-        lists = _lists(sizes, texts["text"])
-        return pl.select(pl.when(sizes > 0).then(pl.lit(lists).list.join(JOINT))).to_series()
+        joined = in_lists(sizes, texts["text"]).list.join(JOINT)
+        return pl.select(pl.when(sizes > 0).then(joined)).to_series()
 
 
 def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
-    """Return the entries of JSON texts, the problem of each row, and its slip; parse each distinct text once."""
-    texts = metadata.cast(pl.String)
-    distinct = texts.unique(maintain_order=True)
-    where: list[str] = []
-    forbid: list[bool] = []
-    message: list[str | None] = []
-    phrases: list[str] = []
-    counts: list[int] = []
-    sizes: list[int] = []
-    broken: list[str | None] = []
-    slips: list[str | None] = []
-    for entries, problem, slip in map(read, distinct.to_list()):
-        sizes.append(len(entries))
-        broken.append(problem)
-        slips.append(slip)
-        for entry in entries:
-            where.append(entry.where)
-            forbid.append(entry.forbid)
-            message.append(entry.message)
-            counts.append(len(entry.phrases))
-            phrases += entry.phrases
-    lists = _lists(pl.Series(counts, dtype=pl.Int64), pl.Series(phrases, dtype=pl.String))
-    columns = {"where": where, "forbid": forbid, "phrases": lists, "message": message}
-    flat = pl.DataFrame(columns, schema=_ENTRY.to_schema())
-    ends = pl.Series(sizes, dtype=pl.Int64).cum_sum()
-    readings = {"metadata": distinct, "end": ends, "size": sizes, "broken": broken, "slip": slips}
-    table = pl.DataFrame(readings, schema=_DISTINCT)
-    rows = texts.to_frame("metadata").join(table, on="metadata", how="left", nulls_equal=True, maintain_order="left")
-    nonempty = rows.with_row_index("row").filter(pl.col("size") > 0)
-    at = nonempty.select(pl.int_ranges(pl.col("end") - pl.col("size"), "end", dtype=pl.UInt32).explode()).to_series()
-    row = _repeat(nonempty["row"], nonempty["size"]).cast(pl.UInt32)
-    return flat.select(*_ENTRY_NAMES)[at.drop_nulls()].insert_column(0, row.alias("row")), rows["broken"], rows["slip"]
+    """Return the entries of JSON texts, the problem of each row, and its slip; Python parses each distinct shape once."""
+    texts, which = encoded(metadata.cast(pl.String))
+    shapes = shapes_of(texts)
+    layout, which_layout = encoded(shapes.layout)
+    layouts = _read_layouts(layout.to_list(), len(shapes.values))
+    values = pl.concat([shapes.values, layouts.values])
+    # the entries of each text, from those of its layout
+    size = layouts.readings["size"].gather(which_layout)
+    entries = layouts.entries[ranges(layouts.readings["end"].gather(which_layout), size)]
+    base = repeated(shapes.start, size)
+    phrases = layouts.phrases.gather(ranges(entries["end"], entries["count"])) + repeated(base, entries["count"])
+    flat = entries.select("where", "forbid", message=values.gather(entries["message"] + base)).insert_column(
+        2, in_lists(entries["count"], values.gather(phrases)).alias("phrases")
+    )
+    # the entries of each row, from those of its text
+    end, size = size.cum_sum().gather(which).fill_null(0), size.gather(which).fill_null(0)
+    row = repeated(pl.int_range(len(which), dtype=pl.UInt32, eager=True), size)
+    broken, slip = (layouts.readings[name].gather(which_layout).gather(which) for name in ("broken", "slip"))
+    return flat[ranges(end, size)].insert_column(0, row.alias("row")), broken, slip
+
+
+class _Layouts(NamedTuple):
+    """What Python read.
+
+    Attributes:
+        readings: One row per layout: the ``size`` of its part of ``entries`` and where it ``end``s, the problem and the slip.
+        entries: The entries; ``message`` and ``phrases`` are positions among the values of the text.
+        phrases: The positions of all phrases: ``count`` for each entry, up to ``end``.
+        values: Strings of texts that have no shape; they follow the values of all shapes.
+    """
+
+    readings: pl.DataFrame
+    entries: pl.DataFrame
+    phrases: pl.Series
+    values: pl.Series
+
+
+def _read_layouts(layouts: list[str], known: int) -> _Layouts:
+    """Read layouts: shapes, and texts that have none, whose strings are new values after the ``known`` ones."""
+    entries: list[tuple[str, bool, int | None, int]] = []
+    readings: list[tuple[int, str | None, str | None]] = []
+    phrases: list[int] = []
+    values: list[str] = []
+
+    def new(value: str) -> int:
+        values.append(value)
+        return known + len(values) - 1
+
+    for layout in layouts:
+        text = text_without_shape(layout)
+        reading, place = (read(filled(layout)), int) if text is None else (read(text), new)
+        readings.append((len(reading.entries), reading.problem, reading.slip))
+        for entry in reading.entries:
+            message = None if entry.message is None else place(entry.message)
+            entries.append((entry.where, entry.forbid, message, len(entry.phrases)))
+            phrases += map(place, entry.phrases)
+    frame = pl.DataFrame(entries, schema=_LAYOUT_ENTRY, orient="row")
+    table = pl.DataFrame(readings, schema=_LAYOUT, orient="row")
+    return _Layouts(
+        table.with_columns(end=pl.col("size").cum_sum()),
+        frame.with_columns(end=pl.col("count").cum_sum()),
+        pl.Series(phrases, dtype=pl.Int64),
+        pl.Series(values, dtype=pl.String),
+    )
 
 
 def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
@@ -212,7 +234,7 @@ def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series,
         if len(lengths)
         else lengths.cast(pl.UInt32)
     )
-    return _repeat(rows, lengths), lists.filter(nonempty).explode(), position
+    return repeated(rows, lengths), lists.filter(nonempty).explode(), position
 
 
 def _fields(series: pl.Series, *names: str) -> list[pl.Series]:

@@ -64,4 +64,4 @@ class TaskExpectations(Check):
         return EXPECTATIONS.col.struct.field("remark")
 
     def explain(self) -> str:
-        return "columns: one column-to-column search over all phrases of a batch; JSON text is parsed once per distinct value"
+        return "columns: one column-to-column search over all phrases of a batch; Python parses each layout of JSON text once"

@@ -10,7 +10,7 @@ with the same lower case; no text is lowered for it.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -36,7 +36,9 @@ __all__ = [
     "beyond_ascii",
     "contains_column",
     "contains_expr",
+    "contains_lowered",
     "equals_expr",
+    "in_slices",
     "is_ascii",
     "lower",
     "lower_expr",
@@ -149,6 +151,8 @@ def lower_rows(values: pl.Series, fully: pl.Series) -> pl.Series:
     # rows are filtered, not masked, because Polars also searches the values behind nulls
     at = fully.arg_true()
     at = at.filter(~is_ascii(values.gather(at)))
+    if not len(at):
+        return lowered
     beyond = values.gather(at)
     capital = beyond.str.contains(_other_capitals())
     exact = pl.Series(list(map(lower, beyond.filter(capital).to_list())), dtype=pl.String)
@@ -185,6 +189,41 @@ def contains_column(values: pl.Series, phrases: pl.Series) -> pl.Series:
         results = [None if value is None or phrase is None else phrase in value for value, phrase in pairs]
         return pl.Series(values.name, results, dtype=pl.Boolean)
     return values.str.contains(pl.lit(phrases), literal=True)
+
+
+def contains_lowered(values: pl.Series, phrases: pl.Series) -> pl.Series:
+    """Return ``phrase.lower() in value.lower()`` row by row; null where either is null.
+
+    An ASCII phrase matches only ASCII letters, so lowering bytes suffices for it, unless the text has one of the few code points
+    beyond ASCII whose lower case is ASCII.
+    """
+    return in_slices(_contains_lowered, [values, phrases])
+
+
+def _contains_lowered(columns: Sequence[pl.Series]) -> pl.Series:
+    values, phrases = columns
+    fully = ~is_ascii(phrases) | values.str.contains(ASCII_ALIKE)
+    return contains_column(lower_rows(values, fully), lower_rows(phrases, fully))
+
+
+def in_slices(
+    function: Callable[[Sequence[pl.Series]], pl.Series], columns: Sequence[pl.Series], rows: int | None = None
+) -> pl.Series:
+    """Run a function that makes new texts on a few rows at a time.
+
+    The next slice reuses the memory of the last one; the kernel takes ten times as long to clear new pages as ``ascii_lower`` takes
+    to fill them.
+
+    Args:
+        function: Takes columns and returns a column, row for row.
+        columns: Columns of the same length.
+        rows: Rows of a slice; by default few.
+    """
+    rows = max(1, rows or THRESHOLDS.slice)
+    if len(columns[0]) <= rows:
+        return function(columns)
+    starts = range(0, len(columns[0]), rows)
+    return pl.concat([function([column.slice(start, rows) for column in columns]) for start in starts])
 
 
 def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:

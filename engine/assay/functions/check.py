@@ -105,7 +105,10 @@ class OnRow(RunCheck):
         return (self._why_lane(),)
 
     def explain(self) -> str:
-        return "columns, grouped by function and params; functions without a twin run once per distinct text and expected value"
+        return (
+            "columns, grouped by function and params; patterns that differ only in their literals share a search; "
+            "functions without a twin run once per distinct text and expected value"
+        )
 
     def _asked_lane(self) -> Lane:
         return row_verifier(self.default)

@@ -3,8 +3,8 @@ r"""``re.search`` with a pattern on every row: hundreds of thousands of patterns
 Compiling a pattern costs more than searching with it, so most rows should avoid compiling. A pattern that is a plain sequence of
 characters, classes and anchors contains a literal that every match contains; a text without that literal has no match, which one
 column-to-column search finds out. A pattern that is a literal, or a literal between ``\b``, needs no compiling: expressions parse
-it and look at the neighbours of the literal's first occurrence. The remaining patterns are compiled once each, and run on the
-linear engine where ``re`` might take long.
+it and look at the neighbours of the literal's first occurrence. Patterns that differ only in their literals share a few compiled ones
+(``pattern_templates``). The remaining patterns are compiled once each, and run on the linear engine where ``re`` might take long.
 """
 
 import contextlib
@@ -15,13 +15,15 @@ from typing import Any
 
 import polars as pl
 
-from assay.expressions.lane import once, rowwise
+from assay.expressions.lane import once
+from assay.expressions.regex.charsets import is_word_character
 from assay.expressions.regex.search import linear_answers, route, search_here
-from assay.expressions.text import ASCII_ALIKE, ascii_lower_expr, contains_column, is_ascii
+from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
+from assay.functions.pattern_templates import search_templates
 from assay.functions.text_twins import IGNORE_CASE
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["needed_literal", "regex_match_expr"]
+__all__ = ["needed_literal", "regex_match_expr", "search_uncompiled"]
 
 _LONGEST = 100_000
 """Longest pattern, in code points, that is parsed for its literal; parsing takes memory for each of them."""
@@ -33,41 +35,28 @@ _ANCHOR = r"(?:\\[bBAZ]|\^|\$)"
 _SEQUENCE = re.compile(rf"(?:(?:{_PLAIN}|{_ESCAPED}|{_CLASS})[*+?]?|{_ANCHOR})*")
 _TOKEN = re.compile(rf"(?P<char>{_PLAIN}|{_ESCAPED})(?P<often>[*+?]?)|{_CLASS}[*+?]?|{_ANCHOR}")
 _WORD = rf"\A(?P<inline>\(\?i\))?(?P<before>\\b)?(?P<literal>(?:{_PLAIN}|{_ESCAPED})+)(?P<after>\\b)?\z"
+_WORD_PATTERN = re.compile(_WORD.replace(r"\A", "").replace(r"\z", ""))
 _ESCAPE = r"\\(.)"
 _INLINE = "(?i)"
 
-_ANATOMY = pl.Struct({"literal": pl.String, **dict.fromkeys(("folds", "whole", "before", "after"), pl.Boolean)})
-"""What is known of a pattern without compiling it.
-
-``literal``: text that every match contains, in lower case if case is ignored; null if unknown. ``folds``: whether case is
-ignored. ``whole``: whether the pattern is just the literal, with a word boundary ``before`` and ``after`` it.
-"""
+_WORD_PARTS = pl.Struct({"literal": pl.String, **dict.fromkeys(("folds", "before", "after"), pl.Boolean)})
+"""A pattern that is just a literal, in lower case if case is ignored, with a word boundary ``before`` and ``after`` it."""
 
 
-def _anatomies(patterns: pl.Series, flags: int) -> pl.Series:
-    """Return the ``_ANATOMY`` of each pattern; most are literals or words between boundaries."""
-    frame = patterns.to_frame("pattern").with_columns(pl.col("pattern").str.extract_groups(_WORD).struct.unnest())
+def _words(patterns: pl.Series, flags: int) -> pl.Series:
+    """Return the ``_WORD_PARTS`` of each pattern; null for other patterns."""
+    frame = patterns.to_frame("pattern").select(pl.col("pattern").str.extract_groups(_WORD).struct.unnest())
     folds = pl.lit(bool(flags & re.IGNORECASE)) | pl.col("inline").is_not_null()
     frame = frame.with_columns(pl.col("literal").str.replace_all(_ESCAPE, "$1"), folds=folds)
     literal, folds = pl.col("literal"), pl.col("folds")
-    # beyond ASCII, IGNORECASE matches more than what is equal in lower case
-    frame = frame.with_columns(whole=literal.is_not_null() & (is_ascii(literal) | folds.not_()))
-    whole = pl.col("whole")
     word = pl.struct(
         literal=pl.when(folds).then(literal.str.to_lowercase()).otherwise(literal),
         folds=folds,
-        whole=whole,
         before=pl.col("before").is_not_null(),
         after=pl.col("after").is_not_null(),
     )
-    other = rowwise(pl.when(whole.not_()).then("pattern"), partial(_other_anatomy, flags=flags), _ANATOMY)
-    return frame.select(pl.when(whole).then(word).otherwise(other)).to_series()
-
-
-def _other_anatomy(pattern: str, flags: int) -> dict[str, Any]:
-    folds = bool(flags & re.IGNORECASE) or pattern.startswith(_INLINE)
-    literal = needed_literal(pattern.removeprefix(_INLINE), folds=folds)
-    return {"literal": literal, "folds": folds, "whole": False, "before": False, "after": False}
+    # beyond ASCII, IGNORECASE matches more than what is equal in lower case
+    return frame.select(pl.when(literal.is_not_null() & (is_ascii(literal) | folds.not_())).then(word)).to_series()
 
 
 def needed_literal(pattern: str, *, folds: bool) -> str | None:
@@ -96,7 +85,7 @@ def needed_literal(pattern: str, *, folds: bool) -> str | None:
 
 
 def _is_word(text: str, at: int) -> bool:
-    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_")  # as \w in re
+    return 0 <= at < len(text) and is_word_character(text[at])
 
 
 def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -> bool | None:
@@ -114,10 +103,25 @@ def _between_boundaries(text: str, literal: str, *, before: bool, after: bool) -
     return None
 
 
-_WORD_BYTES = pl.Series([chr(byte).isalnum() or chr(byte) == "_" if byte < 128 else None for byte in range(256)])  # noqa: PLR2004
+def search_uncompiled(pattern: str, text: str, flags: int) -> bool | None:
+    """Return whether ``re.search`` finds a pattern, where that is certain without compiling it; else None."""
+    folds = bool(flags & re.IGNORECASE) or pattern.startswith(_INLINE)
+    if folds and not text.isascii():
+        return None
+    haystack = text.lower() if folds else text
+    word = _WORD_PATTERN.fullmatch(pattern) if len(pattern) <= _LONGEST else None
+    if word is None or (folds and not word["literal"].isascii()):
+        needed = needed_literal(pattern.removeprefix(_INLINE), folds=folds)
+        return None if needed is None or needed in haystack else False
+    literal = re.sub(_ESCAPE, r"\1", word["literal"], flags=re.DOTALL)
+    before, after = word["before"] is not None, word["after"] is not None
+    return _between_boundaries(haystack, literal.lower() if folds else literal, before=before, after=after)
 
 
-def _search_words(rows: pl.DataFrame) -> pl.Series:
+_WORD_BYTES = pl.Series([is_word_character(chr(byte)) if byte < 128 else None for byte in range(256)])  # noqa: PLR2004
+
+
+def _search_bounded(rows: pl.DataFrame) -> pl.Series:
     """``_between_boundaries`` for rows whose ``haystack`` contains the ``literal``.
 
     Expressions look at the first occurrence; Python looks at texts that contain the literal again or have non-ASCII beside it.
@@ -155,26 +159,64 @@ def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, An
 
 def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     text, pattern = columns
-    anatomies = once(pl.col("pattern"), partial(_anatomies, flags=flags), _ANATOMY)
-    frame = (
-        pl.DataFrame({"text": text, "pattern": pattern}).with_row_index("at").with_columns(anatomies.struct.unnest())
-    )
-    # under IGNORECASE an ASCII literal matches only ASCII, except these characters; NOTE: blank out the other texts, because
-    # Polars computes null values too
-    folded = pl.when("folds").then("text").otherwise(pl.lit(""))
-    alike = folded.str.contains(ASCII_ALIKE)
-    frame = frame.with_columns(
-        haystack=pl.when(pl.col("folds").not_()).then("text").when(alike.not_()).then(ascii_lower_expr(folded))
-    )
-    frame = frame.with_columns(contains_column(frame["haystack"], frame["literal"]).alias("has"))
-    bare = pl.col("whole") & (pl.col("before") | pl.col("after")).not_()
-    settled = pl.when((pl.col("pattern") == "") | pl.col("has").not_()).then(pl.lit(value=False))
-    answers = frame.select(found=settled.when(pl.col("has") & bare).then(pl.lit(value=True))).to_series()
-    unanswered = frame.filter(answers.is_null())
-    is_word = (unanswered["whole"] & unanswered["has"]).fill_null(value=False)
-    words, rest = unanswered.filter(is_word), unanswered.filter(~is_word)
-    answers = answers.scatter(words["at"], _search_words(words))
-    return _search_compiled(rest.select("at", "text", "pattern"), flags, answers).alias(text.name)
+    words = once(pl.col("pattern"), partial(_words, flags=flags), _WORD_PARTS)
+    frame = pl.DataFrame({"text": text, "pattern": pattern}).with_row_index("at").with_columns(word=words)
+    answers = frame.select(pl.when(pl.col("pattern") == "").then(pl.lit(value=False))).to_series()
+    rows = frame.filter(pl.col("word").is_not_null() & answers.is_null())
+    folds = rows["word"].struct.field("folds").any()  # only lowering makes new texts
+    found = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
+    answers = answers.scatter(rows["at"], found)
+    rest = frame.filter(answers.is_null())
+    often = rest["word"].is_not_null() | rest.select(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()
+    answers = _search_compiled(rest.filter(often).select("at", "text", "pattern"), flags, answers)
+    rest = rest.filter(~often).select("at", "text", "pattern")
+    answers = answers.scatter(rest["at"], search_templates(rest["text"], rest["pattern"], flags))
+    rest = rest.filter(answers.gather(rest["at"]).is_null())
+    possible = in_slices(partial(_may_match, flags=flags), [rest["text"], rest["pattern"]])
+    answers = answers.scatter(rest["at"].filter(~possible), values=False)
+    return _search_compiled(rest.filter(possible), flags, answers).alias(text.name)
+
+
+def _search_words(columns: Sequence[pl.Series]) -> pl.Series:
+    """Search with ``_WORD_PARTS``."""
+    rows = pl.DataFrame({"text": columns[0], "word": columns[1]}).unnest("word")
+    rows = _folded(rows).with_row_index("row")
+    has = contains_column(rows["haystack"], rows["literal"])
+    edge = has & (rows["before"] | rows["after"])
+    bounded = rows.filter(edge)
+    return has.scatter(bounded["row"], _search_bounded(bounded.drop("row")))
+
+
+def _may_match(columns: Sequence[pl.Series], flags: int) -> pl.Series:
+    """Return whether the texts contain the literal that every match of their patterns contains."""
+    rows = pl.DataFrame({"text": columns[0], "pattern": columns[1]})
+    folds = pl.lit(bool(flags & re.IGNORECASE)) | pl.col("pattern").str.starts_with(_INLINE)
+    rows = rows.with_columns(folds=folds)
+    literals = once(pl.col("needed"), _needed_literals, pl.String)
+    needed = pl.when("folds").then(pl.lit(_INLINE)).otherwise(pl.lit("")) + pl.col("pattern").str.strip_prefix(_INLINE)
+    rows = _folded(rows.with_columns(needed=needed).with_columns(literal=literals))
+    return contains_column(rows["haystack"], rows["literal"]).fill_null(value=True)
+
+
+def _needed_literals(patterns: pl.Series) -> pl.Series:
+    texts = patterns.to_list()
+    needed = [needed_literal(text.removeprefix(_INLINE), folds=text.startswith(_INLINE)) for text in texts]
+    return pl.Series(needed, dtype=pl.String)
+
+
+def _folded(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the ``haystack`` in which to search for literals: the text, its ASCII letters in lower case if case is ignored.
+
+    Under IGNORECASE an ASCII literal matches only ASCII, except a few characters: the haystack is null for texts with one.
+    """
+    if not rows["folds"].any():
+        return rows.with_columns(haystack="text")
+    folds = rows["folds"] & rows["text"].is_not_null()
+    at = folds.arg_true()
+    texts = rows["text"].gather(at)
+    alike = texts.str.contains(ASCII_ALIKE)
+    lowered = ascii_lower(texts).zip_with(~alike, pl.Series([None], dtype=pl.String))
+    return rows.with_columns(haystack=rows["text"].scatter(at, lowered))
 
 
 def _search_compiled(rows: pl.DataFrame, flags: int, answers: pl.Series) -> pl.Series:

@@ -23,7 +23,7 @@ from assay.calls.limits import Limits
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.regex.search import Question, search, search_each
-from assay.functions.pattern_twin import regex_match_expr
+from assay.functions.pattern_twin import regex_match_expr, search_uncompiled
 from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
@@ -87,8 +87,15 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
-    pattern, output, flags = _question(model_output, expected, params)
-    return 1.0 if pattern and search(pattern, output, limits, flags=flags) else 0.0
+    question = _question(model_output, expected, params)
+    found = _found_uncompiled(question)
+    if found is None:
+        found = search(question.pattern, question.text, limits, flags=question.flags)
+    return float(found)
+
+
+def _found_uncompiled(question: Question) -> bool | None:
+    return search_uncompiled(question.pattern, question.text, question.flags) if question.pattern else False
 
 
 def _question(model_output: str, expected: Any, params: Mapping[str, Any]) -> Question:
@@ -105,8 +112,11 @@ def _regex_matches(calls: Sequence[Call], limits: Limits | None) -> list[float |
         except (ValueError, RecursionError) as error:  # str() of a number with too many digits, or of a deep list
             results[at] = error
             continue
-        if question.pattern:
+        found = _found_uncompiled(question)
+        if found is None:
             questions[at] = question
+        else:
+            results[at] = float(found)
     for at, answer in zip(questions, search_each([*questions.values()], limits), strict=True):
         results[at] = answer if isinstance(answer, Exception) else float(answer)
     return results

@@ -1,7 +1,6 @@
 """The built-in text functions as expressions: compare the completion with a column of expected values."""
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,12 +9,10 @@ import polars as pl
 from assay.errors import SHOWN, quoted
 from assay.expressions.lane import once, rowwise
 from assay.expressions.text import (
-    ASCII_ALIKE,
     WHITESPACE,
-    ascii_lower_expr,
     contains_column,
-    is_ascii,
-    lower_expr,
+    contains_lowered,
+    lower_rows,
     strip_expr,
 )
 from assay.thresholds import THRESHOLDS
@@ -26,6 +23,7 @@ IGNORE_CASE = "ignore_case"
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
 """Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
+_SIGMA = "Σ"
 _NOT_PLAIN = r"[^ !#-~]"
 """A character that ``quoted`` would not show unchanged between double quotes."""
 
@@ -53,7 +51,10 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
     frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
     frame = frame.with_columns(strip_expr(output)).filter(is_similar_size)
-    return _folded(frame, same, operator.eq) if folds else same.scatter(frame["at"], frame["output"] == frame["gold"])
+    output_text, gold_text = frame["output"], frame["gold"]
+    if folds:
+        output_text, gold_text = (lower_rows(values, values.is_not_null()) for values in (output_text, gold_text))
+    return same.scatter(frame["at"], output_text == gold_text)
 
 
 def _contains(columns: Sequence[pl.Series]) -> pl.Series:
@@ -61,27 +62,11 @@ def _contains(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
-    # an ASCII match as written is a match in lower case; beyond ASCII, a final sigma may change
-    matches = _contains(columns) & is_ascii(columns[1])
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~matches)
-    return _folded(frame, matches, contains_column)
-
-
-_Compare = Callable[[pl.Series, pl.Series], pl.Series]
-
-
-def _folded(frame: pl.DataFrame, answers: pl.Series, compare: _Compare) -> pl.Series:
-    """Return the answers with those of the frame's rows replaced by comparing both sides in lower case.
-
-    An ASCII gold matches only ASCII letters, so lowering bytes is enough where the output has none of the few code points whose
-    lower case is ASCII. NOTE: filter rows instead of masking them; Polars computes masked values too.
-    """
-    simple = is_ascii(frame["gold"]) & ~frame["output"].str.contains(ASCII_ALIKE)
-    for rows, lowered in ((frame.filter(simple), ascii_lower_expr), (frame.filter(~simple), lower_expr)):
-        both = rows.select(lowered(pl.col("output")), lowered(pl.col("gold")))
-        result = compare(both["output"], both["gold"])
-        answers = answers.scatter(rows["at"], result)
-    return answers
+    output, gold = columns
+    # a match as written is a match in lower case, unless a capital sigma becomes another letter at the end of a word
+    matches = contains_column(output, gold) & ~gold.str.contains(_SIGMA, literal=True)
+    at = (~matches).arg_true()
+    return matches.scatter(at, contains_lowered(output.gather(at), gold.gather(at)))
 
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:

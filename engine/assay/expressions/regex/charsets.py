@@ -31,6 +31,7 @@ __all__ = [
     "boundary_in_nothing",
     "cut_to_ascii",
     "in_both",
+    "is_word_character",
     "most_ranges",
     "range_bytes",
     "reaches_beyond_ascii",
@@ -156,6 +157,11 @@ def _ends(kind: Any, item: Any) -> tuple[int, int]:
 def word_characters(flags: int) -> Ranges:
     r"""Return the code points that ``\w`` accepts and ``\b`` tests."""
     return _category(sre.CATEGORY_WORD, flags & (sre.SRE_FLAG_ASCII | sre.SRE_FLAG_UNICODE))
+
+
+def is_word_character(character: str) -> bool:
+    r"""Return whether ``\w`` accepts a character."""
+    return character.isalnum() or character == "_"
 
 
 def boundary_in_nothing() -> bool:
