@@ -26,7 +26,7 @@ class Thresholds:
     Attributes:
         small_batch: Maximum rows for the Python definition, which has no set-up cost; larger batches use columns.
         unstreamed_rows: Maximum rows in memory for Polars' in-memory engine, which starts faster than the streaming one.
-        piece: Rows that go through a plan together; few, to save memory …
+        piece: Rows that go through a plan together: patterns are compiled anew for each piece …
         shared_piece: … and more where work is shared between rows.
         slice: Rows for which texts are lowered together: few, so that memory is reused rather than cleared for each row.
         batch: Rows of a file that are counted and written together.
@@ -62,7 +62,7 @@ class Thresholds:
 
     small_batch: int = 256
     unstreamed_rows: int = 4096
-    piece: int = 16_384
+    piece: int = 65_536
     shared_piece: int = 131_072
     slice: int = 4_096
     batch: int = 65_536

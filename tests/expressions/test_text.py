@@ -32,7 +32,7 @@ def by_lane(phrase, texts, sharers):
     with set_to(sharers=sharers):
         for layer in layers([lane], frame.schema):
             frame = frame.with_columns(layer)
-    assert (ASCII_LOWER.column in frame.columns) == (sharers == 0)
+    assert (ASCII_LOWER.column in frame.columns) == (sharers == 0 and phrase.isascii())
     return frame[lane.column].to_list()
 
 
@@ -95,6 +95,14 @@ def test_control_characters_are_trimmed_only_where_python_trims_them(point):
     assert column(strip_expr(pl.col("t")), [text]) == [text.strip()]
 
 
+def test_only_sigma_and_a_dotted_i_are_lowered_by_more_than_themselves():
+    sides = [("a", ""), ("", "a"), ("a", "a"), ("a'", ""), ("a\u0301", " "), (" ", " ")]
+    for point in SCALARS():
+        if point.lower() != point:
+            alike = all((f"{left}{point}{right}").lower() == f"{left}{point.lower()}{right}" for left, right in sides)
+            assert (alike and len(point.lower()) == 1) == (point not in "Σ\u0130"), point
+
+
 def test_only_two_code_points_beyond_ascii_have_ascii_in_their_lower_case():
     found = {point: point.lower() for point in SCALARS()[128:] if any(map(str.isascii, point.lower()))}
     assert found == {"\u0130": "i\u0307", "\u212a": "k"}
@@ -105,7 +113,31 @@ def test_stripping_and_lowering_may_be_done_in_either_order():
 
 
 @pytest.mark.parametrize(
-    "phrase", ["", "i", "k", "ik", "ki", "i i", "sik", "(a)", "a.b", "\x00", "\n", "-", "ss", "fi"]
+    "phrase",
+    [
+        "",
+        "i",
+        "k",
+        "ik",
+        "ki",
+        "i i",
+        "sik",
+        "(a)",
+        "a.b",
+        "\x00",
+        "\n",
+        "-",
+        "ss",
+        "fi",
+        "é",
+        "ответ",
+        "ßi",
+        "å",
+        "ı",
+        "ǆ",
+        "订单",
+        "kß",
+    ],
 )
 def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
     odd = [
@@ -144,14 +176,17 @@ def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
 
 def test_every_code_point_beside_a_phrase():
     points = list(SCALARS())
-    for phrase in ("i", "k", "a"):
+    for phrase in ("i", "k", "a", "é", "å", "ω", "ǆ", "ß", "ꭰ", "\U00010428"):
         assert by_lane(phrase, points, 0) == [phrase in point.lower() for point in points]
         pattern = lowered_pattern(phrase, last="\u0130")
         assert column(pl.col("t").str.contains(pattern), points) == [phrase in point.lower() for point in points]
 
 
 def test_long_phrases_and_those_beyond_ascii_are_no_patterns():
-    assert lowered_pattern("é") is None
+    assert lowered_pattern("ος") is None
+    assert lowered_pattern("ασ") is None
+    assert lowered_pattern("i\u0307") is None
+    assert lowered_pattern("\ud800") is None
     assert lowered_pattern("a" * 201) is None
     assert stripped_pattern("é" * 201, lowered=False) is None
     assert stripped_pattern("\ud800", lowered=False) is None

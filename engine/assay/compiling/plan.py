@@ -224,7 +224,10 @@ class Plan:
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
             return self.lazy(frame).collect(engine="in-memory")
-        with in_pieces(self.piece):
+        each = self.piece
+        if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
+            each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
+        with in_pieces(max(1, each)):
             return self.lazy(frame).collect()
 
     def _is_few(self, rows: int | None) -> bool:

@@ -51,7 +51,9 @@ MAX_DIGITS = 4300
 
 _SPACE = r"[ \t\n\r]*"
 _BEGINS = rf"\A{_SPACE}(?:[\[{{\x22]|(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity){_SPACE}\z)"
-_FIRST = ' \t\n\r[{"-0123456789tfnNI'
+_FIRST = ' \t\n\r[{"-0123456789'
+_FIRST_WORDS = ("true", "false", "null", "NaN", "Infinity")
+_LAST_CHARACTER = chr(0x10FFFF)
 _ENDS = rf"[\]}}\x220-9.eE+lyN-]{_SPACE}\z"
 # possessive, and up to the end of the text for an unclosed string: no character is read twice
 _STRING_OR_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
@@ -176,13 +178,16 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
 
 
 def _candidate_expr(_: pl.Schema) -> pl.Expr:
-    possible = begins_with(text(), _FIRST)
+    words = (text().is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
+    possible = pl.any_horizontal(begins_with(text(), _FIRST), *words)
     return pl.when(on_rows(text(), possible, _is_candidate, pl.Boolean, otherwise=False)).then(text())
 
 
 def _is_candidate(texts: pl.Series) -> pl.Series:
     # two anchored patterns, because a single one would read everything in between
-    return texts.str.contains(_BEGINS) & texts.str.contains(_ENDS)
+    ends = texts.str.contains(_ENDS)
+    at = ends.arg_true()
+    return ends.scatter(at, texts.filter(ends).str.contains(_BEGINS))
 
 
 CANDIDATE = Lane("json-candidate", _candidate_expr)

@@ -64,6 +64,9 @@ Texts = TypeVar("Texts", pl.Expr, pl.Series)
 _LOWERED = {"k": "kK\u212a"}
 """ASCII letters that are the lower case of more than their own capital."""
 
+_BY_CONTEXT = frozenset("\u03c3\u03c2\u0307")
+"""Code points that others become in lower case by their neighbours, or as one of two."""
+
 
 @lru_cache(maxsize=3)
 def SCALARS(end: int = 0x110000) -> str:  # noqa: N802  (a constant, too large to build at import)
@@ -96,13 +99,22 @@ def begins_with(values: pl.Expr, characters: str) -> pl.Expr:
 
 
 @lru_cache(maxsize=1)
-def _other_capitals() -> str:
-    """Return a class of the code points beyond ASCII that change in lower case."""
+def _capitals() -> str:
+    """Return the code points beyond ASCII that change in lower case."""
     scalars = SCALARS()[128:]
     blocks = (scalars[at : at + 256] for at in range(0, len(scalars), 256))
-    return as_class(
-        "".join(code for block in blocks if block.lower() != block for code in block if code.lower() != code)
-    )
+    return "".join(code for block in blocks if block.lower() != block for code in block if code.lower() != code)
+
+
+@lru_cache(maxsize=1)
+def _other_capitals() -> str:
+    """Return a class of them."""
+    return as_class(_capitals())
+
+
+def _lowered_to(code: str) -> str:
+    """Return the code points whose lower case is a given one beyond ASCII."""
+    return code + "".join(capital for capital in _capitals() if capital.lower() == code)
 
 
 def ascii_lower(series: pl.Series) -> pl.Series:
@@ -235,19 +247,20 @@ def equals_expr(values: pl.Expr, phrase: str) -> pl.Expr:
 def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
     """Return a pattern for the linear engine that matches where the lowered text contains ``phrase``.
 
-    Only two code points beyond ASCII have ASCII characters in their lower case: the Kelvin sign, and İ, which becomes ``i`` and a
-    combining dot. That dot is not in the phrase, so İ can only match its last letter, and only if the text may continue.
+    Each code point is lowered by itself, except Σ, whose lower case depends on its neighbours, and İ, which becomes ``i`` and a
+    combining dot. A phrase with sigmas or that dot has no pattern, so İ can only match its last letter, and only if the text may
+    continue.
 
     Args:
         phrase: The phrase in lower case.
         last: Additional characters for the last letter if it is ``i``.
 
     Returns:
-        The pattern, or None if the phrase is long or not ASCII.
+        The pattern, or None if the phrase is long, or its code points do not stand for themselves.
     """
-    if len(phrase) > THRESHOLDS.folded_phrase or not phrase.isascii():
+    if len(phrase) > THRESHOLDS.folded_phrase or not _BY_CONTEXT.isdisjoint(phrase) or encodable(phrase) != phrase:
         return None
-    codes = [_LOWERED.get(code, code + code.upper()) for code in phrase]
+    codes = [_LOWERED.get(code, code + code.upper()) if code.isascii() else _lowered_to(code) for code in phrase]
     if phrase.endswith("i"):
         codes[-1] += last
     return "".join(map(as_class, codes))
@@ -292,11 +305,13 @@ def phrase_lane(phrase: str) -> Lane | None:
         phrase: The phrase in lower case.
 
     Returns:
-        The lane, or None if the phrase is long or not ASCII.
+        The lane, or None if the phrase has no pattern.
     """
     pattern = lowered_pattern(phrase, last="\u0130")
     if pattern is None:
         return None
+    if not phrase.isascii():
+        return Lane(f"phrase:{phrase}", lambda _: text().str.contains(pattern))
     build = partial(pl.map_batches, function=partial(_contains_phrase, phrase, pattern), return_dtype=pl.Boolean)
     return Lane(
         f"phrase:{phrase}",

@@ -42,12 +42,13 @@ def share(limit: int | None) -> int:
     return room(limit) // (4 * (pl.thread_pool_size() + 2))
 
 
-def at_once(rows: int, size: int, limit: int | None) -> int:
+def at_once(rows: int, size: int, limit: int | None, shares: int = 1) -> int:
     """Return the number of rows for one batch: fewer if the rows are long.
 
     Args:
         rows: The maximum.
         size: Approximate bytes per row; 0 if unknown.
         limit: Memory limit of the process in bytes; None for the default.
+        shares: How many shares of the limit the rows may take.
     """
-    return max(1, min(rows, share(limit) // max(1, size)))
+    return max(1, min(rows, shares * share(limit) // max(1, size)))

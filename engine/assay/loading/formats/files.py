@@ -20,6 +20,9 @@ from assay.system.special_files import what_is
 
 __all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand", "open_files"]
 
+_SHARES = 2
+"""Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
+
 _SKIPPED = ("_", ".")
 
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
@@ -119,7 +122,9 @@ class Files:
             rows: The maximum.
             anywhere: Ignore the machine and the memory limit, because the number affects the bytes of the result.
         """
-        return at_once(rows, self._row_bytes, None if anywhere else self.memory_limit)
+        if anywhere:
+            return at_once(rows, self._row_bytes, None)
+        return at_once(rows, self._row_bytes, self.memory_limit, shares=_SHARES)
 
     @cached_property
     def _row_bytes(self) -> int:
