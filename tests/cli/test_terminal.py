@@ -203,7 +203,7 @@ def test_an_explanation_says_what_runs_where():
     words = [row.split(maxsplit=3) for row in rows]
     assert words[0][:3] == ["[i]calm", "not_contains", "2"]
     assert words[0][3].split()[:2] == ["required", "columns:"]
-    assert words[1][3].split()[:2] == ["negated", "sets"]
+    assert words[1][3].split()[:2] == ["negated", "linear"]
     assert words[2][3].startswith("never runs: PatternError")
     assert words[3][1] == r"[bold]\u202e"
     assert r'skipped, unknown check type "[bold]\u202e"' in words[3][3]

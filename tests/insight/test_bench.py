@@ -89,7 +89,7 @@ def test_data_goes_to_stdout_with_json_only():
     assert "50 rows · " in done.stderr
     assert "× reading the column" in done.stderr
     assert "note: with 50 rows" in done.stderr
-    assert "columns: literal search" in done.stderr
+    assert "columns: linear search" in done.stderr
     done = run("bench v.json in.parquet --rows 7 --json")
     found = json.loads(done.stdout)
     assert (found["rows"], found["bytes"], len(found["checks"])) == (7, 28, 3)

@@ -91,7 +91,10 @@ def _listening(stop: threading.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    if hasattr(signal, "siginterrupt"):  # not on Windows
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # NOTE: Polars puts a handler of its own in front, which ends its streams, even where interrupts are ignored
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    elif hasattr(signal, "siginterrupt"):  # not on Windows
         # NOTE: Polars sets SA_RESTART for SIGINT; a read of a pipe would then not end at an interrupt
         signal.siginterrupt(signal.SIGINT, True)
     reader, writer = socket.socketpair()
