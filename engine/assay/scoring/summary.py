@@ -20,6 +20,7 @@ from assay.aggregating.aggregate import (
     remark_column,
     short_expr,
 )
+from assay.checks.base import Check
 from assay.compiling.plan import Plan
 from assay.errors import counted
 from assay.names import FUNCTION, NATIVE
@@ -68,6 +69,30 @@ class CheckSummary:
     def mean(self) -> float | None:
         """Mean score of the scored rows; None if there are none, or if their sum overflows."""
         return self.total / self.rows if self.rows and math.isfinite(self.total) else None
+
+    def count(
+        self, counts: Mapping[str, Any], batch: pl.DataFrame, verifier: VerifierSpec, spec: CheckSpec, joint: str
+    ) -> None:
+        """Add the numbers of a batch.
+
+        Args:
+            counts: Its ``rows``, ``total``, ``failures`` and ``errors``.
+            batch: Its rows, for the remarks and the reasons.
+            verifier: The verifier.
+            spec: The check.
+            joint: Separator of a row's reasons; ``""`` if a row has one.
+        """
+        self.rows += counts["rows"]
+        self.total = self.total + counts["total"]
+        self.failures += counts["failures"]
+        self.errors += counts["errors"]
+        if (remark := remark_column(verifier, spec)) in batch.columns:
+            _count(self.remarks, batch[remark])
+        if (reason := one_reason(spec)) is not None:
+            self.reasons.update({reason: counts["failures"]} if counts["failures"] else {})
+            return
+        reasons = batch[reason_column(verifier, spec)].drop_nulls()
+        _count(self.reasons, reasons.str.split(joint).explode() if joint and len(reasons) else reasons)
 
     def merge(self, other: "CheckSummary") -> None:
         """Add the numbers of the same check on other rows."""
@@ -180,30 +205,15 @@ class Summary:
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
         entries = {check.id: check for check in self.checks}
-        for verifier, spec, check in plan.checks:
-            for ident, part in _named_parts(batch, _ident(plan, verifier, spec), extra_column(verifier, spec)):
+        for named, part in _named_parts(plan, batch):
+            counts = part.select(
+                _counts(verifier, spec, check).alias(ident) for ident, (verifier, spec, check) in named
+            )
+            for ident, (verifier, spec, check) in named:
                 if ident not in entries:  # the first row that names this function
                     entries[ident] = CheckSummary(ident, spec.type, spec.weight)
                     self.checks.append(entries[ident])
-                summary = entries[ident]
-                short = short_expr(verifier, spec, check)
-                score = pl.col(hidden(check_column(verifier, spec)))
-                error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None)
-                counts = part.select(rows=score.count(), total=score.sum(), failures=short.sum(), errors=error.count())
-                rows, total, failures, errors = counts.row(0)
-                summary.rows += rows
-                summary.total = summary.total + total
-                summary.failures += failures
-                summary.errors += errors
-                if (remark := remark_column(verifier, spec)) in part.columns:
-                    _count(summary.remarks, part[remark])
-                if (reason := one_reason(spec)) is not None:
-                    summary.reasons.update({reason: failures} if failures else {})
-                    continue
-                reasons = part[reason_column(verifier, spec)].drop_nulls()
-                if check.joint and len(reasons):
-                    reasons = reasons.str.split(check.joint).explode()
-                _count(summary.reasons, reasons)
+                entries[ident].count(counts[ident][0], part, verifier, spec, check.joint)
 
     def merge(self, other: "Summary") -> None:
         """Add the numbers of the same run on other rows; ``told`` stays as it is."""
@@ -282,13 +292,34 @@ def _weight(verifier: VerifierSpec, spec: CheckSpec) -> float:
     return spec.weight if verifier.share is None or verifier.kind == NATIVE else verifier.share.weight
 
 
-def _named_parts(batch: pl.DataFrame, ident: str, extra: str) -> list[tuple[str, pl.DataFrame]]:
-    """Return a batch under a check's name, or its parts under the functions that the rows name."""
-    if ident:
-        return [(ident, batch)]
-    named = batch.filter(pl.col(hidden(extra)).is_not_null())
-    parts = named.partition_by(hidden(extra), maintain_order=True) if named.height else []
-    return sorted(((part[hidden(extra)][0], part) for part in parts), key=lambda part: part[0])
+_Checked = tuple[VerifierSpec, CheckSpec, Check]
+
+
+def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, _Checked]], pl.DataFrame]]:
+    """Return a batch with its checks by name, and for a check whose rows name functions the rows of each function."""
+    fixed: list[tuple[str, _Checked]] = []
+    parts = [(fixed, batch)]
+    for verifier, spec, check in plan.checks:
+        if ident := _ident(plan, verifier, spec):
+            fixed.append((ident, (verifier, spec, check)))
+            continue
+        extra = hidden(extra_column(verifier, spec))
+        named = batch.filter(pl.col(extra).is_not_null())
+        by_name = ((part[extra][0], part) for part in named.partition_by(extra)) if named.height else ()
+        parts += [([(name, (verifier, spec, check))], part) for name, part in sorted(by_name, key=lambda pair: pair[0])]
+    return parts
+
+
+def _counts(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+    """Return the numbers of a check on a batch as an expression for one struct; one query counts all checks."""
+    score = pl.col(hidden(check_column(verifier, spec)))
+    error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None)
+    return pl.struct(
+        rows=score.count(),
+        total=score.sum(),
+        failures=short_expr(verifier, spec, check).sum(),
+        errors=error.count(),
+    )
 
 
 def _count(counts: Counter[str], reasons: pl.Series) -> None:
