@@ -3,9 +3,12 @@ r"""``re.search`` as an expression, for every pattern that Python accepts.
 Whether a match exists depends only on the pattern's language, not on greediness, captures or the order of alternatives. There are
 four engines:
 
-* *Columns*: Polars' linear engine, with the pattern parsed by Python's own parser and rewritten (``linear``). ``\b`` is an ASCII
-  boundary on ASCII texts. On other texts it becomes a class for the neighbouring character if the character on one side is certainly
-  (not) a word character; if not, rows with a code point on which the engines disagree about ``\w`` use another engine.
+* *Columns*: Polars' linear engine, with the pattern parsed by Python's own parser and rewritten (``linear``). ASCII texts are searched
+  with sets of characters that are cut to ASCII, which lets the engine skip to where a match may begin; where many words ignore case,
+  in lower case. Texts beyond ASCII that this does not decide are searched with Python's own sets, written when the first one needs
+  them. There, ``\b`` becomes a class for the neighbouring character; where it may stand between any characters, rows with a code
+  point on which the engines disagree about ``\w`` use another engine. Look-aheads at the start of the text are patterns of their own
+  (``conditions``).
 * *Rows*: ``re`` itself, if it cannot take long for this pattern and this size of text.
 * *Rows*: sets of positions (``positions``), with a limit on steps.
 * *Rows*: ``re`` in a separate process with limits on time and memory (``guarded``), for back-references and the like, and for
