@@ -8,7 +8,7 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
-from assay.expressions.lane import Lane, on_rows, text
+from assay.expressions.lane import Lane, is_small, on_rows, text
 from assay.expressions.text import WHITESPACE, begins_with
 
 __all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
@@ -47,18 +47,30 @@ class JsonValid(Check):
         return "is valid JSON"
 
     def reason(self, row: Row) -> str:
-        trimmed = row["completion"].strip()
-        return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
+        return _reason_invalid(row["completion"])
 
     def reason_expr(self) -> pl.Expr:
-        possible = (text() == "") | begins_with(text(), f"`{WHITESPACE}")
-        return on_rows(text(), possible, _why_invalid, pl.String, _INVALID)
+        return text().map_batches(_why_invalid, return_dtype=pl.String, is_elementwise=True)
 
     def explain(self) -> str:
         return _COLUMNS
 
 
-def _why_invalid(texts: pl.Series) -> pl.Series:
+def _reason_invalid(value: str) -> str:
+    trimmed = value.strip()
+    return _EMPTY if not trimmed else _FENCED if trimmed.startswith("```") else _INVALID
+
+
+def _why_invalid(values: pl.Series) -> pl.Series:
+    if is_small(values):
+        reasons = (None if value is None else _reason_invalid(value) for value in values.to_list())
+        return pl.Series(values.name, reasons, dtype=pl.String)
+    texts = pl.col(values.name)
+    possible = (texts == "") | begins_with(texts, f"`{WHITESPACE}")
+    return values.to_frame().select(on_rows(texts, possible, _why_empty_or_fenced, pl.String, _INVALID)).to_series()
+
+
+def _why_empty_or_fenced(texts: pl.Series) -> pl.Series:
     trimmed = pl.col(texts.name).str.strip_chars_start(WHITESPACE)
     reason = pl.when(trimmed == "").then(pl.lit(_EMPTY)).when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
     return texts.to_frame().select(reason.otherwise(pl.lit(_INVALID))).to_series()

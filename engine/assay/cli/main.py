@@ -19,7 +19,7 @@ import typer
 from assay._version import __version__
 from assay.cli.app import app, to_stderr
 from assay.errors import printable
-from assay.system.processes import open_standard_streams
+from assay.system.processes import open_standard_streams, return_memory_soon
 from assay.system.signals import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.system.stdout import open_streams
 
@@ -73,6 +73,7 @@ def _clean_up() -> None:
 def main() -> None:
     """Run the ``assay`` command."""
     code = 0
+    return_memory_soon()
     gc.disable()  # until a command has imported its modules: to look for garbage among them takes a tenth of a short run
     open_standard_streams()
     open_streams()

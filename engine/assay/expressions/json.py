@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, on_rows, rowwise, text
+from assay.expressions.lane import Lane, is_small, on_rows, rowwise, text
 from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
@@ -178,16 +178,25 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
 
 
 def _candidate_expr(_: pl.Schema) -> pl.Expr:
-    words = (text().is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
-    possible = pl.any_horizontal(begins_with(text(), _FIRST), *words)
-    return pl.when(on_rows(text(), possible, _is_candidate, pl.Boolean, otherwise=False)).then(text())
+    return text().map_batches(_candidates, return_dtype=pl.String, is_elementwise=True)
 
 
-def _is_candidate(texts: pl.Series) -> pl.Series:
+def _candidates(values: pl.Series) -> pl.Series:
+    if is_small(values):  # a few texts are not worth a query; the parsers reject what begins like JSON and is none
+        begin = (*_FIRST, *_FIRST_WORDS)
+        kept = (value if value is not None and value.startswith(begin) else None for value in values.to_list())
+        return pl.Series(values.name, kept, dtype=pl.String)
+    texts = pl.col(values.name)
+    words = (texts.is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
+    possible = pl.any_horizontal(begins_with(texts, _FIRST), *words)
+    begins = on_rows(texts, possible, _begin_and_end, pl.Boolean, otherwise=False)
+    return values.to_frame().select(pl.when(begins).then(texts)).to_series()
+
+
+def _begin_and_end(texts: pl.Series) -> pl.Series:
     # two anchored patterns, because a single one would read everything in between
     ends = texts.str.contains(_ENDS)
-    at = ends.arg_true()
-    return ends.scatter(at, texts.filter(ends).str.contains(_BEGINS))
+    return ends.scatter(ends.arg_true(), texts.filter(ends).str.contains(_BEGINS))
 
 
 CANDIDATE = Lane("json-candidate", _candidate_expr)

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assay.errors import UsageError
 
-__all__ = ["forget_in_children", "open_standard_streams", "prepare_process", "without_collector"]
+__all__ = [
+    "forget_in_children",
+    "keeps_memory",
+    "open_standard_streams",
+    "prepare_process",
+    "return_memory_soon",
+    "without_collector",
+]
 
 _STANDARD = (0, 1, 2)
 _TASKS = Path("/proc/self/task")
@@ -176,3 +183,20 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+
+
+_ALLOCATOR = "_RJEM_MALLOC_CONF"
+"""Variable that Polars' allocator reads when Polars is imported."""
+
+
+def return_memory_soon() -> None:
+    """Let Polars return freed memory to the system after a tenth of a second, unless the user decides; before Polars is imported.
+
+    By default it keeps freed memory for half a second, which is as much again as a run over large row groups needs.
+    """
+    os.environ.setdefault(_ALLOCATOR, "dirty_decay_ms:100,muzzy_decay_ms:0")
+
+
+def keeps_memory() -> bool:
+    """Return whether Polars may keep much freed memory."""
+    return _ALLOCATOR not in os.environ

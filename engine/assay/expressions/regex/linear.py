@@ -344,8 +344,6 @@ class _NarrowWriter(_Writer):
         self._after_space, self._lowered = after_space, lowered
         self.cut = self.alike = False
 
-    cut = False
-
     def count_cut(self, op: Any, value: Any, flags: int) -> None:
         """Note whether cutting a set to ASCII changes it."""
         self.cut |= reaches_beyond_ascii(op, value, flags & ~sre.SRE_FLAG_IGNORECASE)

@@ -32,7 +32,7 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.errors import AssayWarning, said_by
-from assay.expressions.lane import Lane, nulls, rowwise, text
+from assay.expressions.lane import Lane, is_small, nulls, rowwise, text
 from assay.expressions.regex.charsets import BEYOND_LETTERS
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick
 from assay.expressions.regex.conditions import conditions_of
@@ -351,11 +351,17 @@ def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]
     return _among(found, undecided, values, partial(_exactly_found, beyond=beyond))
 
 
+def _answers_here(texts: pl.Series, beyond: Beyond) -> pl.Series | None:
+    """Search a few texts in this process; None if that needs another one."""
+    if beyond.pattern is None:
+        return None
+    answers = search_here(beyond.pattern, texts.to_list(), flags=beyond.flags)
+    return pl.Series(answers, dtype=pl.Boolean) if all(isinstance(answer, bool) for answer in answers) else None
+
+
 def _exactly_found(texts: pl.Series, beyond: Beyond) -> pl.Series:
-    if len(texts) <= THRESHOLDS.beyond_rows and beyond.pattern is not None:
-        answers = search_here(beyond.pattern, texts.to_list(), flags=beyond.flags)
-        if all(isinstance(answer, bool) for answer in answers):
-            return pl.Series(answers, dtype=pl.Boolean)
+    if len(texts) <= THRESHOLDS.beyond_rows and (answers := _answers_here(texts, beyond)) is not None:
+        return answers
     needed, exact = beyond.patterns
     possible = _any_of(texts, needed) if needed else ~_none_of(texts)
     return _among(_none_of(texts), possible, texts, partial(_any_of, patterns=exact))
@@ -363,6 +369,9 @@ def _exactly_found(texts: pl.Series, beyond: Beyond) -> pl.Series:
 
 def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
     """Return whether one of the patterns matches; each is searched for in the texts that the earlier ones do not match."""
+    if is_small(values):  # one query costs less than its parts
+        texts = pl.col(values.name)
+        return values.to_frame().select(reduce(or_, map(texts.str.contains, patterns))).to_series()
     first, *others = patterns
     found = values.str.contains(first)
     return _among(found, ~found, values, partial(_any_of, patterns=others)) if others else found

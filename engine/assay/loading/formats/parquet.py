@@ -27,6 +27,7 @@ from assay.loading.formats.engine_source import as_source, by_engine
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
 from assay.loading.formats.reading import HARMLESS, BadRow, Reading, Unit
 from assay.system.memory import room, share
+from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
 from assay.thresholds import THRESHOLDS
 
@@ -40,7 +41,10 @@ _TOGETHER = 1024
 
 _BUFFER = 1 << 20
 _FRAMES = 4
-"""Row groups in memory for each one that is decoded: the decoded ones that wait, and the one that is scored."""
+"""Row groups in memory for each one that is decoded: the decoded ones that wait, and the one that is scored …"""
+
+_FRAMES_KEPT = 12
+"""… with those that are freed, where Polars keeps freed memory."""
 
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_date32),
@@ -106,7 +110,7 @@ class ParquetFile:
         if not units:
             return False
         rows = sum(unit.rows or 0 for unit in units)
-        return self._fitting(units) < _FRAMES or rows < THRESHOLDS.small_group * len(units)
+        return self._fitting(units) < _frames() or rows < THRESHOLDS.small_group * len(units)
 
     def _fitting(self, units: Sequence[Unit]) -> int:
         """Return how many of the largest row group fit into the memory for rows."""
@@ -117,7 +121,7 @@ class ParquetFile:
         fitting = self._fitting(units) if units else sys.maxsize
         if fitting >= max(1, THRESHOLDS.groups_at_once):
             return 0
-        return min(pl.thread_pool_size(), max(1, fitting // _FRAMES))
+        return min(pl.thread_pool_size(), max(1, fitting // _frames()))
 
     def _by_groups(self, first: int, last: int, names: list[str], at_once: int) -> Iterator[pl.DataFrame]:
         """Yield row groups, so many of which are decoded at once."""
@@ -136,6 +140,10 @@ class ParquetFile:
             while pending:
                 yield pending.popleft().result()
                 pending.extend(pool.submit(decode, group) for group in islice(groups, 1))
+
+
+def _frames() -> int:
+    return _FRAMES_KEPT if keeps_memory() else _FRAMES
 
 
 def _size_in_memory(units: Sequence[Unit]) -> int:
