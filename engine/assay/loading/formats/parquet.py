@@ -40,8 +40,8 @@ _TOGETHER = 1024
 """Rows that are decoded together; fewer if they are, or may be, long."""
 
 _BUFFER = 1 << 20
-_FRAMES = 4
-"""Row groups in memory for each one that is decoded: the decoded ones that wait, and the one that is scored …"""
+_FRAMES = 7
+"""Row groups that must fit for each one that is decoded: those that wait and are scored, and what decoding takes …"""
 
 _FRAMES_KEPT = 12
 """… with those that are freed, where Polars keeps freed memory."""
