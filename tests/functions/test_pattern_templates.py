@@ -137,13 +137,52 @@ def _small():
 @pytest.mark.parametrize("template", SKELETONS)
 @pytest.mark.parametrize("places", [0, 1, 16])
 def test_templates_find_what_re_finds(template, flags, places):
-    pairs = [pair for seed in range(8) for pair in _pairs(seed, template)]
+    pairs = [pair for seed in range(2) for pair in _pairs(f"{seed} {flags} {places}", template)]
     texts, patterns = (pl.Series(values) for values in zip(*pairs, strict=True))
     wanted = [_found(pattern, text, flags) for text, pattern in pairs]
     with set_to(literal_places=places, shared_piece=max(places, 1)):
         found = search_templates(texts, patterns, flags).to_list()
     wrong = [(*pair, one) for pair, one, other in zip(pairs, found, wanted, strict=True) if one not in (None, other)]
     assert wrong == []
+
+
+@pytest.mark.parametrize("behind", [" policy for ever", "😊" * 9, "é" * 12, "ab"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        *(
+            "{0}(?!{1})",
+            "{0}(?={1})",
+            r"{0}\w?(?!{1})",
+            r"({0}\w?(?={1}))",
+            r"{0}(?:s(?={1})|x(?!{1}))",
+            "(?i){0}(?!{1})",
+        ),
+        *(
+            "(?<!{1}){0}",
+            "(?<={1}){0}",
+            r"(?<!{1})\s?{0}",
+            r"((?<={1})\s?){0}",
+            r"(?<!{1}){0}(?!{1})",
+            r"{0}(?!{1})|(?<={1}){0}x",
+        ),
+    ],
+)
+def test_look_around_reads_as_far_as_it_has_to(template, behind):
+    cuts = [behind[:size] for size in range(len(behind) + 1)]
+    sides = [*cuts, *(behind[-size:] for size in range(1, len(behind))), f"{behind[:-1]}!", f"s{behind}", f"x{behind}"]
+    pairs = [
+        (text, re.escape(gold).join(template.split("{0}")).replace("{1}", behind))
+        for gold in ("gold", "日本")
+        for side in sides
+        for text in (gold + side, side + gold, f"- {gold}{side} -", f"- {side}{gold}x")
+    ]
+    texts, patterns = (pl.Series(values) for values in zip(*pairs, strict=True))
+    found = search_templates(texts, patterns, 0).to_list()
+    wanted = [_found(pattern, text, 0) for text, pattern in pairs]
+    assert [
+        (*pair, one) for pair, one, other in zip(pairs, found, wanted, strict=True) if one not in (None, other)
+    ] == []
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])

@@ -10,7 +10,7 @@ reads these.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.lane import encoded, nulls
-from assay.expressions.regex.charsets import CHARACTERS, is_word_character
+from assay.expressions.regex.charsets import is_word_character
 from assay.expressions.regex.compiled import TooExpensiveError, parsed
 from assay.expressions.regex.linear import NotLinearError
 from assay.expressions.regex.search import Route, linear_answers, route_of_tree
@@ -213,12 +213,16 @@ def _has_hole(node: Any) -> bool:
 
 def _has(node: Any, is_wanted: Callable[[tuple[Any, Any]], bool]) -> bool:
     """Whether a node of some kind is anywhere in a node or a sequence."""
-    if isinstance(node, sre_parser.SubPattern | list):
-        return any(_has(inner, is_wanted) for inner in node)
-    if not isinstance(node, tuple):
-        return False
-    is_node = len(node) == 2 and isinstance(node[0], type(sre.LITERAL))  # noqa: PLR2004
-    return (is_node and is_wanted(node)) or any(_has(inner, is_wanted) for inner in node)
+    return any(map(is_wanted, _nodes(node)))
+
+
+def _nodes(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield all nodes in a node or a sequence, and the node itself."""
+    if isinstance(node, tuple) and len(node) == 2 and isinstance(node[0], type(sre.LITERAL)):  # noqa: PLR2004
+        yield node
+    if isinstance(node, sre_parser.SubPattern | list | tuple):
+        for inner in node:
+            yield from _nodes(inner)
 
 
 def _chains(items: Sequence[Any]) -> list[_Items]:
@@ -303,9 +307,8 @@ def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | No
         return None
     if before and not state.flags & sre.SRE_FLAG_MULTILINE and _has(items, lambda node: node == (sre.AT, sre.AT_END)):
         raise _NoTemplateError  # the end of what is cut off is no end of the text
-    items = _without_looks(items, state, first=not after, last=not before)
     # an anchor where the text is cut would have to match all of it, which is longer
-    longest = int(_sequence(items, state).getwidth()[1]) + after + before + 1
+    longest = _width(items, state) + after + before + 1
     reach = longest if (after or before) and longest <= _FARTHEST else None
     has_boundary = _has(items, lambda node: node == (sre.AT, sre.AT_BOUNDARY))
     kinds = (True, False) if has_boundary else (None,)
@@ -317,31 +320,10 @@ def _part(items: _Items, state: Any, *, after: bool, before: bool) -> _Part | No
     return _Part(tuple(routes), reach)
 
 
-def _without_looks(items: _Items, state: Any, *, first: bool, last: bool) -> _Items:
-    """Replace a look at one character before the whole pattern, or after it, by the character or its absence."""
-    for at, direction, edge, is_edge in ((0, -1, sre.AT_BEGINNING_STRING, first), (-1, 1, sre.AT_END_STRING, last)):
-        if not items or not is_edge:
-            continue
-        op, value = items[at]
-        if op not in (sre.ASSERT, sre.ASSERT_NOT) or value[0] != direction or len(value[1]) != 1:
-            continue
-        character = value[1][0]
-        if op is sre.ASSERT_NOT:
-            ways = [_sequence([_negated(*character)], state), _sequence([(sre.AT, edge)], state)]
-            character = (sre.BRANCH, (None, ways))
-        elif character[0] not in CHARACTERS:
-            raise _NoTemplateError
-        items = [character, *items[1:]] if at == 0 else [*items[:-1], character]
-    return items
-
-
-def _negated(op: Any, value: Any) -> tuple[Any, Any]:
-    """Return the node that matches the other characters."""
-    if op is sre.IN:
-        return (op, value[1:] if value[0][0] is sre.NEGATE else [(sre.NEGATE, None), *value])
-    if op in (sre.LITERAL, sre.NOT_LITERAL):
-        return (sre.NOT_LITERAL if op is sre.LITERAL else sre.LITERAL), value
-    raise _NoTemplateError
+def _width(items: _Items, state: Any) -> int:
+    """Return the most characters that decide whether a part matches: those of a match, and those that look-around reads beside it."""
+    looks = (value[1] for op, value in _nodes(items) if op in (sre.ASSERT, sre.ASSERT_NOT))
+    return sum(int(sequence.getwidth()[1]) for sequence in (_sequence(items, state), *looks))
 
 
 # ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
