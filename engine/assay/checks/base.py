@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any, ClassVar
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 
 from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_reward, is_score, own_failure, settled
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
+from assay.steps.base import Step
+from assay.values.params import Params
 
 __all__ = [
     "BELOW_1",
@@ -39,15 +39,6 @@ NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 
 BELOW_1 = "the reward is below 1"
 """Reason of a row without any other reason."""
-
-
-class Params(BaseModel):
-    """Base class of a check's params: no unknown fields, camelCase and snake_case names, no conversion of values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=True)
-
-    spellings: ClassVar[Mapping[str, str]] = {}
-    """Other names of a field: ``{"text": "value"}``."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +86,10 @@ class Check:
         may_read: Columns that it reads if the rollouts have them.
         examples: Cases that document and test the check.
         joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
+        gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
+            score counts.
+        whole_gold: Whether a list is one gold, not several.
+        takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
     """
@@ -107,6 +102,9 @@ class Check:
     may_read: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
+    gold: ClassVar[str] = ""
+    whole_gold: ClassVar[bool] = False
+    takes_list: ClassVar[bool] = False
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None
 
@@ -129,6 +127,23 @@ class Check:
     def expr(self) -> pl.Expr:
         """Return ``row`` as an elementwise expression over ``expressions.lane.text()`` and the columns of ``lanes()``."""
         return self._row_lane().col.struct.field("score")
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return ``expr`` with each row's gold from a column: a column-to-column lane.
+
+        Args:
+            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts.
+
+        Returns:
+            The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check
+            then scores in Python.
+        """
+        del golds
+        return None
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return steps that the check takes before it scores, after those of ``on:``; where one finds nothing, it scores 0.0."""
+        return ()
 
     # ── claims, reasons and errors ──────────────────────────────────────────────────────────────────────────────────
 

@@ -1,7 +1,9 @@
 """Lanes: named hidden columns that checks share, and helpers to run Python on the few rows that need it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import or_
@@ -17,6 +19,7 @@ from assay.thresholds import THRESHOLDS
 __all__ = [
     "OTHER_ROWS",
     "Lane",
+    "about",
     "encoded",
     "exactly",
     "in_place",
@@ -50,9 +53,26 @@ def exactly(name: str) -> pl.Expr:
     return cs.by_name(name).as_expr()
 
 
+_SUBJECT = ContextVar("subject", default=TEXT)
+
+
+@contextmanager
+def about(subject: str) -> Iterator[None]:
+    """Build expressions and lanes about another column than the completion's text: what ``on:`` makes of it.
+
+    Args:
+        subject: Name of the column; String, null on rows that no check of it scores.
+    """
+    token = _SUBJECT.set(subject)
+    try:
+        yield
+    finally:
+        _SUBJECT.reset(token)
+
+
 def text() -> pl.Expr:
-    """Return the completion's text: String, null where the completion is null."""
-    return pl.col(TEXT)
+    """Return the text that a check is about: by default the completion's, null where the completion is null. See ``about``."""
+    return pl.col(_SUBJECT.get())
 
 
 def plain_type(dtype: Any) -> Any:
@@ -101,8 +121,13 @@ class Lane:
 
     @property
     def column(self) -> str:
-        """Name of the hidden column, escaped because a pattern may contain a lone surrogate and a column name may not."""
-        return HIDDEN + self.name.encode("unicode_escape").decode()
+        """Name of the hidden column, escaped because a pattern may contain a lone surrogate and a column name may not.
+
+        A lane about another subject is another column.
+        """
+        subject = _SUBJECT.get()
+        suffix = "" if subject == TEXT else f" of {subject.removeprefix(HIDDEN)}"
+        return HIDDEN + self.name.encode("unicode_escape").decode() + suffix
 
     @property
     def col(self) -> pl.Expr:

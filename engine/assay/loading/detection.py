@@ -14,9 +14,9 @@ from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.format import LINES, format_of
 from assay.loading.formats.reading import Reading
 from assay.loading.formats.remote import RemoteFile
-from assay.loading.presets.json_paths import is_path, outline, outline_of
 from assay.loading.presets.preset import NONE, Preset, PresetSource, laid_out, load_preset, matching
 from assay.loading.presets.record_layout import Layout
+from assay.values.paths import is_path, outline, outline_of
 
 __all__ = ["Choice", "Preview", "choose", "preview", "preview_remote"]
 

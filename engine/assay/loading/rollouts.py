@@ -24,7 +24,6 @@ from assay.loading.formats.files import (
 from assay.loading.formats.format import LINES, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
-from assay.loading.presets.json_paths import merged
 from assay.loading.presets.preset import NONE
 from assay.names import BAD, HIDDEN
 from assay.options import ReadingOptions, documented, settle
@@ -33,6 +32,7 @@ from assay.system.redaction import redacted
 from assay.system.special_files import engine_path, is_stream, open_input, path_of, regular
 from assay.system.spool import spool
 from assay.values.column import STRUCTURED
+from assay.values.paths import merged
 from assay.values.rows import from_rows
 from assay.values.tables import library_of, table_of
 

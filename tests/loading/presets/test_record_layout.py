@@ -11,9 +11,9 @@ from samples import BRANCHED, ONE_TRACE, UNSAMPLED
 
 from assay.errors import ColumnsError, InputError
 from assay.loading.presets.extractors import EXTRACTORS
-from assay.loading.presets.json_paths import parse
 from assay.loading.presets.record_layout import SAMPLE_IDX, Failure, Field, Layout, Source
 from assay.names import BAD
+from assay.values.paths import parse
 
 
 def field(name, *paths, by="", required=False):

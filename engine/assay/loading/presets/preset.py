@@ -15,11 +15,11 @@ from pydantic import Field as Described
 
 from assay.errors import InputError, UsageError, did_you_mean, shown_path
 from assay.loading.presets.extractors import EXTRACTORS
-from assay.loading.presets.json_paths import is_path, kind_of, parse
 from assay.loading.presets.record_layout import Failure, Field, Layout, Source
 from assay.names import COMPLETION, HIDDEN
 from assay.system.documents import MAX_BYTES
 from assay.system.special_files import open_input
+from assay.values.paths import is_path, kind_of, parse
 
 __all__ = [
     "NONE",

@@ -15,8 +15,8 @@ import polars as pl
 from assay.errors import SHOWN, ColumnsError, InputError
 from assay.expressions.lane import exactly, rowwise
 from assay.loading.presets.extractors import EXTRACTORS
-from assay.loading.presets.json_paths import ABSENT, Path, find, find_expr, missing, outline_of
 from assay.names import BAD, COMPLETION, HIDDEN
+from assay.values.paths import ABSENT, Path, find, find_expr, missing, outline_of
 
 __all__ = ["SAMPLE_IDX", "Failure", "Field", "Layout", "Source"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.loading.presets.json_paths import (
+from assay.values.paths import (
     ABSENT,
     find,
     find_expr,

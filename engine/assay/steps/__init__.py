@@ -1,0 +1,1 @@
+"""Steps: what part of a text a check reads."""
