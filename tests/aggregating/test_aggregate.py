@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import assay
-from assay.aggregating.aggregate import mean, mean_steps, one_line
+from assay.aggregating.aggregate import mean, mean_steps
+from assay.aggregating.pipeline import one_line
 
 
 def score(completion, *checks, **verifier):

@@ -11,22 +11,27 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from assay.aggregating.aggregate import (
+from assay.aggregating.aggregate import reward_steps, verifier_steps
+from assay.aggregating.columns import (
     UNSCORED,
     check_column,
-    check_exprs,
     detail_columns,
     error_column,
     extra_columns,
     hidden,
-    may_err,
-    mean_steps,
-    one_line_expr,
-    one_reason,
     reason_column,
     remark_column,
-    reward_steps,
-    score_column,
+)
+from assay.aggregating.pipeline import (
+    applies_expr,
+    check_exprs,
+    condition_layer,
+    group_exprs,
+    lanes_of,
+    may_err,
+    one_line_expr,
+    one_reason,
+    unscored_exprs,
 )
 from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
@@ -37,7 +42,7 @@ from assay.compiling.requirements import check_columns, consumed_columns, doubte
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning
-from assay.expressions.lane import OTHER_ROWS, exactly, is_elementwise, layers
+from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, NATIVE, TASK_FOUND, TASK_ID, TEXT
@@ -48,10 +53,11 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NULL_COMPLETION", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "NULL_COMPLETION", "Plan", "compile", "no_task"]
 
 _ROW = HIDDEN + "row"
 NULL_COMPLETION = "the completion is null"
+NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
 
@@ -87,8 +93,8 @@ class Plan:
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
-        """All checks that run, in order, each with its verifier."""
-        return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
+        """All checks that run, with groups and the checks in them, in order, each with its verifier."""
+        return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
 
     @property
     def _run_checks(self) -> list[RunCheck]:
@@ -133,7 +139,7 @@ class Plan:
             score = hidden(check_column(verifier, spec))
             names.append(score)
             names += () if one_reason(spec) is not None else (reason_column(verifier, spec),)
-            names += (error_column(verifier, spec),) if may_err(check) else ()
+            names += (error_column(verifier, spec),) if may_err(spec) else ()
             names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
@@ -245,25 +251,39 @@ class Plan:
         schema = pl.Schema(self.schema)
         bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
-        lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
-        pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
+        single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             [] if bad is None else [one_line_expr(bad).alias(BAD)],
             [text.alias(TEXT)],
-            *layers(lanes, schema),
+            *self._lane_layers(schema),
+            [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
-            [expr for first, _ in pairs for expr in first],
-            [expr for _, second in pairs for expr in second],
-            *_side_by_side([self._score(verifier) for verifier in self.verifiers]),
+            [expr for first, _ in single for expr in first],
+            [expr for _, second in single for expr in second],
+            *self._group_layers,
+            *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
             *_side_by_side([reward_steps(self.verifiers)]),
             [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
         ]
         return [step for step in steps if step]
 
-    @staticmethod
-    def _score(verifier: VerifierSpec) -> list[pl.Expr]:
-        checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
-        return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
+    def _lane_layers(self, schema: pl.Schema) -> list[list[pl.Expr]]:
+        """Return the shared columns: those about the completion, with what the steps make of it, then those about that."""
+        by_subject: dict[str, list[Lane]] = {TEXT: []}
+        for _, spec, _ in self.checks:
+            for subject, lane in lanes_of(spec):
+                by_subject.setdefault(subject, []).append(lane)
+        by_completion, *others = (_layers_about(subject, lanes, schema) for subject, lanes in by_subject.items())
+        return [*by_completion, *_merged(others)]
+
+    @property
+    def _group_layers(self) -> list[list[pl.Expr]]:
+        """Return the columns of groups, innermost first."""
+        by_depth: dict[int, list[pl.Expr]] = {}
+        for verifier, spec, _ in self.checks:
+            if spec.group is not None:
+                by_depth.setdefault(spec.depth, []).extend(group_exprs(verifier, spec, spec.group))
+        return [by_depth[depth] for depth in sorted(by_depth)]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
         reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
@@ -271,9 +291,9 @@ class Plan:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
-        check_reasons = (check.unscored_expr() for check in self._run_checks)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        return pl.coalesce(*bad, reason, *(one_line_expr(message) for message in check_reasons if message is not None))
+        messages = [message for verifier in self.verifiers for message in _unscored_by(verifier)]
+        return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 
@@ -281,7 +301,7 @@ class Plan:
         """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = pl.Schema(self.schema)
         for verifier, spec, check in self.checks:
-            if check.is_builtin:
+            if check.is_builtin or spec.parts:
                 continue
             frame = pl.LazyFrame(schema=schema).with_columns(
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
@@ -306,6 +326,16 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
+
+
+def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
+    """Return why the checks of a verifier leave a row unscored."""
+    messages = [reason for spec in verifier.nodes for reason in unscored_exprs(verifier, spec)]
+    conditions = [applies_expr(verifier, spec) for spec in verifier.counted]
+    if not any(condition is None for condition in conditions):
+        none_applies = pl.any_horizontal(condition for condition in conditions if condition is not None).not_()
+        messages.append(pl.when(none_applies).then(pl.lit(NO_CHECK)))
+    return messages
 
 
 def _check_alone(expr: pl.Expr) -> None:
@@ -333,6 +363,16 @@ def _check_words(**words: object) -> None:
 def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     """Combine independent sequences of columns into layers: all first steps, then all second ones."""
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
+
+
+def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
+    with about(subject):
+        return layers(lanes, schema)
+
+
+def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:
+    """Combine independent layers: all first ones, then all second ones."""
+    return [[expr for layer in side for expr in layer] for side in zip_longest(*independent, fillvalue=[])]
 
 
 @documented(CompileOptions)

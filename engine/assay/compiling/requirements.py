@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from assay.checks.base import RunCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -38,7 +37,7 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     """Return the columns that the checks require, each with those checks; every check reads the completion."""
     needed: dict[str, list[str]] = {COMPLETION: []}
     for verifier in verifiers:
-        for spec in verifier.runnable:
+        for spec in verifier.nodes:
             for name in spec.check.reads if spec.check else ():
                 needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
     return needed
@@ -46,20 +45,15 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
 
 def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that the checks require, and the optional ones."""
-    optional = (
-        name for verifier in verifiers for spec in verifier.runnable if spec.check for name in spec.check.may_read
-    )
+    optional = (name for verifier in verifiers for spec in verifier.nodes if spec.check for name in spec.check.may_read)
     return list(dict.fromkeys([*needed_columns(verifiers), *optional]))
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
-    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
+    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
     return {COMPLETION} | {
-        name
-        for check in checks
-        for name in (*check.reads, *check.may_read)
-        if not (isinstance(check, RunCheck) and name in check.stays)
+        name for check in checks for name in (*check.reads, *check.may_read) if name not in check.stays
     }
 
 
@@ -82,7 +76,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
-    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check]
+    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
     problems += [problem for check in checks for problem in check.column_problems(schema)]
     problems += _not_kept([*dict.fromkeys(keep or ())], columns)
     if problems:

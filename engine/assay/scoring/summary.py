@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assay.aggregating.aggregate import (
+from assay.aggregating.columns import (
     UNSCORED,
     check_column,
     error_column,
     extra_column,
     hidden,
-    may_err,
-    one_reason,
     reason_column,
     remark_column,
-    short_expr,
 )
+from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.checks.base import Check
 from assay.compiling.plan import Plan
 from assay.errors import counted
@@ -161,13 +159,14 @@ class Summary:
         notes = [
             f"{verifier.id}/{spec.id}: {spec.note}"
             for verifier in plan.verifiers
-            for spec in verifier.checks
+            for top in verifier.checks
+            for spec in top.nodes()
             if spec.note
         ]
         broken = [
             f"{verifier.id}/{spec.id}: broken: {spec.broken}"
             for verifier in plan.verifiers
-            for spec in verifier.checks
+            for spec in verifier.nodes
             if spec.broken
         ]
         for shown, name in plan.passed_through.items():
@@ -313,7 +312,7 @@ def _named_parts(plan: Plan, batch: pl.DataFrame) -> list[tuple[list[tuple[str, 
 def _counts(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
     """Return the numbers of a check on a batch as an expression for one struct; one query counts all checks."""
     score = pl.col(hidden(check_column(verifier, spec)))
-    error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None)
+    error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None)
     return pl.struct(
         rows=score.count(),
         total=score.sum(),
