@@ -64,7 +64,7 @@ def _linear(pattern: str) -> str:
 
 
 def _cased(words: str) -> str:
-    """Write words, alternatives and ``\\s+`` with both cases of each letter."""
+    r"""Write words, alternatives and ``\s+`` with both cases of each letter."""
     return re.sub(r"(\\s\+)|([a-z])", lambda found: found[1] or _cases(found[2]), words)
 
 
@@ -99,9 +99,9 @@ class ChoiceParams(Params):
 
 
 class Choice(Step):
-    """The letter of a multiple-choice answer.
+    r"""The letter of a multiple-choice answer.
 
-    Tried in order: ``answer``, ``choice`` or ``option`` and the letter, ``\\boxed{B}``, a text that begins with it, ``(B)``, a last
+    Tried in order: ``answer``, ``choice`` or ``option`` and the letter, ``\boxed{B}``, a text that begins with it, ``(B)``, a last
     line that is only the letter. Of the first form that occurs, the last place counts.
     """
 
@@ -121,8 +121,9 @@ class Choice(Step):
 
     def row(self, text: str) -> str | None:
         for pattern in _patterns(self.params.letters).python:
-            if letters := [*filter(None, pattern.findall(text))]:
-                return letters[-1]
+            letters: list[str] = pattern.findall(text)
+            if last := next(filter(None, reversed(letters)), None):
+                return last
         return None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
