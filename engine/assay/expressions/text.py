@@ -47,6 +47,7 @@ __all__ = [
     "phrase_lane",
     "strip_expr",
     "stripped_pattern",
+    "written_pattern",
 ]
 
 WHITESPACE = (
@@ -266,6 +267,12 @@ def lowered_pattern(phrase: str, *, last: str = "") -> str | None:
     return "".join(map(as_class, codes))
 
 
+def written_pattern(phrase: str) -> str | None:
+    """Return a pattern for the linear engine that matches a phrase as written; None if it is long or the engine cannot."""
+    fits = len(phrase) <= THRESHOLDS.folded_phrase and encodable(phrase) == phrase
+    return "".join(map(as_class, phrase)) if fits else None
+
+
 def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
     """Return a pattern that matches the texts that equal a phrase after stripping and, if ``lowered``, lowering.
 
@@ -276,11 +283,7 @@ def stripped_pattern(phrase: str, *, lowered: bool) -> str | None:
     Returns:
         The pattern, or None if the phrase is long or the engine cannot search for it.
     """
-    if lowered:
-        pattern = lowered_pattern(phrase)
-    else:
-        fits = len(phrase) <= THRESHOLDS.folded_phrase and encodable(phrase) == phrase
-        pattern = "".join(map(as_class, phrase)) if fits else None
+    pattern = lowered_pattern(phrase) if lowered else written_pattern(phrase)
     space = as_class(WHITESPACE)
     return None if pattern is None else rf"\A{space}*{pattern}{space}*\z"
 

@@ -14,6 +14,7 @@ from assay.errors import closest, did_you_mean, printable, quoted, said_by
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.system.documents import Document, Place, named
+from assay.values.params import canonical
 
 __all__ = ["CHECK_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
@@ -21,6 +22,8 @@ VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "checks")
 CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
 CHECK_FIELDS = ("id", "type", "weight", "required", "negate", "params")
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_CHOICES_OF_TYPE = ("int", "float", "str", "dict[str,any]", "list[str]")
+"""What pydantic adds to the place of a value that may be of several types."""
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
 
 
@@ -259,17 +262,17 @@ class SpecReader:
         if not isinstance(values, dict):
             return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
         names = spellings(check_type)
-        canonical: dict[str, Any] = {}
+        by_field: dict[str, Any] = {}
         for key, value in values.items():
             if key not in names:
                 self.unknown((*path, key), tuple(names))
-            elif names[key] in canonical:
+            elif names[key] in by_field:
                 self.problem((*path, key), f"`{names[key]}` is given twice, in two spellings")
             else:
-                canonical[names[key]] = value
+                by_field[names[key]] = value
         try:
-            params = check_type.Params.model_validate(canonical)
-            return {"params": params.model_dump(mode="json", by_alias=True), "check": check_type(params)}
+            params = check_type.Params.model_validate(by_field)
+            return {"params": canonical(params), "check": check_type(params)}
         except ValidationError as exception:
             return self.broken(
                 "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), values, path
@@ -287,7 +290,7 @@ class SpecReader:
 def _params_error(error: Any, check: type[Check]) -> str:
     """Format one of pydantic's errors as ``<ExceptionType>: <message>``, with params in camelCase."""
     fields = check.Params.model_fields
-    name, *steps = (step for step in error["loc"] if step not in ("int", "float"))
+    name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE)
     where = f"params.{(fields[name].alias if name in fields else None) or name}"
     where += "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     kind, value = error["type"], error["input"]
