@@ -30,7 +30,7 @@ from assay.expressions.lane import Lane, about
 from assay.names import COMPLETION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
-from assay.steps.subject import Found
+from assay.steps.subject import Reading
 
 __all__ = [
     "applies",
@@ -114,16 +114,16 @@ def unscored(spec: CheckSpec, row: Row) -> str | None:
 
 
 def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
-    found = Found(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
-    if found.error is not None:
-        error = one_line(encodable(found.error))
+    reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
+    if reading.error is not None:
+        error = one_line(encodable(reading.error))
         return Outcome(0.0, error, error)
-    if found.nothing:
-        return _fixed(one_line(found.nothing), passes=spec.not_found == "pass")
+    if reading.nothing:
+        return _fixed(one_line(reading.nothing), passes=spec.not_found == "pass")
     if (missing := check.missing(row)) is not None:
         passes, missing = spec.missing_gold == "pass", one_line(missing)
         return _fixed(missing, passes=passes, error=None if passes else missing)
-    return _settled(spec, check.outcome({**row, COMPLETION: found.value}))
+    return _settled(spec, check.outcome({**row, COMPLETION: reading.value}))
 
 
 def _fixed(reason: str, *, passes: bool, error: str | None = None) -> Outcome:

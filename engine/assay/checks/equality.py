@@ -114,6 +114,9 @@ class Equals(Check):
             subject = subject if self.params.case_sensitive else lower_expr(subject)
         return strip_expr(subject) if self.params.strip else subject
 
+    def lanes_by(self) -> tuple[Lane, ...]:
+        return () if self.params.normalize is None else (normalized_lane(self.params.normalize),)
+
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         subject = text()
         if self.params.normalize is not None:

@@ -17,6 +17,7 @@ from assay.checks.base import Check, Outcome, Row, RunCheck
 from assay.expressions.lane import Lane, exactly, once, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
+from assay.steps.chain import Chain
 from assay.values.references import Reference, gold_text
 
 __all__ = ["GoldCheck"]
@@ -30,15 +31,15 @@ class GoldCheck(RunCheck):
     Args:
         check: The type.
         params: Its params by field; each a literal or a ``Reference``, the gold a list of them.
-        gold_steps: Steps that each gold takes; where they find nothing, there is no gold.
+        gold_chain: Steps that each gold takes; where they find nothing, there is no gold.
     """
 
     graded = True
 
-    def __init__(self, check: type[Check], params: Mapping[str, Any], gold_steps: Sequence[Step] = ()) -> None:
+    def __init__(self, check: type[Check], params: Mapping[str, Any], gold_chain: Chain = Chain()) -> None:  # noqa: B008  (it is frozen)
         super().__init__()
         self.given = dict(params)
-        self.gold_steps = tuple(gold_steps)
+        self.gold_chain = gold_chain
         self.checks = check
         self.type = check.type  # type: ignore[misc]
         self.bounded = check.bounded  # type: ignore[misc]
@@ -89,9 +90,7 @@ class GoldCheck(RunCheck):
 
     def _stepped(self, value: Any) -> str | None:
         """Return the text of a gold after its steps; None if they find nothing."""
-        result: Any = gold_text(value)
-        for step in self.gold_steps:
-            result = None if result is None else step.row(result)
+        result = self.gold_chain.row(gold_text(value))
         return None if result is None else gold_text(result)
 
     def _usable(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
@@ -152,8 +151,7 @@ class GoldCheck(RunCheck):
         return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
 
     def _identity(self) -> str:
-        steps = [step.key for step in self.gold_steps]
-        return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{steps}"
+        return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{self.gold_chain.key}"
 
     @property
     def _literal_golds(self) -> list[dict[str, Any]] | None:
@@ -196,8 +194,8 @@ class GoldCheck(RunCheck):
         gold: Reference = self.given[self.checks.gold]
         golds = gold.gold_expr(schema)
         assert golds is not None  # noqa: S101  (see _has_gold_column)
-        for step in self.gold_steps:
-            golds = step.expr(golds)
+        if self.gold_chain.steps:
+            golds = once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String)
         return once(golds, self._usable_golds, pl.String)
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
@@ -208,7 +206,7 @@ class GoldCheck(RunCheck):
 
     def _has_gold_column(self, schema: pl.Schema) -> bool:
         gold = self.given.get(self.checks.gold)
-        in_columns = self._columns_by[0] is not None and not any(step.gives_list for step in self.gold_steps)
+        in_columns = self._columns_by[0] is not None and not self.gold_chain.gives_list
         return in_columns and isinstance(gold, Reference) and gold.gold_expr(schema) is not None
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:

@@ -101,6 +101,9 @@ class Number(Check):
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         return self._is_close(number_values(golds))
 
+    def lanes_by(self) -> tuple[Lane, ...]:
+        return (_VALUE,)
+
     def _is_close(self, golds: pl.Expr) -> pl.Expr:
         """Return ``math.isclose``, operation for operation; false for a text that is no number."""
         value = _VALUE.col

@@ -181,6 +181,7 @@ class NotContains(_PhraseCheck):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
+    every_gold = True  # none of several
     aliases = ("must_not_contain",)
     examples = (
         Example("Take a gift card.", 0.0, {"value": "Gift Card"}),

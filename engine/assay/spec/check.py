@@ -16,7 +16,7 @@ from assay.expressions.regex.search import search
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
-__all__ = ["CheckSpec", "Condition", "Role"]
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec"]
 
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
@@ -175,3 +175,29 @@ class CheckSpec:
         claims = [part.words for part in self.runnable]
         claim = self.check.claim() if self.group is None else self.group.claim_of(claims)
         return f"not ({claim})" if self.negate else claim
+
+
+def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckSpec:
+    """Return the check that a ``SpecReader`` has read.
+
+    Args:
+        fields: Its fields, ``parts`` as the fields of each check.
+        above: Ids of the groups around it that have a condition.
+    """
+    condition: Condition | None = fields.get("when")
+    inside = above if condition is None else (*above, fields["id"])
+    outline = dict(fields.get("outline", {}))
+    if condition is not None and condition.reference is None:
+        decider = check_spec({**condition.operand, "id": f"{fields['id']}.when", "missing_gold": "fail"})
+        shown = {"type": decider.type, "negate": decider.negate, "params": decider.params, **decider.outline}
+        condition = replace(
+            condition,
+            operand=None,
+            check=decider,
+            outline={"check": shown} | ({"not": True} if condition.negated else {}),
+        )
+    if condition is not None:
+        outline["when"] = condition.outline
+    given = {name: value for name, value in fields.items() if name not in ("path", "parts", "gold_chain", "outline")}
+    parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
+    return CheckSpec(**{**given, "when": condition, "outline": outline, "above": above, "parts": parts})

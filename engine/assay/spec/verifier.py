@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
+from assay.checks.groups import GROUPS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
-from assay.spec.check import CheckSpec
+from assay.spec.check import CheckSpec, check_spec
 from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
 from assay.system.documents import Document, check_depth, read_document
 
@@ -186,7 +187,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
-    check_specs = [CheckSpec(**check) for check in fields.pop("checks")]
+    check_specs = [check_spec(check) for check in fields.pop("checks")]
     return VerifierSpec(
         checks=tuple(check_specs), source="" if isinstance(source, Mapping) else path_text(path), **fields
     )
@@ -234,7 +235,7 @@ def load_verifiers(
 def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Map every name that specs may use to its check type."""
     types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *checks):
+    for check in (*CHECKS, *GROUPS, *checks):
         if not isinstance(getattr(check, "type", None), str):
             raise SpecError(f"{check.__name__} has no `type`, the name for use in specs.")
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
