@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.aggregating.columns import (
+    UNSCORED,
     check_column,
     error_column,
     extra_column,
@@ -19,7 +20,7 @@ from assay.aggregating.columns import (
 )
 from assay.aggregating.pipeline import may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
-from assay.checks.groups import weighted_mean
+from assay.checks.groups import quotient, weighted_mean
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 from assay.thresholds import THRESHOLDS
@@ -110,7 +111,8 @@ def verifier_steps(verifier: VerifierSpec) -> list[pl.Expr]:
         score = pl.when(score.is_finite()).then(score.clip(*verifier.range)).otherwise(_limit(verifier.range, score))
     result = pl.col(f"{name}/unbounded")
     finite = pl.when(result == 0.0).then(0.0).when(result.is_finite()).then(result)  # -0.0 is 0.0
-    return [*steps, score.alias(f"{name}/unbounded"), finite.alias(name)]
+    scored = pl.when(pl.col(UNSCORED).is_null()).then(finite)
+    return [*steps, score.alias(f"{name}/unbounded"), scored.alias(name)]
 
 
 def _limit(limits: tuple[float, float], score: pl.Expr) -> pl.Expr:
@@ -137,7 +139,7 @@ def _base_steps(
     if verifier.combine == "mean":
         present = [pl.when(column.is_not_null()).then(weight).otherwise(0.0) for weight, column in weighted]
         more, weight_sum = _folded(present, add, f"{name}/weights")
-        steps, total = [*steps, *more], total / weight_sum
+        steps, total = [*steps, *more], quotient(total, weight_sum)
     return steps, pl.when(ran).then(total).otherwise(1.0)
 
 
@@ -249,8 +251,18 @@ def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome
         line
         for verifier, row in zip(verifiers, outcomes, strict=True)
         for spec, outcome in zip(verifier.checks, row, strict=True)
-        for line in _lines(partial(_label, verifiers, verifier), spec, outcome, errors=errors)
+        for line in _with_notes(partial(_label, verifiers, verifier), spec, outcome, errors=errors)
     )
+
+
+def _with_notes(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
+    notes = [] if errors else [label(part.id) + part.note for part in skipped(spec)]
+    return _lines(label, spec, outcome, errors=errors) + notes
+
+
+def skipped(spec: CheckSpec) -> list[CheckSpec]:
+    """Return the checks in a group, at any depth, that are skipped: every row has their notes."""
+    return [part for part in spec.nodes() if part is not spec and part.check is None]
 
 
 def _lines(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
@@ -259,29 +271,27 @@ def _lines(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None
     if spec.group is None:
         text = outcome.error if errors else outcome.reason
         return [label(spec.id or str(outcome.extra)) + text] if text else []
-    parts = [*zip(spec.parts, outcome.parts, strict=True)]
-    if errors or spec.negate or spec.group.inverse or outcome.score >= 1:
-        below = [
-            line
-            for part, one in parts
-            if errors or part.check is None
-            for line in _lines(label, part, one, errors=errors)
-        ]
-        return below + ([] if errors or outcome.score >= 1 else _at_fault(label, spec, parts))
+    ran = [
+        (part, one)
+        for part, one in zip(spec.parts, outcome.parts, strict=True)
+        if one is not None and part.check is not None
+    ]
+    if errors:
+        return [line for part, one in ran for line in _lines(label, part, one, errors=True)]
+    if outcome.score >= 1:
+        return []
+    if spec.negate or spec.group.inverse:
+        return _at_fault(label, spec, ran)
     if spec.group.nearest:
-        best = max(one.score for part, one in parts if one is not None and part.check is not None)
-        nearest = next(part for part, one in parts if one is not None and part.check is not None and one.score == best)
-        parts = [(part, one) for part, one in parts if part is nearest or part.check is None]
-    return [line for part, one in parts for line in _lines(label, part, one, errors=False)]
+        best = max(one.score for _, one in ran)
+        ran = [next((part, one) for part, one in ran if one.score == best)]
+    return [line for part, one in ran for line in _lines(label, part, one, errors=False)]
 
 
-def _at_fault(
-    label: Callable[[str], str], spec: CheckSpec, parts: Sequence[tuple[CheckSpec, Outcome | None]]
-) -> list[str]:
+def _at_fault(label: Callable[[str], str], spec: CheckSpec, ran: Sequence[tuple[CheckSpec, Outcome]]) -> list[str]:
     """Return the lines of a failing group that is negated, or of which no check may pass."""
     if spec.negate:
         return [label(spec.id) + must_not_hold(spec)]
-    ran = [(part, one) for part, one in parts if one is not None and part.check is not None]
     errors = [line for part, one in ran for line in _lines(label, part, one, errors=True)]
     return [label(part.id) + must_not_hold(part) for part, one in ran if one.score >= 1] + errors
 
@@ -296,8 +306,11 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
             if not errors and spec.when is None and not spec.parts and (reason := one_reason(spec)) is not None:
                 fixed += [(words.label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
                 continue
-            if found := words.lines(spec, None, errors=errors):
-                texts += [*_fixed_lines(fixed), *found]
+            texts_of_check = words.lines(spec, None, errors=errors)
+            if not errors:
+                texts_of_check += [pl.lit(words.label(part.id) + part.note) for part in skipped(spec)]
+            if texts_of_check:
+                texts += [*_fixed_lines(fixed), *texts_of_check]
                 fixed = []
     texts += _fixed_lines(fixed)
     return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
@@ -318,23 +331,17 @@ class _Words(NamedTuple):
             errors: Whether to list errors instead of reasons.
         """
         if spec.check is None:
-            return [] if errors else self._where(shown, pl.lit(self.label(spec.id) + spec.note))
+            return [] if errors else [pl.lit(self.label(spec.id) + spec.note)]
         if spec.group is None:
             return self._single(spec, shown, errors=errors)
-        below = [
-            line
-            for part in spec.parts
-            if errors or part.check is None
-            for line in self.lines(part, self._ran(spec) if part.check is None else None, errors=errors)
-        ]
         if errors:
-            return below
+            return [line for part in spec.runnable for line in self.lines(part, None, errors=True)]
         failing = self._score(spec) < 1.0
         failing = failing if shown is None else failing & shown
         if spec.negate:
-            return [*below, *self._where(failing, pl.lit(self.label(spec.id) + must_not_hold(spec)))]
+            return self._where(failing, pl.lit(self.label(spec.id) + must_not_hold(spec)))
         if spec.group.inverse:
-            return [*below, *self._passing(spec, failing), *self._errors(spec, failing)]
+            return [*self._passing(spec, failing), *self._errors(spec, failing)]
         best = pl.max_horizontal(self._score(part) for part in spec.runnable) if spec.group.nearest else None
         return self._failing(spec, failing, best)
 
@@ -342,10 +349,7 @@ class _Words(NamedTuple):
         """Return the lines of the checks in a failing group; with ``best``, those of the first that scores so."""
         result: list[pl.Expr] = []
         earlier = pl.lit(value=False)
-        for part in spec.parts:
-            if part.check is None:
-                result += self.lines(part, self._ran(spec), errors=False)
-                continue
+        for part in spec.runnable:
             shown = failing
             if best is not None:
                 is_best = (self._score(part) == best).fill_null(value=False)
@@ -380,9 +384,6 @@ class _Words(NamedTuple):
 
     def _score(self, spec: CheckSpec) -> pl.Expr:
         return pl.col(hidden(check_column(self.verifier, spec)))
-
-    def _ran(self, spec: CheckSpec) -> pl.Expr:
-        return self._score(spec).is_not_null()
 
     @staticmethod
     def _where(shown: pl.Expr | None, line: pl.Expr) -> list[pl.Expr]:

@@ -9,7 +9,6 @@ from functools import partial, reduce
 from typing import Any
 
 import polars as pl
-from pydantic import ValidationError
 
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
@@ -49,8 +48,10 @@ class GoldCheck(RunCheck):
         columns = dict.fromkeys(name for reference in self.references for name in reference.columns)
         self.stays = tuple(name for name in columns if name not in check.reads)  # type: ignore[misc]
         self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]
-        if self._literal_golds is not None:
-            self._build(self._literal_golds)  # raises for a gold that the type cannot use
+        if (golds := self._literal_golds) is not None:
+            if not golds:
+                raise ValueError(f"params.{check.gold} has no gold")
+            self._build(golds)  # raises for a gold that the type cannot use
 
     @property
     def references(self) -> list[Reference]:
@@ -98,7 +99,7 @@ class GoldCheck(RunCheck):
         for params in variants:
             try:
                 checks += self._build([params])
-            except ValidationError:
+            except Exception:  # noqa: BLE001, S112  (a pattern raises what re raises; a user's Params may raise anything)
                 continue
         return checks
 

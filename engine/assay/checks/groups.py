@@ -14,7 +14,7 @@ from assay.checks.base import Check, Params, Row
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.values.references import Reference
 
-__all__ = ["GROUPS", "Group", "LengthScaled", "weighted_mean", "weighted_mean_expr"]
+__all__ = ["GROUPS", "Group", "LengthScaled", "quotient", "weighted_mean", "weighted_mean_expr"]
 
 
 class Group(Check):
@@ -152,9 +152,15 @@ def weighted_mean_expr(scores: Sequence[pl.Expr], weights: Sequence[float]) -> p
 
     total, weight = mean(weights)
     if all(weights):
-        return total / weight
+        return quotient(total, weight)
     plain_total, count = mean([1.0] * len(scores))
-    return pl.when(weight == 0.0).then(plain_total / count).otherwise(total / weight)
+    return pl.when(weight == 0.0).then(quotient(plain_total, count)).otherwise(quotient(total, weight))
+
+
+def quotient(total: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """Divide by a positive number, exactly."""
+    # NOTE: Polars divides by a literal, or a column made of one, by multiplying with its reciprocal, which changes the last bit
+    return pl.when(total.is_finite()).then(total / (total * 0.0 + divisor)).otherwise(total)
 
 
 class Mean(Group):
