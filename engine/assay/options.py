@@ -267,7 +267,18 @@ class ReadingOptions(TypedDict, total=False):
     ]
 
 
-class _TableOptions(TypedDict, total=False):
+class _TextOptions(TypedDict, total=False):
+    any_role: Annotated[
+        bool,
+        Option(
+            "Score the last message of a conversation that has no assistant message; without this, such a conversation is unscored.",
+            default=False,
+            decides=True,
+        ),
+    ]
+
+
+class _TableOptions(_TextOptions, total=False):
     keep: Annotated[
         Sequence[str] | str | None,
         Option(
@@ -371,7 +382,7 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
     strict: Annotated[bool, Option("Refuse unknown check types and broken checks.", STRICTNESS, default=False)]
 
 
-class BenchOptions(_TaskOptions, ReadingOptions, total=False):
+class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, total=False):
     """Options for measuring a verifier."""
 
     rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]

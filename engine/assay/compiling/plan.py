@@ -36,7 +36,7 @@ from assay.compiling.morsels import in_pieces
 from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
-from assay.expressions.completion import completion_text_expr, content_warning
+from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
@@ -48,10 +48,9 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NULL_COMPLETION", "Plan", "compile", "no_task"]
+__all__ = ["Plan", "compile", "no_task"]
 
 _ROW = HIDDEN + "row"
-NULL_COMPLETION = "the completion is null"
 _NO_TASK = ("task_id ", " is not in the task table")
 
 
@@ -69,19 +68,21 @@ class Plan:
         schema: The columns of the rollouts and their types.
         keep: Input columns to pass through; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
+        any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
     """
 
     verifiers: tuple[VerifierSpec, ...]
     schema: tuple[tuple[str, Any], ...]
     keep: tuple[str, ...] | None = None
     details: bool = True
+    any_role: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details)
+        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role)
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
@@ -243,7 +244,8 @@ class Plan:
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
-        bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
         pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
@@ -266,7 +268,7 @@ class Plan:
         return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
-        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
@@ -361,5 +363,5 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
         schema = dict.fromkeys(needed_columns(loaded), pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    keep = settled["keep"]
-    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), settled["details"])
+    keep = None if settled["keep"] is None else tuple(settled["keep"])
+    return Plan(loaded, tuple(pl.Schema(schema).items()), keep, settled["details"], settled["any_role"])

@@ -131,7 +131,8 @@ def prepare(
         schema = tuple(source.frame.collect_schema().items())
     except OSError as error:
         raise engine_error(error, source.files) from cause(error, source.files)
-    return source, Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
+    keep = None if keep is None else tuple(keep)
+    return source, Plan(verifiers, schema, keep, options["details"], options["any_role"])
 
 
 def tell(messages: Sequence[str]) -> None:
