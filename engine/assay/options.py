@@ -379,7 +379,25 @@ class FunctionOptions(TypedDict, total=False):
 class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions, total=False):
     """Options for scoring rollouts in memory."""
 
-    strict: Annotated[bool, Option("Refuse unknown check types and broken checks.", STRICTNESS, default=False)]
+    strict: Annotated[
+        bool,
+        Option(
+            "Refuse unknown check types and broken checks.",
+            STRICTNESS,
+            default=False,
+            python="Refuse unknown check types and broken checks before scoring; afterwards, raise FailedRunError where there would "
+            "be a warning that a check broke on every row or that every row has an error.",
+        ),
+    ]
+    lenient: Annotated[
+        bool,
+        Option(
+            "Exit with 0, not 3, if a check did not run or broke on every row, or if every row has an error.",
+            STRICTNESS,
+            default=False,
+            python="Do not warn, or raise, after scoring if a check broke on every row or every row has an error.",
+        ),
+    ]
 
 
 class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, total=False):

@@ -139,6 +139,17 @@ class Plan:
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """Hidden columns that tell which checks have errors: the scores and errors of all checks that may have any."""
+        names = [
+            name
+            for verifier, spec, check in self.checks
+            if may_err(check)
+            for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
+        ]
+        return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
+
+    @property
     def piece(self) -> int:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
         shared = any(check.reads or not check.is_builtin for _, _, check in self.checks)
@@ -146,12 +157,12 @@ class Plan:
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the hidden columns that the summary reads.
+            watched: Add the hidden columns that the summary reads, or the named ones.
 
         Raises:
             UsageError: Polars cannot run in this process.
@@ -166,7 +177,8 @@ class Plan:
             for output_name, name in self.passed_through.items()
         ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
-        return frame.select(*kept, *results, *(self.watched if watched else ()))
+        added = watched if not isinstance(watched, bool) else self.watched if watched else ()
+        return frame.select(*kept, *results, *added)
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -206,7 +218,9 @@ class Plan:
             warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
         return warnings
 
-    def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
+    def score(
+        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str] = ()
+    ) -> pl.DataFrame:
         """Score a frame that has this plan's schema, or can be converted to it without loss.
 
         The types of a single batch may differ from those of the whole data: expected values that are all null or all integers,
@@ -215,6 +229,7 @@ class Plan:
         Args:
             rollouts: The frame.
             rows: Number of rows of a lazy frame, if known: a few rows are scored without streaming.
+            watched: As in ``lazy``.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
@@ -224,12 +239,12 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame).collect(engine="in-memory")
+            return self.lazy(frame, watched=watched).collect(engine="in-memory")
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
         with in_pieces(max(1, each)):
-            return self.lazy(frame).collect()
+            return self.lazy(frame, watched=watched).collect()
 
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
