@@ -6,6 +6,8 @@ message: its last message was written by somebody else. With ``any_role``, the l
 empty conversation is an empty text.
 """
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
@@ -15,8 +17,10 @@ from assay.errors import ColumnsError
 __all__ = [
     "MESSAGE_HINT",
     "NULL_COMPLETION",
+    "completion_source",
     "completion_text",
     "completion_text_expr",
+    "completions_hint",
     "content_warning",
     "no_text",
     "no_text_expr",
@@ -90,10 +94,8 @@ def completion_text_expr(column: str, dtype: pl.DataType, *, any_role: bool = Fa
         return values.cast(pl.String)
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct | pl.Null):
-        raise ColumnsError(
-            f"`{column}` has type {dtype}; a completion is a string or a list of chat messages.",
-            "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME.",
-        )
+        fact = f"`{column}` has type {dtype}; a completion is a string or a list of chat messages."
+        raise ColumnsError(fact, completions_hint(column, dtype))
     fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
     last = values.list.last()
     has_assistant: pl.Expr = pl.lit(value=False)
@@ -106,6 +108,39 @@ def completion_text_expr(column: str, dtype: pl.DataType, *, any_role: bool = Fa
     if _is_content(fields.get("content")):
         text = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
     return pl.when(values.is_not_null() & (pl.lit(value=True) if any_role else has_assistant)).then(text)
+
+
+def completions_hint(column: str, dtype: Any) -> str:
+    """Return what to do about a column that is no completion: to read each of its elements, if they are completions."""
+    if source := completion_source(column, dtype):
+        return f"For a row for each element: --map {shlex.quote(f'completion={source}')}"
+    return "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME."
+
+
+def completion_source(column: str, dtype: Any) -> str:
+    """Return what ``--map`` takes to read a column as the completion.
+
+    Args:
+        column: The column.
+        dtype: Its type.
+
+    Returns:
+        The column; a path to each of its elements, ``$.column[]``, if they are completions; ``""`` if it holds none.
+    """
+    if _is_completion(dtype):
+        return column
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    plain = not any(char in column for char in '.[]"$')
+    return (
+        f"$.{column if plain else f'[{json.dumps(column)}]'}[]" if inner is not None and _is_completion(inner) else ""
+    )
+
+
+def _is_completion(dtype: Any) -> bool:
+    """Return whether a type can be that of a completion: text, or messages with a field that messages have."""
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    fields = inner.to_schema() if isinstance(inner, pl.Struct) else {}
+    return _is_text(dtype) or "role" in fields or "content" in fields
 
 
 def content_warning(column: str, dtype: Any) -> str:

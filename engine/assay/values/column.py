@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from assay.errors import AssayWarning, InputError
-from assay.expressions.completion import MESSAGE_HINT, completion_text
+from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import typed
 from assay.names import EXPECTED
@@ -208,9 +208,9 @@ class _Completions(Column):
 
     def _look(self, message: Any, at: int) -> None:
         if not isinstance(message, Mapping | None):
-            raise InputError(
-                f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
-            )
+            is_several = isinstance(message, str | list | tuple)
+            fact = f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
+            raise InputError(fact, completions_hint(self.name, pl.List(pl.String)) if is_several else "")
         if message is not None and not _is_plain(message):
             self._exact = True
             self._shape_of(message, at)
