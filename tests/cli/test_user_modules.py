@@ -37,7 +37,7 @@ def refused(command):
 
 
 FUNCTION = "from assay.fns import register_fn\n\n@register_fn('mine')\n"
-CLASS = "import assay\n\n@assay.register_verifier('band')\nclass Band:\n    name = 'band'\n"
+CLASS = "import assay\nfrom assay.classes.registry import FormatOnly\n@assay.register_verifier('band')\nclass Band:\n    Config = FormatOnly.Config\n"
 
 
 @pytest.mark.parametrize(

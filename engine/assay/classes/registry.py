@@ -113,7 +113,6 @@ def _check(name: str, cls: Any) -> None:
         raise ValueError(f"{name!r} cannot be the name of a verifier class.")
     if not isinstance(cls, type) or not callable(getattr(cls, "verify", None)):
         raise TypeError(f"{name}: a verifier is a class with a method `verify`; this is {cls!r}.")
-    _check_signature(name, cls)
     config = getattr(cls, "Config", None)
     if not (
         isinstance(config, type) and issubclass(config, BaseModel) and config.model_config.get("extra") == "forbid"
@@ -124,6 +123,7 @@ def _check(name: str, cls: Any) -> None:
     class_name = getattr(cls, "name", name)
     if class_name != name:
         raise ValueError(f"{cls.__qualname__}.name is {class_name!r}, but the class is registered as {name!r}.")
+    _check_signature(name, cls)
 
 
 def _check_signature(name: str, cls: Any) -> None:
@@ -132,18 +132,16 @@ def _check_signature(name: str, cls: Any) -> None:
     Raises:
         TypeError: It does not take ``prompt``, ``completion`` and ``target`` as keywords.
     """
-    try:
-        signature = inspect.signature(cls.verify)
-    except ValueError:  # written in C, without a description of its parameters
+    if not (place := defined_at(inspect.unwrap(cls.verify))):  # not written in Python
         return
+    signature = inspect.signature(cls.verify)
     is_function = inspect.isfunction(inspect.getattr_static(cls, "verify"))
     try:
         signature.bind(*([None] if is_function else []), prompt="", completion="", target="")
     except TypeError:
-        place = defined_at(inspect.unwrap(cls.verify))
         raise TypeError(
             f"{name}: verify is called with the keywords prompt, completion and target; "
-            f"this one takes {signature}{f' ({place})' if place else ''}."
+            f"this one takes {signature} ({place})."
         ) from None
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Unpack
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
@@ -79,7 +80,7 @@ def score(
         warn(loaded)
         scored = _scored(source, plan, plan.faults)
     report(faults_of(plan, scored), settled)
-    return scored.select(plan.columns)
+    return scored.select(cs.by_name(plan.columns))
 
 
 def _refuse_options(options: ScoreOptions) -> None:
