@@ -41,7 +41,7 @@ from assay.compiling.morsels import in_pieces
 from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
-from assay.expressions.completion import completion_text_expr, content_warning
+from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
@@ -53,10 +53,9 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NO_CHECK", "NULL_COMPLETION", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "Plan", "compile", "no_task"]
 
 _ROW = HIDDEN + "row"
-NULL_COMPLETION = "the completion is null"
 NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
@@ -75,19 +74,21 @@ class Plan:
         schema: The columns of the rollouts and their types.
         keep: Input columns to pass through; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
+        any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
     """
 
     verifiers: tuple[VerifierSpec, ...]
     schema: tuple[tuple[str, Any], ...]
     keep: tuple[str, ...] | None = None
     details: bool = True
+    any_role: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details)
+        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role)
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
@@ -144,6 +145,17 @@ class Plan:
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """Hidden columns that tell which checks have errors: the scores and errors of all checks that may have any."""
+        names = [
+            name
+            for verifier, spec, check in self.checks
+            if may_err(check)
+            for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
+        ]
+        return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
+
+    @property
     def piece(self) -> int:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
         shared = any(check.reads or not check.is_builtin for _, _, check in self.checks)
@@ -151,12 +163,12 @@ class Plan:
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the hidden columns that the summary reads.
+            watched: Add the hidden columns that the summary reads, or the named ones.
 
         Raises:
             UsageError: Polars cannot run in this process.
@@ -171,7 +183,8 @@ class Plan:
             for output_name, name in self.passed_through.items()
         ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
-        return frame.select(*kept, *results, *(self.watched if watched else ()))
+        added = watched if not isinstance(watched, bool) else self.watched if watched else ()
+        return frame.select(*kept, *results, *added)
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -211,7 +224,9 @@ class Plan:
             warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
         return warnings
 
-    def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
+    def score(
+        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str] = ()
+    ) -> pl.DataFrame:
         """Score a frame that has this plan's schema, or can be converted to it without loss.
 
         The types of a single batch may differ from those of the whole data: expected values that are all null or all integers,
@@ -220,6 +235,7 @@ class Plan:
         Args:
             rollouts: The frame.
             rows: Number of rows of a lazy frame, if known: a few rows are scored without streaming.
+            watched: As in ``lazy``.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
@@ -229,12 +245,12 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame).collect(engine="in-memory")
+            return self.lazy(frame, watched=watched).collect(engine="in-memory")
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
         with in_pieces(max(1, each)):
-            return self.lazy(frame).collect()
+            return self.lazy(frame, watched=watched).collect()
 
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
@@ -249,7 +265,8 @@ class Plan:
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
-        bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
@@ -286,7 +303,7 @@ class Plan:
         return [by_depth[depth] for depth in sorted(by_depth)]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
-        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
@@ -401,5 +418,5 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
         schema = dict.fromkeys(needed_columns(loaded), pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    keep = settled["keep"]
-    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), settled["details"])
+    keep = None if settled["keep"] is None else tuple(settled["keep"])
+    return Plan(loaded, tuple(pl.Schema(schema).items()), keep, settled["details"], settled["any_role"])

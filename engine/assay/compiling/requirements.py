@@ -1,11 +1,13 @@
 """Which columns a run needs, and the errors if the rollouts lack them."""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
-from assay.expressions.completion import completion_text_expr
+from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
@@ -29,7 +31,10 @@ _HOW_TO_NAME = (
     "Register your own function first: --import MODULE, or assay.fns.register_fn.\n"
     "For rows that name no function, set a default: --verifier-name FN, or verifier_name=."
 )
-_LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
+_LIKELY = (
+    *("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text"),
+    *("messages", "conversation", "conversations"),
+)
 """Names that other tools give the completion."""
 
 
@@ -66,7 +71,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     """
     needed = needed_columns(verifiers)
     columns = not_hidden(schema)
-    problems = _missing([name for name in needed if name not in schema], needed, columns)
+    problems = _missing([name for name in needed if name not in schema], needed, schema)
     if COMPLETION in schema:
         try:
             completion_text_expr(COMPLETION, schema[COMPLETION])
@@ -96,13 +101,13 @@ def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, st
 
 
 def _missing(
-    missing: Sequence[str], needed: Mapping[str, Sequence[str]], columns: Sequence[str]
+    missing: Sequence[str], needed: Mapping[str, Sequence[str]], schema: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     if not missing:
         return []
     readers = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
     fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{readers}"
-    return [(f"{fact}\nColumns: {listed(columns)}.", _likely(missing, columns))]
+    return [(f"{fact}\nColumns: {listed(not_hidden(schema))}.", _likely(missing, schema))]
 
 
 def refused_rows(problems: Sequence[tuple[str, int, int]]) -> InputError:
@@ -158,19 +163,34 @@ def _rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str
     return [*lines, f"… and {rest:,} other {noun}{'s' * (rest > 1)}"] if rest > 0 else lines
 
 
-def _likely(missing: Sequence[str], columns: Sequence[str]) -> str:
-    """Return hints for missing columns, one per line: the likely names."""
-    by_lower = {column.lower(): column for column in columns}
-    hints = []
-    for name in missing:
-        candidate = (
-            next((by_lower[column] for column in _LIKELY if column in by_lower), None) if name == COMPLETION else None
-        )
-        guess = candidate or closest(name, columns)
-        if guess:
-            hints.append(f"Did you mean `{guess}` for `{name}`? Rename it with --map {name}={guess}.")
+def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
+    """Return hints for missing columns, one per line: the likely sources, as options to copy."""
+    sources = {name: _sources(name, schema) for name in missing}
+    guesses = {name: _guess(name, list(usable)) for name, usable in sources.items()}
+    hints = [
+        f"Did you mean `{guess}` for `{name}`? Rename it with --map {shlex.quote(f'{name}={sources[name][guess]}')}."
+        for name, guess in guesses.items()
+        if guess
+    ]
     if not hints:
         hints.append("Rename a column with --map NAME=COLUMN.")
     if any(name != COMPLETION for name in missing):
         hints.append("Join a task table with --tasks for columns that the rollouts lack.")
     return "\n".join(hints)
+
+
+def _sources(name: str, schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns that can be read as a missing one by their type, each with what ``--map`` takes for it."""
+    columns = not_hidden(schema)
+    if name == COMPLETION:
+        sources = {column: completion_source(column, schema[column]) for column in columns}
+        return {column: source for column, source in sources.items() if source}
+    if name in STRUCTURED:
+        return {column: column for column in columns if isinstance(schema[column], pl.Struct | pl.String | pl.Null)}
+    return {column: column for column in columns}
+
+
+def _guess(name: str, columns: Sequence[str]) -> str:
+    by_lower = {column.lower(): column for column in columns}
+    likely = next((by_lower[column] for column in _LIKELY if column in by_lower), "") if name == COMPLETION else ""
+    return likely or closest(name, columns)
