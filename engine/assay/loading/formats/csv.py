@@ -1,22 +1,36 @@
 """CSV files, read as one unit; every cell is text, because the id 007 is not the number 7."""
 
+import csv
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from assay.errors import shown_path
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.special_files import engine_path
 
-__all__ = ["open_csv"]
+__all__ = ["delimiter_note", "delimiter_of", "delimiter_of_url", "open_csv", "scan_csv"]
+
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+_HEAD = 1 << 20
+"""Bytes that the delimiter is found in."""
 
 
 def open_csv(path: Path, reading: Reading) -> File:
-    """Open a CSV file."""
+    """Open a CSV file; its delimiter is found in its header."""
     del reading
-    return _CsvFile(path, _scan(path).collect_schema(), (Unit(None, path.stat().st_size),))
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    delimiter = delimiter_of(head, str(path), whole=len(head) < _HEAD)
+    schema = scan_csv(engine_path(path), separator=delimiter).collect_schema()
+    notes = delimiter_note(str(path), delimiter)
+    return _CsvFile(path, schema, (Unit(None, path.stat().st_size),), delimiter, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -24,12 +38,13 @@ class _CsvFile:
     path: Path
     schema: pl.Schema
     units: tuple[Unit, ...]
+    delimiter: str = ","
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """Return all rows, or none if the range excludes its one unit."""
-        frame = _scan(self.path)
+        frame = scan_csv(engine_path(self.path), separator=self.delimiter)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
@@ -37,5 +52,81 @@ class _CsvFile:
         return by_engine(self.scan(first, last), names, self.units[0].size)
 
 
-def _scan(path: Path) -> pl.LazyFrame:
-    return pl.scan_csv(engine_path(path), infer_schema=False, glob=False)
+def scan_csv(path: str, options: Any = None, separator: str = ",") -> pl.LazyFrame:
+    """Return the rows of a file or URL as a lazy frame of text.
+
+    Args:
+        path: The path or URL.
+        options: The ``storage_options`` of Polars.
+        separator: The delimiter.
+    """
+    return pl.scan_csv(path, infer_schema=False, glob=False, storage_options=options, separator=separator)
+
+
+# ── delimiters ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
+    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of.
+
+    Args:
+        head: The first bytes of the file.
+        name: Its name: if nothing decides, ``.tsv`` has tabs and all others have commas.
+        whole: Whether these are all its bytes.
+    """
+    usual = _usual(name)
+    text = head.decode("utf-8-sig", errors="replace")
+    widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *_DELIMITERS)}
+    there = [delimiter for delimiter, (header, _) in widths.items() if header > 1]
+    return max(there, key=lambda delimiter: (widths[delimiter][1], widths[delimiter][0]), default=usual)
+
+
+def delimiter_of_url(url: str, options: Any) -> str:
+    """Return the delimiter of the file at a URL; only its first lines are fetched."""
+    lines = pl.scan_csv(  # as a CSV without quotes, because no other reader of lines replaces bytes that are not UTF-8
+        url,
+        has_header=False,
+        quote_char=None,
+        separator="\0",
+        encoding="utf8-lossy",
+        infer_schema=False,
+        glob=False,
+        storage_options=options,
+        n_rows=_LINES,
+        truncate_ragged_lines=True,
+    ).collect()
+    head = "\n".join(line or "" for line in lines.to_series())
+    return delimiter_of(head.encode(), url.partition("?")[0], whole=lines.height < _LINES)
+
+
+_LINES = 100
+
+
+def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
+    """Return a note that names the delimiter, if it is not the usual one.
+
+    Args:
+        name: Name of the file.
+        delimiter: Its delimiter.
+    """
+    if delimiter == _usual(name.partition("?")[0]):
+        return ()
+    shown = "" if delimiter == "\t" else f" ({delimiter})"
+    return (f"{shown_path(name)}: the delimiter in its header is the {_DELIMITERS[delimiter]}{shown}",)
+
+
+def _usual(name: str) -> str:
+    return "\t" if name.lower().endswith(".tsv") else ","
+
+
+def _widths(text: str, delimiter: str, *, whole: bool) -> tuple[int, bool]:
+    """Return the number of names in a header, and whether the first row has as many cells or is not known."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows: list[int] = []
+    try:
+        rows += islice((len(row) for row in reader if row), 3)
+    except csv.Error:  # a cell too long for it: in the first row, as a header has names
+        whole = False
+    # the last row may be cut off
+    known = rows if whole else rows[:2] if len(rows) > 2 else rows[:1]  # noqa: PLR2004
+    return (rows or [0])[0], len(known) < 2 or known[0] == known[1]  # noqa: PLR2004

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
+from assay.loading.formats.csv import delimiter_note
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
@@ -157,15 +159,16 @@ class Remote:
         if self.kind.scan_url is None:
             copy = self._open_copy(reading)
             return RemoteFile(self, copy.schema, copy.units, copy)
-        schema = self._request(lambda options: self._frame(options).collect_schema())
+        known = () if self.kind.delimiter is None else (self._request(partial(self.kind.delimiter, self._engine_url)),)
+        schema = self._request(lambda options: self._frame(options, *known).collect_schema())
         rows = None
         if self.kind.counts_rows:
             rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
-        return RemoteFile(self, schema, (Unit(rows, 0),))
+        return RemoteFile(self, schema, (Unit(rows, 0),), known=known)
 
-    def frame(self) -> pl.LazyFrame:
-        """Return all rows, read in place."""
-        return self._frame(self._options())
+    def frame(self, *known: str) -> pl.LazyFrame:
+        """Return all rows, read in place; ``known`` is the delimiter, if there is one."""
+        return self._frame(self._options(), *known)
 
     @property
     def _engine_url(self) -> str:
@@ -179,11 +182,11 @@ class Remote:
         numbered = {name: int(value) if _NUMBERS.match(name) else value for name, value in options.items()}
         return {**(defaults or {}), **numbered} or None
 
-    def _frame(self, options: dict[str, Any] | None) -> pl.LazyFrame:
+    def _frame(self, options: dict[str, Any] | None, *known: str) -> pl.LazyFrame:
         scan = self.kind.scan_url
         if scan is None:
             raise TypeError(f"{self.kind.name} is copied before it is read")
-        return scan(self._engine_url, options)
+        return scan(self._engine_url, options, *known)
 
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -264,12 +267,13 @@ class Remote:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A ``File`` at a URL; JSON lines are read from the copy."""
+    """A ``File`` at a URL; JSON lines are read from the copy. ``known`` is the delimiter, if it has one."""
 
     remote: Remote
     schema: pl.Schema
     units: tuple[Unit, ...]
     copy: File | None = None
+    known: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -289,7 +293,9 @@ class RemoteFile:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user."""
-        return tuple(redacted(note, self.remote.hidden) for note in (self.copy.notes if self.copy else ()))
+        if self.copy is not None:
+            return tuple(redacted(note, self.remote.hidden) for note in self.copy.notes)
+        return tuple(note for delimiter in self.known for note in delimiter_note(self.name, delimiter))
 
     def reopen(self, reading: Reading) -> "RemoteFile":
         """Return the same file with other reading options."""
@@ -305,7 +311,7 @@ class RemoteFile:
         """Return the rows of some units; a file that is read in place is one unit."""
         if self.copy is not None:
             return self.copy.scan(first, last)
-        frame = self.remote.frame()
+        frame = self.remote.frame(*self.known)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
