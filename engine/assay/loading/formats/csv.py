@@ -1,25 +1,24 @@
 """CSV files, read as one unit; every cell is text, because the id 007 is not the number 7."""
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from assay.errors import shown_path
+from assay.loading.documents.delimiters import DELIMITERS, delimiter_of, usual_delimiter
+from assay.loading.documents.identity import sure_kind
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.special_files import engine_path
 
-__all__ = ["delimiter_note", "delimiter_of", "delimiter_of_url", "open_csv", "scan_csv"]
+__all__ = ["delimiter_note", "delimiter_of_url", "open_csv", "scan_csv"]
 
-_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 _HEAD = 1 << 20
-"""Bytes that the delimiter is found in."""
+_LINES = 100
+"""Bytes of a file, and lines at a URL, in which the delimiter is found."""
 
 
 def open_csv(path: Path, reading: Reading) -> File:
@@ -27,6 +26,8 @@ def open_csv(path: Path, reading: Reading) -> File:
     del reading
     with path.open("rb") as file:
         head = file.read(_HEAD)
+    if (error := sure_kind(head, str(path), "CSV")) is not None:
+        raise error
     delimiter = delimiter_of(head, str(path), whole=len(head) < _HEAD)
     schema = scan_csv(engine_path(path), separator=delimiter).collect_schema()
     notes = delimiter_note(str(path), delimiter)
@@ -66,21 +67,6 @@ def scan_csv(path: str, options: Any = None, separator: str = ",") -> pl.LazyFra
 # ── delimiters ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
-    """Return the delimiter of a file: the one that its header has most of, outside quotes, and its first row as many of.
-
-    Args:
-        head: The first bytes of the file.
-        name: Its name: if nothing decides, ``.tsv`` has tabs and all others have commas.
-        whole: Whether these are all its bytes.
-    """
-    usual = _usual(name)
-    text = head.decode("utf-8-sig", errors="replace")
-    widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *_DELIMITERS)}
-    there = [delimiter for delimiter, (header, _) in widths.items() if header > 1]
-    return max(there, key=lambda delimiter: (widths[delimiter][1], widths[delimiter][0]), default=usual)
-
-
 def delimiter_of_url(url: str, options: Any) -> str:
     """Return the delimiter of the file at a URL; only its first lines are fetched."""
     lines = pl.scan_csv(  # as a CSV without quotes, because no other reader of lines replaces bytes that are not UTF-8
@@ -99,9 +85,6 @@ def delimiter_of_url(url: str, options: Any) -> str:
     return delimiter_of(head.encode(), url.partition("?")[0], whole=lines.height < _LINES)
 
 
-_LINES = 100
-
-
 def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
     """Return a note that names the delimiter, if it is not the usual one.
 
@@ -109,24 +92,7 @@ def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
         name: Name of the file.
         delimiter: Its delimiter.
     """
-    if delimiter == _usual(name.partition("?")[0]):
+    if delimiter == usual_delimiter(name.partition("?")[0]):
         return ()
     shown = "" if delimiter == "\t" else f" ({delimiter})"
-    return (f"{shown_path(name)}: the delimiter in its header is the {_DELIMITERS[delimiter]}{shown}",)
-
-
-def _usual(name: str) -> str:
-    return "\t" if name.lower().endswith(".tsv") else ","
-
-
-def _widths(text: str, delimiter: str, *, whole: bool) -> tuple[int, bool]:
-    """Return the number of names in a header, and whether the first row has as many cells or is not known."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows: list[int] = []
-    try:
-        rows += islice((len(row) for row in reader if row), 3)
-    except csv.Error:  # a cell too long for it: in the first row, as a header has names
-        whole = False
-    # the last row may be cut off
-    known = rows if whole else rows[:2] if len(rows) > 2 else rows[:1]  # noqa: PLR2004
-    return (rows or [0])[0], len(known) < 2 or known[0] == known[1]  # noqa: PLR2004
+    return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)

@@ -23,6 +23,7 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
+from assay.loading.documents.document import form_of
 from assay.loading.formats.csv import delimiter_note
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
@@ -113,12 +114,16 @@ class Remote:
     @property
     def kind(self) -> Format:
         """The format, by the suffix; of a compressed file, the format inside."""
-        path = Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
+        path = self._file
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
         by_suffix = SUFFIXES.get(name.suffix.lower())
         if by_suffix is None or (name != path and by_suffix is not LINES):
             raise InputError(f"{self.shown}: unknown file format.", known_suffixes())
         return by_suffix
+
+    @property
+    def _file(self) -> Path:
+        return Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
 
     def expand(self) -> list["Remote"]:
         """Return the files that the URL means, sorted by name.
@@ -139,7 +144,10 @@ class Remote:
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
         files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
-        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
+        if is_folder:
+            files = [file for file in files if Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
+            # a folder of rollouts often has a document about them
+            files = [file for file in files if not form_of(file._file)] or files  # noqa: SLF001
         if not files:
             raise InputError(f"{self.shown}: no rollout files found.", known_suffixes())
         kinds = {file.kind.name for file in files}
@@ -191,7 +199,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = spool_file(self.shown)
+        path = spool_file(self.shown, form_of(self._file) or LINES.suffixes[0])
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
