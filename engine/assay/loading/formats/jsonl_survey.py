@@ -14,7 +14,7 @@ from assay.expressions.mixed import TYPED
 from assay.loading.documents.document import Document
 from assay.loading.documents.identity import other_kind
 from assay.loading.formats.json_forms import Forms, fits
-from assay.loading.formats.json_line import Bad, LineReader, too_long
+from assay.loading.formats.json_line import BOM, Bad, LineReader, too_long
 from assay.loading.formats.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.loading.formats.lines import Piece, Source, cut
 from assay.loading.formats.reading import BadRow, Reading
@@ -113,7 +113,7 @@ class _Survey:
         """Return the error of a file that is not JSON lines, but something else; None if it has malformed lines."""
         if not self._bad or self._bad[0].row or self._bad[0].code not in _NOT_OBJECTS or self._source.form:
             return None
-        if len(self._bad) < self._rows and not self._head.lstrip().startswith(b"["):
+        if len(self._bad) < self._rows and not self._head.removeprefix(BOM).lstrip().startswith(b"["):
             return None
         whole = len(self._head) < _HEAD
         texts = self._reading.max_bad_rows in (None, 0)
