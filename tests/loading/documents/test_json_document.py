@@ -202,7 +202,7 @@ def test_a_document_larger_than_the_memory_is_refused_with_both_ways_out(tmp_pat
     with path.open("wb") as file:
         file.truncate(1 << 28)
     message = said(path, memory_limit="600MB")
-    assert message.startswith(f"{path}: 268,435,456 bytes; a JSON document is read whole, and the memory limit allows ")
+    assert message.startswith(f"{path}: 268,435,456 bytes; a document is read whole, and the memory limit allows ")
     assert message.endswith(f"--memory-limit, or make JSON lines of it: jq -c '.[]' {path} > NAME.jsonl")
     assert "a bomb" in f"{said(written(tmp_path, gzip.compress(bytes(1 << 24)), 'a.json.gz'))} a bomb"
 

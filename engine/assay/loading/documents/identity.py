@@ -17,6 +17,7 @@ MAGIC = {
     b"PAR1": ("a parquet file", "Name it .parquet."),
     b"ARROW1": ("an Arrow file", "Name it .arrow."),
     b"PK\x03\x04": ("a workbook or another zip archive", "Name it .xlsx if it is a workbook."),
+    b"\xd0\xcf\x11\xe0": ("an old or encrypted workbook", "Save it as .xlsx, without a password."),
     b"\x1f\x8b": ("gzip", "Name it with .gz at the end."),
     b"%PDF": ("a PDF", ""),
     b"version https://git-lfs": ("a Git LFS pointer", "Fetch the file itself: git lfs pull"),

@@ -105,11 +105,21 @@ class Source:
         refuse(self._whole(), self.name)
 
     def _document(self) -> Document:
-        return read_json(self._whole(), self.name)
+        data = self._whole()
+        if self.form == ".json":
+            return read_json(data, self.name)
+        from assay.loading.documents.workbook import read_workbook
+
+        most = max(_ANY_RATIO, int(self.max_ratio * len(data)))
+        return read_workbook(data, self.name, min(most, self._room, self.max_bytes or most))
+
+    @property
+    def _room(self) -> int:
+        """Most bytes of a document."""
+        return room(self.memory_limit) // _COPIES
 
     def _whole(self) -> bytearray:
-        data = bytearray()
-        limit = room(self.memory_limit) // _COPIES
+        data, limit = bytearray(), self._room
         with self._open_bytes() as read:
             while block := read(1 << 20):
                 data += block
@@ -118,9 +128,10 @@ class Source:
         return data
 
     def _too_large(self, limit: int) -> InputError:
+        lines = f"jq -c '.[]' {shown_path(self.name)} > NAME.jsonl"
         return InputError(
-            f"{shown_path(self.name)}: {self.stamp[0]:,} bytes; a JSON document is read whole, and the memory limit allows {limit:,}.",
-            f"Raise it with --memory-limit, or make JSON lines of it: jq -c '.[]' {shown_path(self.name)} > NAME.jsonl",
+            f"{shown_path(self.name)}: {self.stamp[0]:,} bytes; a document is read whole, and the memory limit allows {limit:,}.",
+            f"Raise it with --memory-limit, or {f'make JSON lines of it: {lines}' if self.form == '.json' else 'save it as CSV.'}",
         )
 
     @contextlib.contextmanager
