@@ -282,12 +282,12 @@ class _TableOptions(_TextOptions, total=False):
     keep: Annotated[
         Sequence[str] | str | None,
         Option(
-            "Input columns to keep, separated by commas.",
+            "Input columns to keep, separated by commas; '*' for all, +NAME for the default and this one.",
             OUTPUT,
             cli=list[str] | None,
             shown_default="all that no check reads",
             read=_read_names,
-            python="Input columns to keep.",
+            python='Input columns to keep; ``"*"`` for all, ``"+name"`` for the default and this one.',
             parse=_names,
             metavar="NAME,…",
         ),

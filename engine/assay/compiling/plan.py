@@ -38,7 +38,14 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
-from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
+from assay.compiling.requirements import (
+    check_columns,
+    consumed_columns,
+    doubted_rows,
+    kept_columns,
+    needed_columns,
+    refused_rows,
+)
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
@@ -72,7 +79,7 @@ class Plan:
     Attributes:
         verifiers: The verifiers, in order.
         schema: The columns of the rollouts and their types.
-        keep: Input columns to pass through; None for all that no check reads.
+        keep: Input columns to pass through, as ``kept_columns`` reads them; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
         any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
     """
@@ -109,7 +116,7 @@ class Plan:
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
         consumed, results = consumed_columns(self.verifiers), {*self.results}
-        kept = [name for name in names if name not in consumed] if self.keep is None else list(self.keep)
+        kept = kept_columns(self.keep, names, consumed)
         taken = {*results, *kept}
         out: dict[str, str] = {}
         for name in kept:

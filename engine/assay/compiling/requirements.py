@@ -1,7 +1,7 @@
 """Which columns a run needs, and the errors if the rollouts lack them."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -19,6 +19,8 @@ __all__ = [
     "check_one_verifier",
     "consumed_columns",
     "doubted_rows",
+    "kept_columns",
+    "named_columns",
     "needed_columns",
     "read_columns",
     "refused_rows",
@@ -83,11 +85,42 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
     problems += [problem for check in checks for problem in check.column_problems(schema)]
-    problems += _not_kept([*dict.fromkeys(keep or ())], columns)
+    problems += _not_kept(kept_columns(keep or (), columns, ()), columns)
     if problems:
         raise ColumnsError(
             "\n".join(fact for fact, _ in problems), "\n".join(dict.fromkeys(hint for _, hint in problems if hint))
         )
+
+
+def kept_columns(keep: Sequence[str] | None, columns: Sequence[str], consumed: Collection[str]) -> list[str]:
+    """Return the names of the input columns to pass through, in order; some may not exist.
+
+    Args:
+        keep: Names; ``*`` for all columns, ``+name`` for the default and one more; None for the default. A column whose own name
+            is ``*`` or begins with ``+`` is meant by its name.
+        columns: The input columns.
+        consumed: Those that are not in the default.
+    """
+    known = set(columns)
+    default = [name for name in columns if name not in consumed]
+    if keep is None:
+        return default
+    added = [name[1:] for name in keep if name.startswith("+") and name not in known]
+    wider = {*default, *added}
+    kept: list[str] = []
+    for name in keep:
+        if name in known or not name.startswith(("*", "+")):
+            kept.append(name)
+        elif name == "*":
+            kept += columns
+        else:
+            kept += [name for name in columns if name in wider] + added if name.startswith("+") else [name]
+    return list(dict.fromkeys(kept))
+
+
+def named_columns(keep: Sequence[str] | None) -> list[str]:
+    """Return the names that columns to keep may have, before it is known which columns there are."""
+    return [name for given in keep or () for name in (given, given.removeprefix("+"))]
 
 
 def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, str]]:

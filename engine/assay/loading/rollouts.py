@@ -16,6 +16,7 @@ from assay.expressions.completion import completion_source, completions_hint
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.detection import Choice, Preview, choose, preview, preview_remote
+from assay.loading.documents.document import form_of
 from assay.loading.formats.files import (
     Cut,
     Files,
@@ -386,7 +387,7 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
     names: dict[Path, str] = {}
     for path in paths:
         with open_input(Path(path)) as stream:
-            names[spool(stream, shown_path(path))] = path_text(path)
+            names[spool(stream, shown_path(path), form_of(Path(path)) or LINES.suffixes[0])] = path_text(path)
     return _open_files(list(names), reading, names)
 
 

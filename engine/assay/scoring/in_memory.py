@@ -13,7 +13,7 @@ import polars.selectors as cs
 from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, read_columns
+from assay.compiling.requirements import check_one_verifier, named_columns, read_columns
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
@@ -125,7 +125,7 @@ def prepare(
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        (table, notes), columns = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
+        (table, notes), columns = load_tasks(tasks, storage_options), (*read_columns(verifiers), *named_columns(keep))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         overrides = override_notes(source.frame, table, columns)
         joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
