@@ -12,6 +12,7 @@ import polars as pl
 
 from assay.checks.base import Check, Outcome, RunCheck
 from assay.errors import encodable
+from assay.expressions.lane import is_small
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 from assay.thresholds import THRESHOLDS
@@ -194,6 +195,8 @@ def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
 
 
 def _in_one_line(texts: pl.Series) -> pl.Series:
+    if is_small(texts):
+        return pl.Series(texts.name, [value and one_line(value) for value in texts.to_list()], dtype=pl.String)
     # searching for a break takes a third of the time of rewriting every text
     return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
 
@@ -353,9 +356,16 @@ def _fixed_lines(lines: Sequence[tuple[str, str]]) -> list[pl.Expr]:
 
 def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
     missing = ([text for bit, (text, _) in enumerate(lines) if not code >> bit & 1] for code in range(1 << len(lines)))
-    table = pl.Series(["\n".join(texts) or None for texts in missing], dtype=pl.String)
+    table = ["\n".join(texts) or None for texts in missing]
+    column_of_table = pl.Series(table, dtype=pl.String)
     code = reduce(add, (pl.col(column) * float(1 << bit) for bit, (_, column) in enumerate(lines)))
-    return code.cast(pl.UInt32).map_batches(table.gather, return_dtype=pl.String, is_elementwise=True)
+
+    def look_up(codes: pl.Series) -> pl.Series:
+        if is_small(codes):
+            return pl.Series([None if row is None else table[row] for row in codes.to_list()], dtype=pl.String)
+        return column_of_table.gather(codes)
+
+    return code.cast(pl.UInt32).map_batches(look_up, return_dtype=pl.String, is_elementwise=True)
 
 
 def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:

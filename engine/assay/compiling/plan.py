@@ -197,7 +197,10 @@ class Plan:
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
+            groups = _few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
+            if groups.is_empty():
+                continue
+            groups = groups.sort("row")
             by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -223,7 +226,7 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame).collect(engine="in-memory")
+            return _few_rows(self.lazy(frame))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
@@ -306,6 +309,11 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
+
+
+def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
+    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
+    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
 
 
 def _check_alone(expr: pl.Expr) -> None:
