@@ -32,14 +32,12 @@ _SLOPE = f"{_TEN}, slope from 500,000 to 2,000,000 rows"
 
 FEW = (
     (f"{_TEN}, 500,000 rows", "assay score"),
-    (f"{_TEN}, 500,000 rows", "Polars by hand"),
     (f"{_TEN}, 500,000 rows", "DuckDB SQL"),
+    (f"{_TEN}, 500,000 rows, by kind of text", "assay score, json"),
     (_SLOPE, "assay score"),
     (_SLOPE, "Polars by hand"),
-    (_SLOPE, "DuckDB SQL"),
     (_DRAWN, "assay score, median"),
     (_DRAWN, "assay score, worst"),
-    (_DRAWN, "Polars by hand, median"),
     (_DRAWN, "Polars by hand, nearest to assay"),
     ("ten checks, texts in memory", "the loop over row()"),
     ("ten checks, texts in memory", "verifiers"),
