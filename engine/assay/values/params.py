@@ -6,7 +6,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params"]
+__all__ = ["Params", "spellings"]
 
 
 class Params(BaseModel):
@@ -16,3 +16,10 @@ class Params(BaseModel):
 
     spellings: ClassVar[Mapping[str, str]] = {}
     """Other names of a field: ``{"text": "value"}``."""
+
+
+def spellings(params: type[Params]) -> dict[str, str]:
+    """Map every name that specs may use for a param to its field."""
+    fields = params.model_fields
+    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
+    return names | dict(params.spellings)
