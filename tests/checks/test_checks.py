@@ -8,8 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay import CHECKS, load_verifier
+from assay.expressions.counts import COUNTS
 from assay.testing import assert_check_conforms, assert_plan_conforms, hostile_texts
+from assay.values.normalizers import NORMALIZERS
 
+SURROGATE = "\ud800"
 BY_TYPE = {check.type: check for check in CHECKS}
 
 PARAMS = {
@@ -63,6 +66,39 @@ PARAMS = {
         {"requiredKeys": keys} for keys in ([], ["a"], ["a", "b"], ["a b", "a"], ["é"], ["urgency", "sentiment"], ['"'])
     ],
 }
+PARAMS["contains"] += [
+    {"value": v, "word": True, "caseSensitive": s} for v in ("a", "", "éa", "k", "x" * 300) for s in (False, True)
+]
+PARAMS["equals"] += [{"value": "the a.b", "normalize": n} for n in (*NORMALIZERS, {"lmEval": {"ignoreCase": True}})]
+PARAMS["equals"] += [{"value": v, "strip": False, "caseSensitive": s} for v in ("a", " Σ") for s in (False, True)]
+PARAMS["contains_any"] = [
+    {"values": v, "caseSensitive": s} for v in (["i", "ΟΔΟΣ"], ["x" * 300], [*"abcdef"]) for s in (False, True)
+]
+PARAMS["contains_all"] = [p | {"score": s} for p in PARAMS["contains_any"] for s in ("all", "share")]
+PARAMS["contains_all"] += [{"values": ["a", "b", "k"], "score": "share", "word": True}]
+PARAMS["starts_with"] = PARAMS["ends_with"] = [
+    {"value": v, "strip": strip, "caseSensitive": s}
+    for v in ("i", " Σ", "k", "", "a ", "x" * 300)
+    for strip in (False, True)
+    for s in (False, True)
+]
+PARAMS["number"] = [
+    {"value": v, "relTol": r, "absTol": a} for v in (0, -1e300, "3,000", 1.5) for r in (0, 0.5) for a in (0, 2)
+]
+PARAMS["number_range"] = [{"min": 0}, {"max": 10**400}, {"min": -(10**400), "max": 1.5}, {"min": 2**53 + 1}]
+PARAMS["choice"] = [{"value": v, "letters": "abkiſ1"} for v in ("k", 1, 4, "1")]
+PARAMS["list_equals"] = [
+    *({"value": ["b", "b", ":"], "as": a, "sep": "a"} for a in ("list", "set", "multiset", "subset", "f1")),
+    *({"value": v, "as": "f1", "sep": "a"} for v in ("", ["1", SURROGATE], [*"bcdefghijkl" * 6])),
+    {"value": ["1", SURROGATE]},
+    {"value": "i, K", "as": "set", "normalize": "casefold"},
+]
+PARAMS["count"] = [
+    {"of": of, "min": 2, **other}
+    for of in (*COUNTS, {"text": "A"}, {"text": "", "caseSensitive": True}, {"text": SURROGATE}, {"pattern": r"\w\b"})
+    for other in ({}, {"max": 3.5}, {"exactly": 10**30})
+]
+PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
 PARAMS["not_contains"] = PARAMS["contains"]
 
 
@@ -133,6 +169,17 @@ def test_names_are_unique_and_complete():
             "json_keys",
             "expected_output_schema",
             "task_expectations",
+            "contains_any",
+            "contains_all",
+            "starts_with",
+            "ends_with",
+            "number",
+            "numeric",
+            "number_range",
+            "choice",
+            "list_equals",
+            "count",
+            "case",
         ]
     )
 
@@ -171,9 +218,6 @@ def test_an_exception_inside_re_is_an_error_not_a_crash():
     verifier = load_verifier({"checks": [{"type": "regex", "pattern": pattern}]})
     rows = [{"completion": text[:11]} for text in hostile_texts(300, seed=5)]
     assert_plan_conforms([verifier], rows)
-
-
-SURROGATE = "\ud800"
 
 
 @pytest.mark.parametrize("negate", [False, True])

@@ -1,201 +1,46 @@
-"""From check scores to reward, passed, feedback and error: each rule as a row function beside its expression."""
+"""From the outcomes of checks to reward, passed, feedback and error: each rule as a row function beside its expression."""
 
 import math
-import re
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
 from itertools import groupby
-from operator import add
-from typing import Any
+from operator import add, mul, sub
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from assay.checks.base import Check, Outcome, RunCheck
-from assay.errors import encodable
-from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
+from assay.aggregating.columns import (
+    UNSCORED,
+    check_column,
+    error_column,
+    extra_column,
+    hidden,
+    reason_column,
+    score_column,
+)
+from assay.aggregating.pipeline import may_err, must_not_hold, one_reason
+from assay.checks.base import Outcome
+from assay.checks.groups import quotient, weighted_mean
+from assay.expressions.lane import is_small
+from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "OVERFLOW",
-    "UNSCORED",
-    "check_column",
-    "check_exprs",
-    "detail_columns",
-    "error_column",
-    "extra_column",
-    "extra_columns",
-    "hidden",
     "lines",
     "lines_expr",
-    "may_err",
     "mean",
     "mean_steps",
-    "one_line",
-    "one_line_expr",
-    "one_reason",
     "passes",
     "passes_expr",
-    "reason_column",
-    "remark_column",
     "reward",
     "reward_steps",
     "run_passes",
     "run_passes_expr",
-    "score_column",
-    "settle",
-    "short_expr",
+    "verifier_score",
+    "verifier_steps",
 ]
-
-UNSCORED = HIDDEN + "unscored"
-"""Why a row cannot be scored; null if it can."""
-
-_BREAKS = re.compile(r"[\r\n]+")
-
-
-def hidden(name: str) -> str:
-    """Return a result's name inside a plan; the input may have a column with the public name."""
-    return HIDDEN + name
-
-
-def check_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the output column of a check's score."""
-    return f"check/{verifier.id}/{check.id}"
-
-
-def score_column(verifier: VerifierSpec) -> str:
-    """Return the output column of a verifier's score."""
-    return f"score/{verifier.id}"
-
-
-def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the output column that a check adds beside its score, or ``""``."""
-    return check.check.extra.format(verifier=verifier.id) if isinstance(check.check, RunCheck) else ""
-
-
-def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns that checks add beside their scores."""
-    names = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.runnable)
-    return [name for name in names if name]
-
-
-def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns."""
-    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
-    native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
-    return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.runnable]
-
-
-def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's reason: null where the score is 1."""
-    return hidden(f"reason/{verifier.id}/{check.id}")
-
-
-def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's error: null where there is none."""
-    return hidden(f"error/{verifier.id}/{check.id}")
-
-
-def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
-    """Return the hidden column of a check's remarks for the summary; only checks with remarks have it."""
-    return hidden(f"remark/{verifier.id}/{check.id}")
-
-
-# ── one check: errors and negation ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def one_line(text: str) -> str:
-    """Replace line breaks by spaces, because feedback has one line per check."""
-    return _BREAKS.sub(" ", text)
-
-
-def settle(spec: CheckSpec, outcome: Outcome) -> Outcome:
-    """Apply the rules that hold for every check to an outcome.
-
-    A negated check scores ``1 - score``; an error stays an error.
-    """
-    settled = Outcome(outcome.score, one_line(outcome.reason), outcome.error and one_line(outcome.error), outcome.extra)
-    if not spec.negate:
-        return settled
-    if settled.error is not None:
-        return Outcome(0.0, settled.error, settled.error)
-    score = 1.0 - settled.score
-    return Outcome(score, one_line(_negated_reason(spec)) if score < 1 else "")
-
-
-def _negated_reason(spec: CheckSpec) -> str:
-    return encodable(f"must not hold: {spec.check.claim()}") if spec.check else ""
-
-
-def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
-    """``settle`` as expressions.
-
-    Returns:
-        Two layers of named columns: score, error and remark, then reason, which reads them. Only checks that need them have an
-        error and a reason: see ``may_err`` and ``one_reason``.
-    """
-    scored = pl.col(UNSCORED).is_null()
-    raw = check.expr().cast(pl.Float64)
-    error = one_line_expr(check.error_expr()) if may_err(check) else None
-    if error is not None and not _is_boolean(check):
-        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
-        error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
-        raw = pl.when(is_valid).then(raw).otherwise(0.0)
-    score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
-    if spec.negate:
-        raw = 1.0 - raw if error is None else pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
-    columns = [pl.when(scored).then(raw).alias(score_name)]
-    if error is not None:
-        columns.append(pl.when(scored).then(error).alias(error_name))
-    if isinstance(check, RunCheck) and check.extra:
-        columns.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
-    if (remark := check.remark_expr()) is not None:
-        columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
-    if one_reason(spec) is not None:
-        return columns, []
-    if spec.negate:
-        reason = pl.coalesce(pl.col(error_name), pl.lit(one_line(_negated_reason(spec))))
-    else:
-        reason = one_line_expr(check.reason_expr())
-    if not _is_boolean(check):
-        reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
-    return columns, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
-
-
-def _is_boolean(check: Check) -> bool:
-    """Whether a check can only score 0 or 1: a built-in Boolean check."""
-    return check.is_builtin and not check.graded
-
-
-def may_err(check: Check) -> bool:
-    """Whether a check has an error column: all except built-in Boolean checks that cannot fail."""
-    return not _is_boolean(check) or check.error_expr() is not None
-
-
-def one_reason(spec: CheckSpec) -> str | None:
-    """Return the reason of all rows that score below 1 if it is the same for all, which needs no column; else None."""
-    check = spec.check
-    if check is None or not _is_boolean(check) or may_err(check) or not (spec.negate or check.one_complaint):
-        return None
-    return one_line(_negated_reason(spec) if spec.negate else encodable(check.complaint()))
-
-
-def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
-    """Whether a row scores below 1 and gets a reason."""
-    error = pl.col(error_column(verifier, spec)) if may_err(check) else pl.lit(None, dtype=pl.String)
-    return check.short_expr(pl.col(hidden(check_column(verifier, spec))), error)
-
-
-def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
-    """``one_line`` as an expression; null if there is no text."""
-    if texts is None:
-        return pl.lit(None, dtype=pl.String)
-    return texts.map_batches(_in_one_line, return_dtype=pl.String, is_elementwise=True)
-
-
-def _in_one_line(texts: pl.Series) -> pl.Series:
-    # searching for a break takes a third of the time of rewriting every text
-    return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
 
 
 # ── a verifier: the weighted mean ───────────────────────────────────────────────────────────────────────────────────────
@@ -220,16 +65,109 @@ def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> l
     return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
 
-def passes(verifier: VerifierSpec, score: float, checks: Sequence[float]) -> bool:
-    """Whether a verifier passes, given its score and those of its runnable checks."""
-    required = (s == 1.0 for s, spec in zip(checks, verifier.runnable, strict=True) if spec.required)
-    return score >= verifier.pass_threshold and all(required)
+def verifier_score(verifier: VerifierSpec, outcomes: Sequence[Outcome | None]) -> float | None:
+    """Return the score of a verifier, given the outcomes of its runnable checks; None if it is not a finite number."""
+    if verifier.is_plain:
+        scores = [outcome.score for outcome in outcomes if outcome is not None]
+        return mean(scores, [spec.weight for spec in verifier.runnable])
+    ran = [(spec, outcome.score) for spec, outcome in zip(verifier.runnable, outcomes, strict=True) if outcome]
+    weighted = [(spec.weight, score) for spec, score in ran if spec.role == "weight" and spec.weight != 0]
+    gates = [score for spec, score in ran if spec.role == "gate"]
+    taken_off = [spec.weight * (1.0 - score) for spec, score in ran if spec.role == "penalty"]
+    base = _COMBINE[verifier.combine](*zip(*weighted, strict=True)) if weighted else 1.0
+    score = base * reduce(mul, gates, 1.0) - reduce(add, taken_off, 0.0)
+    if verifier.range is not None:
+        score = min(max(score, verifier.range[0]), verifier.range[1])
+    return score + 0.0 if math.isfinite(score) else None
+
+
+_COMBINE: dict[str, Callable[[Sequence[float], Sequence[float]], float]] = {
+    "mean": lambda weights, scores: weighted_mean(scores, weights),
+    "sum": lambda weights, scores: reduce(add, (w * s for w, s in zip(weights, scores, strict=True)), 0.0),
+    "min": lambda _, scores: min(scores),
+    "max": lambda _, scores: max(scores),
+    "product": lambda _, scores: reduce(mul, scores, 1.0),
+}
+
+
+def verifier_steps(verifier: VerifierSpec) -> list[pl.Expr]:
+    """``verifier_score`` as a sequence of named columns, each reading earlier ones; the last is the score."""
+    name = hidden(score_column(verifier))
+    if verifier.is_plain:
+        checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
+        return mean_steps(checks, [spec.weight for spec in verifier.runnable], name)
+    columns = [(spec, pl.col(hidden(check_column(verifier, spec)))) for spec in verifier.runnable]
+    weighted = [(spec.weight, column) for spec, column in columns if spec.role == "weight" and spec.weight != 0]
+    factors = [column.fill_null(1.0) for spec, column in columns if spec.role == "gate"]
+    taken_off = [
+        (pl.lit(spec.weight) * (1.0 - column)).fill_null(0.0) for spec, column in columns if spec.role == "penalty"
+    ]
+    steps, score = _base_steps(verifier, weighted, name)
+    for part, combine, terms in (("gates", mul, factors), ("penalties", sub, taken_off)):
+        if terms:
+            more, total = _folded(terms, add if combine is sub else combine, f"{name}/{part}")
+            steps += more
+            score = combine(score, total)
+    if verifier.range is not None:
+        score = pl.when(score.is_finite()).then(score.clip(*verifier.range)).otherwise(_limit(verifier.range, score))
+    result = pl.col(f"{name}/unbounded")
+    finite = pl.when(result == 0.0).then(0.0).when(result.is_finite()).then(result)  # -0.0 is 0.0
+    scored = pl.when(pl.col(UNSCORED).is_null()).then(finite)
+    return [*steps, score.alias(f"{name}/unbounded"), scored.alias(name)]
+
+
+def _limit(limits: tuple[float, float], score: pl.Expr) -> pl.Expr:
+    """Return the limit that an infinite score is cut to; NaN stays NaN."""
+    return pl.when(score == math.inf).then(limits[1]).when(score == -math.inf).then(limits[0]).otherwise(score)
+
+
+def _base_steps(
+    verifier: VerifierSpec, weighted: Sequence[tuple[float, pl.Expr]], name: str
+) -> tuple[list[pl.Expr], pl.Expr]:
+    """Return the columns that the base of the score is made of, and the base: 1.0 where no weighted check ran."""
+    if not weighted:
+        return [], pl.lit(1.0)
+    scores = [column for _, column in weighted]
+    ran = pl.any_horizontal(column.is_not_null() for column in scores)
+    if verifier.combine in ("min", "max"):
+        base = (pl.min_horizontal if verifier.combine == "min" else pl.max_horizontal)(scores)
+        return [], pl.when(ran).then(base).otherwise(1.0)
+    if verifier.combine == "product":
+        steps, base = _folded([column.fill_null(1.0) for column in scores], mul, f"{name}/base")
+        return steps, base
+    terms = [(column * weight).fill_null(0.0) for weight, column in weighted]
+    steps, total = _folded(terms, add, f"{name}/base")
+    if verifier.combine == "mean":
+        present = [pl.when(column.is_not_null()).then(weight).otherwise(0.0) for weight, column in weighted]
+        more, weight_sum = _folded(present, add, f"{name}/weights")
+        steps, total = [*steps, *more], quotient(total, weight_sum)
+    return steps, pl.when(ran).then(total).otherwise(1.0)
+
+
+def _folded(terms: Sequence[pl.Expr], combine: Callable[[Any, Any], Any], name: str) -> tuple[list[pl.Expr], pl.Expr]:
+    """Combine terms from left to right, in named columns of a few terms each; return these and the expression of the rest."""
+    steps, rest, most = [], [*terms], max(2, THRESHOLDS.terms)
+    while len(rest) > most:
+        partial_name = f"{name}/{len(rest)}"
+        steps.append(reduce(combine, rest[:most]).alias(partial_name))
+        rest = [pl.col(partial_name), *rest[most:]]
+    return steps, reduce(combine, rest)
+
+
+def passes(verifier: VerifierSpec, score: float | None, outcomes: Sequence[Outcome | None]) -> bool | None:
+    """Whether a verifier passes, given its score and the outcomes of its runnable checks; None without a score."""
+    pairs = zip(outcomes, verifier.runnable, strict=True)
+    required = (outcome.score >= 1.0 for outcome, spec in pairs if spec.required and outcome is not None)
+    return None if score is None else score >= verifier.pass_threshold and all(required)
 
 
 def passes_expr(verifier: VerifierSpec) -> pl.Expr:
     """``passes`` as an expression."""
-    required = (pl.col(hidden(check_column(verifier, spec))) == 1.0 for spec in verifier.runnable if spec.required)
-    return pl.all_horizontal(pl.col(hidden(score_column(verifier))) >= verifier.pass_threshold, *required)
+    columns = (pl.col(hidden(check_column(verifier, spec))) for spec in verifier.runnable if spec.required)
+    required = ((column >= 1.0).fill_null(value=True) for column in columns)
+    score = pl.col(hidden(score_column(verifier)))
+    passes = pl.all_horizontal(score >= verifier.pass_threshold, *required)
+    return passes if verifier.is_plain else pl.when(score.is_not_null()).then(passes)
 
 
 # ── a run: the plain mean of verifiers, or the weighted sum of a rubric ───────────────────────────────────────────────────────
@@ -239,11 +177,14 @@ OVERFLOW = "the weighted sum is not a finite number"
 """Error of a row whose scores and weights are finite but whose weighted sum is not."""
 
 
-def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float]) -> float | None:
-    """Return the reward of a row, given the score of each verifier; None if the sum is not finite."""
+def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float | None]) -> float | None:
+    """Return the reward of a row, given the score of each verifier; None if one has none, or the sum is not finite."""
+    if None in scores:
+        return None
     if (shares := _shares(verifiers)) is None:
-        return mean(scores, [1.0] * len(scores))
-    total = _summed([(share.path, share.weight * score) for share, score in zip(shares, scores, strict=True)], 0.0)
+        return mean([score or 0.0 for score in scores], [1.0] * len(scores))
+    terms = [(share.path, share.weight * (score or 0.0)) for share, score in zip(shares, scores, strict=True)]
+    total = _summed(terms, 0.0)
     return total if math.isfinite(total) else None
 
 
@@ -274,11 +215,11 @@ def _summed(terms: Sequence[tuple[tuple[int, ...], Any]], zero: Any) -> Any:
     return reduce(add, parts, zero)
 
 
-def run_passes(verifiers: Sequence[VerifierSpec], total: float | None, each: Iterable[bool]) -> bool | None:
+def run_passes(verifiers: Sequence[VerifierSpec], total: float | None, each: Iterable[bool | None]) -> bool | None:
     """Whether a row passes: by its reward if the verifiers are members of a rubric, else if every verifier passes."""
     shares = _shares(verifiers)
     if shares is None:
-        return all(each)
+        return None if total is None else all(each)
     return None if total is None else total >= shares[0].pass_threshold
 
 
@@ -286,7 +227,9 @@ def run_passes_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
     """``run_passes`` as an expression."""
     shares = _shares(verifiers)
     if shares is None:
-        return pl.all_horizontal(passes_expr(verifier) for verifier in verifiers)
+        each = pl.all_horizontal(passes_expr(verifier) for verifier in verifiers)
+        is_plain = all(verifier.is_plain for verifier in verifiers)
+        return each if is_plain else pl.when(pl.col(hidden("reward")).is_not_null()).then(each)
     return pl.col(hidden("reward")) >= shares[0].pass_threshold
 
 
@@ -297,20 +240,61 @@ def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str
     return f"{verifier.id}/{ident}: " if len(verifiers) > 1 and verifier.kind != FUNCTION else f"{ident}: "
 
 
-def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome]], *, errors: bool) -> str:
-    """Return one line for each check with a reason or an error, in spec order.
+def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome | None]], *, errors: bool) -> str:
+    """Return one line for each check with a reason or an error, in spec order; of a failing group, those of its checks at fault.
 
     Args:
         verifiers: All verifiers of the run.
         outcomes: For each verifier, the outcomes of its checks; a check without an id is named by its extra column.
         errors: Whether to list errors instead of reasons.
     """
-    labelled = [
-        (_label(verifiers, verifier, spec.id or str(outcome.extra)), outcome.error if errors else outcome.reason)
+    return "\n".join(
+        line
         for verifier, row in zip(verifiers, outcomes, strict=True)
         for spec, outcome in zip(verifier.checks, row, strict=True)
+        for line in _with_notes(partial(_label, verifiers, verifier), spec, outcome, errors=errors)
+    )
+
+
+def _with_notes(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
+    notes = [] if errors else [label(part.id) + part.note for part in skipped(spec)]
+    return _lines(label, spec, outcome, errors=errors) + notes
+
+
+def skipped(spec: CheckSpec) -> list[CheckSpec]:
+    """Return the checks in a group, at any depth, that are skipped: every row has their notes."""
+    return [part for part in spec.nodes() if part is not spec and part.check is None]
+
+
+def _lines(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None, *, errors: bool) -> list[str]:
+    if outcome is None:
+        return []
+    if spec.group is None:
+        text = outcome.error if errors else outcome.reason
+        return [label(spec.id or str(outcome.extra)) + text] if text else []
+    ran = [
+        (part, one)
+        for part, one in zip(spec.parts, outcome.parts, strict=True)
+        if one is not None and part.check is not None
     ]
-    return "\n".join(label + text for label, text in labelled if text)
+    if errors:
+        return [line for part, one in ran for line in _lines(label, part, one, errors=True)]
+    if outcome.score >= 1:
+        return []
+    if spec.negate or spec.group.inverse:
+        return _at_fault(label, spec, ran)
+    if spec.group.nearest:
+        best = max(one.score for _, one in ran)
+        ran = [next((part, one) for part, one in ran if one.score == best)]
+    return [line for part, one in ran for line in _lines(label, part, one, errors=False)]
+
+
+def _at_fault(label: Callable[[str], str], spec: CheckSpec, ran: Sequence[tuple[CheckSpec, Outcome]]) -> list[str]:
+    """Return the lines of a failing group that is negated, or of which no check may pass."""
+    if spec.negate:
+        return [label(spec.id) + must_not_hold(spec)]
+    errors = [line for part, one in ran for line in _lines(label, part, one, errors=True)]
+    return [label(part.id) + must_not_hold(part) for part, one in ran if one.score >= 1] + errors
 
 
 def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
@@ -318,22 +302,93 @@ def lines_expr(verifiers: Sequence[VerifierSpec], *, errors: bool) -> pl.Expr:
     texts: list[pl.Expr] = []
     fixed: list[tuple[str, str]] = []  # lines whose words do not depend on the row, up to the next one whose words do
     for verifier in verifiers:
+        words = _Words(partial(_label, verifiers, verifier), verifier)
         for spec in verifier.checks:
-            label = _label(verifiers, verifier, spec.id)
-            if not errors and spec.check is not None and (reason := one_reason(spec)) is not None:
-                fixed += [(label + reason, hidden(check_column(verifier, spec)))] if reason else []
+            if not errors and spec.when is None and not spec.parts and (reason := one_reason(spec)) is not None:
+                fixed += [(words.label(spec.id) + reason, hidden(check_column(verifier, spec)))] if reason else []
                 continue
-            if spec.check is None:
-                line = None if errors else pl.lit(label + spec.note)
-            elif errors:
-                line = _line(label, verifier, spec, error_column(verifier, spec)) if may_err(spec.check) else None
-            else:
-                line = _line(label, verifier, spec, reason_column(verifier, spec))
-            if line is not None:
-                texts += [*_fixed_lines(fixed), line]
+            texts_of_check = words.lines(spec, None, errors=errors)
+            if not errors:
+                texts_of_check += [pl.lit(words.label(part.id) + part.note) for part in skipped(spec)]
+            if texts_of_check:
+                texts += [*_fixed_lines(fixed), *texts_of_check]
                 fixed = []
     texts += _fixed_lines(fixed)
     return pl.concat_str(texts, separator="\n", ignore_nulls=True) if texts else pl.lit("")
+
+
+class _Words(NamedTuple):
+    """The lines of a verifier's checks as expressions, null on rows without them."""
+
+    label: Callable[[str], str]
+    verifier: VerifierSpec
+
+    def lines(self, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool) -> list[pl.Expr]:
+        """``_lines`` as expressions.
+
+        Args:
+            spec: The check.
+            shown: On which rows; None for all.
+            errors: Whether to list errors instead of reasons.
+        """
+        if spec.check is None:
+            return [] if errors else [pl.lit(self.label(spec.id) + spec.note)]
+        if spec.group is None:
+            return self._single(spec, shown, errors=errors)
+        if errors:
+            return [line for part in spec.runnable for line in self.lines(part, None, errors=True)]
+        failing = self._score(spec) < 1.0
+        failing = failing if shown is None else failing & shown
+        if spec.negate:
+            return self._where(failing, pl.lit(self.label(spec.id) + must_not_hold(spec)))
+        if spec.group.inverse:
+            return [*self._passing(spec, failing), *self._errors(spec, failing)]
+        best = pl.max_horizontal(self._score(part) for part in spec.runnable) if spec.group.nearest else None
+        return self._failing(spec, failing, best)
+
+    def _failing(self, spec: CheckSpec, failing: pl.Expr, best: pl.Expr | None) -> list[pl.Expr]:
+        """Return the lines of the checks in a failing group; with ``best``, those of the first that scores so."""
+        result: list[pl.Expr] = []
+        earlier = pl.lit(value=False)
+        for part in spec.runnable:
+            shown = failing
+            if best is not None:
+                is_best = (self._score(part) == best).fill_null(value=False)
+                shown, earlier = failing & is_best & earlier.not_(), earlier | is_best
+            result += self.lines(part, shown, errors=False)
+        return result
+
+    def _passing(self, spec: CheckSpec, failing: pl.Expr) -> list[pl.Expr]:
+        return [
+            line
+            for part in spec.runnable
+            for line in self._where(
+                failing & (self._score(part) >= 1.0), pl.lit(self.label(part.id) + must_not_hold(part))
+            )
+        ]
+
+    def _errors(self, spec: CheckSpec, failing: pl.Expr) -> list[pl.Expr]:
+        lines = (line for part in spec.runnable for line in self.lines(part, None, errors=True))
+        return [where for line in lines for where in self._where(failing, line)]
+
+    def _single(self, spec: CheckSpec, shown: pl.Expr | None, *, errors: bool) -> list[pl.Expr]:
+        if not errors and (reason := one_reason(spec)) is not None:
+            failing = self._score(spec) < 1.0
+            text = pl.lit(self.label(spec.id) + reason)
+            return self._where(failing if shown is None else failing & shown, text) if reason else []
+        if errors and not may_err(spec):
+            return []
+        column = pl.col(error_column(self.verifier, spec) if errors else reason_column(self.verifier, spec))
+        extra = pl.col(hidden(extra_column(self.verifier, spec)))
+        prefix = pl.lit(self.label(spec.id)) if spec.id else extra + pl.lit(": ")
+        return self._where(shown, prefix + pl.when(column != "").then(column))
+
+    def _score(self, spec: CheckSpec) -> pl.Expr:
+        return pl.col(hidden(check_column(self.verifier, spec)))
+
+    @staticmethod
+    def _where(shown: pl.Expr | None, line: pl.Expr) -> list[pl.Expr]:
+        return [line if shown is None else pl.when(shown).then(line)]
 
 
 _LINES_AT_ONCE = 8
@@ -353,11 +408,13 @@ def _fixed_lines(lines: Sequence[tuple[str, str]]) -> list[pl.Expr]:
 
 def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
     missing = ([text for bit, (text, _) in enumerate(lines) if not code >> bit & 1] for code in range(1 << len(lines)))
-    table = pl.Series(["\n".join(texts) or None for texts in missing], dtype=pl.String)
+    table = ["\n".join(texts) or None for texts in missing]
+    column_of_table = pl.Series(table, dtype=pl.String)
     code = reduce(add, (pl.col(column) * float(1 << bit) for bit, (_, column) in enumerate(lines)))
-    return code.cast(pl.UInt32).map_batches(table.gather, return_dtype=pl.String, is_elementwise=True)
 
+    def look_up(codes: pl.Series) -> pl.Series:
+        if is_small(codes):
+            return pl.Series([None if row is None else table[row] for row in codes.to_list()], dtype=pl.String)
+        return column_of_table.gather(codes)
 
-def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:
-    prefix = pl.lit(label) if spec.id else pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
-    return prefix + pl.when(pl.col(column) != "").then(pl.col(column))
+    return code.cast(pl.UInt32).map_batches(look_up, return_dtype=pl.String, is_elementwise=True)

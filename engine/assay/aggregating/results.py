@@ -7,14 +7,13 @@ import polars as pl
 
 from assay.aggregating.aggregate import (
     OVERFLOW,
-    UNSCORED,
-    hidden,
     lines,
     lines_expr,
     passes,
     run_passes,
     run_passes_expr,
 )
+from assay.aggregating.columns import UNSCORED, hidden
 from assay.checks.base import Outcome
 from assay.spec.verifier import VerifierSpec
 
@@ -27,17 +26,23 @@ class ScoredRow:
 
     Attributes:
         verifiers: The verifiers of the run.
-        reward: The reward; None if the weighted sum is not a finite number.
-        scores: The score of each verifier.
-        check_scores: For each verifier, the scores of its checks that run.
-        outcomes: For each verifier, the outcomes of its checks.
+        reward: The reward; None if a sum is not a finite number.
+        scores: The score of each verifier; None if it is not a finite number.
+        outcomes: For each verifier, the outcomes of its checks; None for one that did not run.
     """
 
     verifiers: Sequence[VerifierSpec]
     reward: float | None
-    scores: Sequence[float]
-    check_scores: Sequence[Sequence[float]]
-    outcomes: Sequence[Sequence[Outcome]]
+    scores: Sequence[float | None]
+    outcomes: Sequence[Sequence[Outcome | None]]
+
+    @property
+    def runnable_outcomes(self) -> list[list[Outcome | None]]:
+        """For each verifier, the outcomes of its runnable checks."""
+        return [
+            [outcome for outcome, spec in zip(row, verifier.checks, strict=True) if spec.check is not None]
+            for row, verifier in zip(self.outcomes, self.verifiers, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Verdict:
 
 
 def _passed(row: ScoredRow) -> bool | None:
-    return run_passes(row.verifiers, row.reward, map(passes, row.verifiers, row.scores, row.check_scores))
+    return run_passes(row.verifiers, row.reward, map(passes, row.verifiers, row.scores, row.runnable_outcomes))
 
 
 def _passed_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:

@@ -62,12 +62,21 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a check on one row: score, reason if it is below 1, error if scoring failed, and the extra column."""
+    """The result of a check on one row: score, reason if it is below 1, error if scoring failed, and the extra column.
+
+    Of a group, also the results of its checks, None for one that did not run.
+    """
 
     score: float
     reason: str
     error: str | None = None
     extra: str | None = None
+    parts: tuple["Outcome | None", ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Its fields for a column of structs."""
+        return {"score": self.score, "reason": self.reason, "error": self.error, "extra": self.extra}
 
 
 class Check:
@@ -84,11 +93,13 @@ class Check:
         bounded: Whether scores lie in [0, 1]; if False, any finite number is a score.
         reads: Columns that the check reads in addition to ``completion``.
         may_read: Columns that it reads if the rollouts have them.
+        stays: Columns that it reads and that are nevertheless passed through to the output.
         examples: Cases that document and test the check.
         joint: Separator of a row's reasons for a check with several; ``""`` for a check with one.
         gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
             score counts.
         whole_gold: Whether a list is one gold, not several.
+        every_gold: Whether the worst of several golds counts instead.
         takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
@@ -100,10 +111,12 @@ class Check:
     bounded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ()
     may_read: ClassVar[tuple[str, ...]] = ()
+    stays: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
     joint: ClassVar[str] = ""
     gold: ClassVar[str] = ""
     whole_gold: ClassVar[bool] = False
+    every_gold: ClassVar[bool] = False
     takes_list: ClassVar[bool] = False
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None
@@ -139,6 +152,19 @@ class Check:
             then scores in Python.
         """
         del golds
+        return None
+
+    def lanes_by(self) -> tuple[Lane, ...]:
+        """Return the shared columns that ``expr_by`` reads."""
+        return ()
+
+    def missing(self, row: Row) -> str | None:
+        """Return why a row has no gold that the check can use; None if it has one."""
+        del row
+        return None
+
+    def missing_expr(self) -> pl.Expr | None:
+        """Return ``missing`` as a String expression; None if every row has a gold."""
         return None
 
     def steps(self) -> tuple[Step, ...]:
@@ -251,7 +277,7 @@ class Check:
         dtype = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "extra": pl.String})
 
         def outcome(row: dict[str, Any]) -> dict[str, Any] | None:
-            return None if row["completion"] is None else vars(self.outcome(row))
+            return None if row["completion"] is None else self.outcome(row).fields
 
         within = partial(_each, self.limits)
 
@@ -268,12 +294,10 @@ class RunCheck(Check):
 
     Attributes:
         whole: Whether the check must see all rows of a run together; such a run has one part.
-        stays: Columns that it reads and that are nevertheless passed through to the output.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
     """
 
     whole: ClassVar[bool] = False
-    stays: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
 
     def unscored(self, row: Row) -> str | None:
@@ -309,4 +333,4 @@ class RunCheck(Check):
 
 
 def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    return each(function, values, limits, lambda error: vars(Outcome(0.0, error, error)))
+    return each(function, values, limits, lambda error: Outcome(0.0, error, error).fields)

@@ -1,72 +1,151 @@
-"""Checks for phrases: contains, not_contains, equals."""
+"""Checks for phrases: contains, not_contains, contains_any, contains_all, starts_with, ends_with."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, or_
+from typing import ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.errors import quoted
-from assay.expressions.lane import Lane, text
+from assay.errors import encodable, quoted
+from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.pairs import contain_expr, edge_expr
 from assay.expressions.text import (
     LOWER,
+    WHITESPACE,
+    as_class,
     contains_expr,
-    equals_expr,
+    is_ascii,
     lower,
+    lower_expr,
+    lowered_pattern,
     phrase_lane,
     strip_expr,
-    stripped_pattern,
+    written_pattern,
 )
 
-__all__ = ["Contains", "Equals", "NotContains"]
+__all__ = ["Contains", "ContainsAll", "ContainsAny", "EndsWith", "NotContains", "PhraseParams", "StartsWith"]
+
+_CASES = "Compare as written; else `str.lower()` on both sides."
+_WORD = r"The phrase counts only where no `\w` of Python's stands beside it."
+_NO_WORD = r"[\x00-/:-@\[-^`{-\x7f]"
+_SHOWN = 5
+"""Phrases that a claim lists."""
 
 
 class PhraseParams(Params):
     """A phrase and how to compare it."""
 
     spellings: ClassVar = {"text": "value"}
+    later = frozenset({"word"})
 
     value: str = Field(description="The phrase.")
-    case_sensitive: bool = Field(default=False, description="Compare as written; else `str.lower()` on both sides.")
+    case_sensitive: bool = Field(default=False, description=_CASES)
+    word: bool = Field(default=False, description=_WORD)
 
 
-class _PhraseCheck(Check):
-    """Common base: the phrase, and the text that it is compared with."""
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
-    Params = PhraseParams
-    params: PhraseParams
 
-    @property
-    def phrase(self) -> str:
-        return self.params.value if self.params.case_sensitive else lower(self.params.value)
+def _has_word(value: str, phrase: str) -> bool:
+    """Return whether a phrase stands in a text with no word character beside it."""
+    at = value.find(phrase)
+    while at >= 0:
+        end = at + len(phrase)
+        if not (_is_word(value[at - 1 : at]) or _is_word(value[end : end + 1])):
+            return True
+        at = value.find(phrase, at + 1)
+    return False
 
-    def subject(self, row: Row) -> str:
-        completion: str = row["completion"]
-        return completion if self.params.case_sensitive else lower(completion)
 
-    def subject_expr(self) -> pl.Expr:
-        return text() if self.params.case_sensitive else LOWER.col
+class _Phrase:
+    """A phrase to search for in the text, in both implementations.
+
+    Args:
+        value: The phrase.
+        case_sensitive: Whether to compare as written.
+        word: Whether it counts only as a word.
+    """
+
+    def __init__(self, value: str, *, case_sensitive: bool, word: bool) -> None:
+        self.value = value if case_sensitive else lower(value)
+        self.case_sensitive = case_sensitive
+        self.word = word
+
+    def within(self, subject: str) -> bool:
+        """Return whether a text, in lower case unless case matters, contains the phrase."""
+        return _has_word(subject, self.value) if self.word else self.value in subject
 
     @property
     def lane(self) -> Lane | None:
         """The lane that searches for the phrase in either case; None to search for the phrase itself."""
-        return None if self.params.case_sensitive else phrase_lane(self.phrase)
-
-    def contains_expr(self) -> pl.Expr:
-        lane = self.lane
-        return contains_expr(self.subject_expr(), self.phrase) if lane is None else lane.col
+        return None if self.case_sensitive or self.word else phrase_lane(self.value)
 
     def lanes(self) -> tuple[Lane, ...]:
-        if self.params.case_sensitive:
-            return ()
-        return (self.lane or LOWER,)
+        return () if self.case_sensitive else (self.lane or LOWER,)
+
+    def expr(self) -> pl.Expr:
+        subject = text() if self.case_sensitive else LOWER.col
+        if self.word:
+            return self._word_expr(subject)
+        lane = self.lane
+        return contains_expr(subject, self.value) if lane is None else lane.col
+
+    def _word_expr(self, subject: pl.Expr) -> pl.Expr:
+        r"""Search between characters of ASCII that are certainly not ``\w``; Python looks at the others that it is in."""
+        candidates = contains_expr(subject, self.value)
+        pattern = written_pattern(self.value)
+        if not self.value or pattern is None:
+            searched = rowwise(pl.when(candidates).then(subject), self.within, pl.Boolean)
+            return candidates & searched.fill_null(value=False)
+        certain = subject.str.contains(rf"(?:\A|{_NO_WORD}){pattern}(?:{_NO_WORD}|\z)")
+        doubtful = pl.when(candidates & ~certain & ~is_ascii(subject)).then(subject)
+        return certain | rowwise(doubtful, self.within, pl.Boolean).fill_null(value=False)
 
     def explain(self) -> str:
         if self.lane is not None:
             return "columns: linear search for the phrase in upper and lower case"
-        if self.params.case_sensitive:
+        if self.word:
+            return "columns: one linear pattern; Python for rows with characters beyond ASCII around the phrase"
+        if self.case_sensitive:
             return "columns: literal search"
         return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
+
+
+def _subject(row: Row, *, case_sensitive: bool) -> str:
+    completion: str = row["completion"]
+    return completion if case_sensitive else lower(completion)
+
+
+class _PhraseCheck(Check):
+    """Common base: the phrase, and the text that it is searched for in."""
+
+    gold = "value"
+    Params = PhraseParams
+    params: PhraseParams
+
+    @property
+    def phrase(self) -> _Phrase:
+        return _Phrase(self.params.value, case_sensitive=self.params.case_sensitive, word=self.params.word)
+
+    def is_within(self, row: Row) -> bool:
+        return self.phrase.within(_subject(row, case_sensitive=self.params.case_sensitive))
+
+    def is_within_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return None if self.params.word else contain_expr(text(), golds, lowered=not self.params.case_sensitive)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return self.phrase.lanes()
+
+    def explain(self) -> str:
+        return self.phrase.explain()
+
+    @property
+    def shown(self) -> str:
+        return ("the word " if self.params.word else "") + quoted(self.params.value)
 
 
 class Contains(_PhraseCheck):
@@ -79,25 +158,30 @@ class Contains(_PhraseCheck):
         Example("We will REFUND you.", 0.0, {"value": "refund", "caseSensitive": True}),
         Example("", 1.0, {"value": ""}),
         Example("ΟΔΟΣ", 1.0, {"value": "οδος"}),
+        Example("We refunded you.", 0.0, {"value": "refund", "word": True}),
     )
 
     def row(self, row: Row) -> float:
-        return float(self.phrase in self.subject(row))
+        return float(self.is_within(row))
 
     def expr(self) -> pl.Expr:
-        return self.contains_expr()
+        return self.phrase.expr()
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return self.is_within_by(golds)
 
     def claim(self) -> str:
-        return f"contains {quoted(self.params.value)}"
+        return f"contains {self.shown}"
 
     def complaint(self) -> str:
-        return f"does not contain {quoted(self.params.value)}"
+        return f"does not contain {self.shown}"
 
 
 class NotContains(_PhraseCheck):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
+    every_gold = True  # none of several
     aliases = ("must_not_contain",)
     examples = (
         Example("Take a gift card.", 0.0, {"value": "Gift Card"}),
@@ -105,59 +189,228 @@ class NotContains(_PhraseCheck):
     )
 
     def row(self, row: Row) -> float:
-        return float(self.phrase not in self.subject(row))
+        return float(not self.is_within(row))
 
     def expr(self) -> pl.Expr:
-        return self.contains_expr().not_()
+        return self.phrase.expr().not_()
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        within = self.is_within_by(golds)
+        return None if within is None else within.not_()
 
     def claim(self) -> str:
-        return f"does not contain {quoted(self.params.value)}"
+        return f"does not contain {self.shown}"
 
     def complaint(self) -> str:
-        return f"contains {quoted(self.params.value)}"
+        return f"contains {self.shown}"
 
 
-class Equals(_PhraseCheck):
-    """The trimmed output equals the trimmed value; trimming is Python's ``str.strip()``."""
+class PhrasesParams(Params):
+    """Phrases and how to compare them."""
 
-    type = "equals"
-    aliases = ("exact_match",)
+    spellings: ClassVar = {"value": "values"}
+
+    values: list[str] = Field(min_length=1, description="The phrases.")
+    case_sensitive: bool = Field(default=False, description=_CASES)
+    word: bool = Field(default=False, description=_WORD)
+
+
+class _PhrasesCheck(Check):
+    """Common base: several phrases, and the text that they are searched for in."""
+
+    gold = "values"
+    whole_gold = True
+    Params = PhrasesParams
+    params: PhrasesParams
+
+    @property
+    def phrases(self) -> list[_Phrase]:
+        flags = {"case_sensitive": self.params.case_sensitive, "word": self.params.word}
+        return [_Phrase(value, **flags) for value in self.params.values]
+
+    def found(self, row: Row) -> list[bool]:
+        subject = _subject(row, case_sensitive=self.params.case_sensitive)
+        return [phrase.within(subject) for phrase in self.phrases]
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return tuple(lane for phrase in self.phrases for lane in phrase.lanes())
+
+    def explain(self) -> str:
+        return "; ".join(dict.fromkeys(phrase.explain() for phrase in self.phrases))
+
+    @property
+    def shown(self) -> str:
+        first, rest = self.params.values[:_SHOWN], len(self.params.values) - _SHOWN
+        return ", ".join(map(quoted, first)) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+class ContainsAny(_PhrasesCheck):
+    """The output contains at least one of the phrases."""
+
+    type = "contains_any"
     examples = (
-        Example("  Paris\n", 1.0, {"value": "paris"}),
-        Example("Paris.", 0.0, {"value": "paris"}),
-        Example("Paris", 0.0, {"value": "paris", "caseSensitive": True}),
-        Example("\x1cParis\x85", 1.0, {"value": "Paris"}),
+        Example("I cannot help with that.", 1.0, {"values": ["I can't", "I cannot"]}),
+        Example("Sure!", 0.0, {"values": ["I can't", "I cannot"]}),
+        Example("ΟΔΟΣ", 0.0, {"value": ["οδος", "x"], "caseSensitive": True}),
     )
 
     def row(self, row: Row) -> float:
-        return float(self.subject(row).strip() == self.phrase.strip())
+        return float(any(self.found(row)))
 
-    @property
-    def lane(self) -> Lane | None:
-        return None
+    def expr(self) -> pl.Expr:
+        return reduce(or_, (phrase.expr() for phrase in self.phrases))
+
+    def claim(self) -> str:
+        return f"contains one of {self.shown}"
+
+    def complaint(self) -> str:
+        return f"contains none of {self.shown}"
+
+
+class AllPhrasesParams(PhrasesParams):
+    """Phrases, how to compare them, and how to score a part of them."""
+
+    score: Literal["all", "share"] = Field(
+        default="all",
+        description="`all`: 1.0 if no phrase is missing; `share`: the share of the phrases that are there.",
+    )
+
+
+class ContainsAll(_PhrasesCheck):
+    """The output contains every phrase; with ``score: share``, the share of the phrases that it contains."""
+
+    type = "contains_all"
+    graded = True
+    Params = AllPhrasesParams
+    params: AllPhrasesParams
+    examples = (
+        Example("Oslo, Norway", 1.0, {"values": ["oslo", "norway"]}),
+        Example("Oslo", 0.0, {"values": ["oslo", "norway"]}),
+        Example("Oslo", 0.5, {"value": ["oslo", "norway"], "score": "share"}),
+        Example("Oslo", 1 / 3, {"value": ["oslo", "norway", "bergen"], "score": "share"}),
+    )
+
+    def row(self, row: Row) -> float:
+        found = self.found(row)
+        return sum(found) / len(found) if self.params.score == "share" else float(all(found))
+
+    def expr(self) -> pl.Expr:
+        count = reduce(add, (found.cast(pl.UInt32) for found in self._found_exprs()))
+        return count.map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+
+    def _scores(self, counts: pl.Series) -> pl.Series:
+        """Look the scores up: Polars would multiply by the reciprocal of the number of phrases."""
+        size = len(self.params.values)
+        shares = [count / size for count in range(size + 1)]
+        scores = shares if self.params.score == "share" else [float(share == 1) for share in shares]
+        return pl.Series(scores, dtype=pl.Float64).gather(counts).alias(counts.name)
+
+    def _found_exprs(self) -> Sequence[pl.Expr]:
+        return [phrase.expr() for phrase in self.phrases]
+
+    def claim(self) -> str:
+        return f"contains all of {self.shown}"
+
+    def reason(self, row: Row) -> str:
+        missing = [quoted(value) for value, found in zip(self.params.values, self.found(row), strict=True) if not found]
+        return f"does not contain {', '.join(missing)}"
+
+    def reason_expr(self) -> pl.Expr:
+        pairs = zip(self.params.values, self._found_exprs(), strict=True)
+        missing = [pl.when(found.not_()).then(pl.lit(encodable(quoted(value)))) for value, found in pairs]
+        return pl.lit("does not contain ") + pl.concat_str(missing, separator=", ", ignore_nulls=True)
+
+
+class EdgeParams(Params):
+    """A phrase at an end of the text, and how to compare it."""
+
+    spellings: ClassVar = {"text": "value"}
+
+    value: str = Field(description="The phrase.")
+    strip: bool = Field(default=True, description="Strip both sides first, by `str.strip()`.")
+    case_sensitive: bool = Field(default=False, description=_CASES)
+
+
+class _EdgeCheck(Check):
+    """Common base: a phrase at the beginning or the end of the text.
+
+    Attributes:
+        end: Whether at the end.
+    """
+
+    end: ClassVar[bool]
+    gold = "value"
+    Params = EdgeParams
+    params: EdgeParams
+
+    def compared(self, value: str) -> str:
+        value = value.strip() if self.params.strip else value
+        return value if self.params.case_sensitive else lower(value)
+
+    def row(self, row: Row) -> float:
+        subject, phrase = self.compared(row["completion"]), self.compared(self.params.value)
+        return float(subject.endswith(phrase) if self.end else subject.startswith(phrase))
 
     @property
     def pattern(self) -> str | None:
-        """The pattern that the linear engine searches for in place of the phrase; None to compare."""
-        return stripped_pattern(self.phrase.strip(), lowered=not self.params.case_sensitive)
-
-    def lanes(self) -> tuple[Lane, ...]:
-        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
-
-    def explain(self) -> str:
-        return (
-            super().explain()
-            if self.pattern is None
-            else "columns: one linear pattern for the phrase and space around it"
-        )
+        """The pattern that the linear engine searches for; None to compare."""
+        phrase = self.compared(self.params.value)
+        if self.params.case_sensitive:
+            pattern = written_pattern(phrase)
+        else:
+            pattern = lowered_pattern(phrase, last="" if self.end else "\u0130")
+        space = f"{as_class(WHITESPACE)}*" if self.params.strip else ""
+        return None if pattern is None else rf"{pattern}{space}\z" if self.end else rf"\A{space}{pattern}"
 
     def expr(self) -> pl.Expr:
+        phrase = self.compared(self.params.value)
+        if encodable(phrase) != phrase:  # no text contains a lone surrogate
+            return pl.when(text().is_not_null()).then(pl.lit(value=False))
         if self.pattern is not None:
             return text().str.contains(self.pattern)
-        return equals_expr(strip_expr(self.subject_expr()), self.phrase.strip())
+        subject = strip_expr(text()) if self.params.strip else text()
+        subject = subject if self.params.case_sensitive else lower_expr(subject)
+        return subject.str.ends_with(pl.lit(phrase)) if self.end else subject.str.starts_with(pl.lit(phrase))
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        flags = {"stripped": self.params.strip, "lowered": not self.params.case_sensitive}
+        return edge_expr(text(), golds, end=self.end, **flags)
+
+    def explain(self) -> str:
+        return "columns: one linear pattern" if self.pattern is not None else "columns: comparison of the ends"
+
+
+class StartsWith(_EdgeCheck):
+    """The output begins with the phrase."""
+
+    type = "starts_with"
+    end = False
+    examples = (
+        Example("  Yes, of course", 1.0, {"value": "yes"}),
+        Example("Oh yes", 0.0, {"value": "yes"}),
+        Example(" Yes", 0.0, {"text": "Yes", "strip": False, "caseSensitive": True}),
+    )
 
     def claim(self) -> str:
-        return f"equals {quoted(self.params.value)}"
+        return f"begins with {quoted(self.params.value)}"
 
     def complaint(self) -> str:
-        return f"does not equal {quoted(self.params.value)}"
+        return f"does not begin with {quoted(self.params.value)}"
+
+
+class EndsWith(_EdgeCheck):
+    """The output ends with the phrase."""
+
+    type = "ends_with"
+    end = True
+    examples = (
+        Example("Any other questions?\n", 1.0, {"value": "Questions?"}),
+        Example("Questions? No.", 0.0, {"value": "questions?"}),
+        Example("Bye\x1c", 1.0, {"text": "bye"}),
+    )
+
+    def claim(self) -> str:
+        return f"ends with {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"does not end with {quoted(self.params.value)}"

@@ -11,33 +11,46 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from assay.aggregating.aggregate import (
+from assay.aggregating.aggregate import reward_steps, verifier_steps
+from assay.aggregating.columns import (
     UNSCORED,
     check_column,
-    check_exprs,
     detail_columns,
     error_column,
     extra_columns,
     hidden,
-    may_err,
-    mean_steps,
-    one_line_expr,
-    one_reason,
     reason_column,
     remark_column,
-    reward_steps,
-    score_column,
+)
+from assay.aggregating.pipeline import (
+    applies_expr,
+    check_exprs,
+    condition_layer,
+    group_exprs,
+    lanes_of,
+    may_err,
+    one_line_expr,
+    one_reason,
+    unscored_exprs,
 )
 from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
-from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
+from assay.compiling.requirements import (
+    check_columns,
+    consumed_columns,
+    doubted_rows,
+    kept_columns,
+    needed_columns,
+    referred_columns,
+    refused_rows,
+)
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
-from assay.expressions.completion import completion_text_expr, content_warning
-from assay.expressions.lane import OTHER_ROWS, exactly, is_elementwise, layers
+from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
+from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, NATIVE, TASK_FOUND, TASK_ID, TEXT
@@ -48,10 +61,10 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NULL_COMPLETION", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "Plan", "compile", "no_task"]
 
 _ROW = HIDDEN + "row"
-NULL_COMPLETION = "the completion is null"
+NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
 
@@ -67,28 +80,30 @@ class Plan:
     Attributes:
         verifiers: The verifiers, in order.
         schema: The columns of the rollouts and their types.
-        keep: Input columns to pass through; None for all that no check reads.
+        keep: Input columns to pass through, as ``kept_columns`` reads them; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
+        any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
     """
 
     verifiers: tuple[VerifierSpec, ...]
     schema: tuple[tuple[str, Any], ...]
     keep: tuple[str, ...] | None = None
     details: bool = True
+    any_role: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details)
+        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role)
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
-        """All checks that run, in order, each with its verifier."""
-        return [(v, spec, spec.check) for v in self.verifiers for spec in v.runnable if spec.check is not None]
+        """All checks that run, with groups and the checks in them, in order, each with its verifier."""
+        return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
 
     @property
     def _run_checks(self) -> list[RunCheck]:
@@ -102,7 +117,7 @@ class Plan:
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
         consumed, results = consumed_columns(self.verifiers), {*self.results}
-        kept = [name for name in names if name not in consumed] if self.keep is None else list(self.keep)
+        kept = kept_columns(self.keep, names, consumed)
         taken = {*results, *kept}
         out: dict[str, str] = {}
         for name in kept:
@@ -133,9 +148,20 @@ class Plan:
             score = hidden(check_column(verifier, spec))
             names.append(score)
             names += () if one_reason(spec) is not None else (reason_column(verifier, spec),)
-            names += (error_column(verifier, spec),) if may_err(check) else ()
+            names += (error_column(verifier, spec),) if may_err(spec) else ()
             names += () if check.remark_expr() is None else (remark_column(verifier, spec),)
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Hidden columns that tell which checks have errors: the scores and errors of all checks that may have any."""
+        names = [
+            name
+            for verifier, spec, _ in self.checks
+            if may_err(spec)
+            for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
+        ]
+        return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
 
     @property
     def piece(self) -> int:
@@ -145,12 +171,12 @@ class Plan:
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the hidden columns that the summary reads.
+            watched: Add the hidden columns that the summary reads, or the named ones.
 
         Raises:
             UsageError: Polars cannot run in this process.
@@ -165,7 +191,8 @@ class Plan:
             for output_name, name in self.passed_through.items()
         ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
-        return frame.select(*kept, *results, *(self.watched if watched else ()))
+        added = watched if not isinstance(watched, bool) else self.watched if watched else ()
+        return frame.select(*kept, *results, *added)
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -197,7 +224,10 @@ class Plan:
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
+            groups = _few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
+            if groups.is_empty():
+                continue
+            groups = groups.sort("row")
             by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -205,7 +235,9 @@ class Plan:
             warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
         return warnings
 
-    def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
+    def score(
+        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str] = ()
+    ) -> pl.DataFrame:
         """Score a frame that has this plan's schema, or can be converted to it without loss.
 
         The types of a single batch may differ from those of the whole data: expected values that are all null or all integers,
@@ -214,6 +246,7 @@ class Plan:
         Args:
             rollouts: The frame.
             rows: Number of rows of a lazy frame, if known: a few rows are scored without streaming.
+            watched: As in ``lazy``.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
@@ -223,12 +256,12 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame).collect(engine="in-memory")
+            return _few_rows(self.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
         with in_pieces(max(1, each)):
-            return self.lazy(frame).collect()
+            return self.lazy(frame, watched=watched).collect()
 
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
@@ -243,37 +276,52 @@ class Plan:
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
-        bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
-        lanes = [lane for _, _, check in self.checks for lane in check.lanes()]
-        pairs = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks]
+        single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             [] if bad is None else [one_line_expr(bad).alias(BAD)],
             [text.alias(TEXT)],
-            *layers(lanes, schema),
+            *self._lane_layers(schema),
+            [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
-            [expr for first, _ in pairs for expr in first],
-            [expr for _, second in pairs for expr in second],
-            *_side_by_side([self._score(verifier) for verifier in self.verifiers]),
+            [expr for first, _ in single for expr in first],
+            [expr for _, second in single for expr in second],
+            *self._group_layers,
+            *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
             *_side_by_side([reward_steps(self.verifiers)]),
             [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
         ]
         return [step for step in steps if step]
 
-    @staticmethod
-    def _score(verifier: VerifierSpec) -> list[pl.Expr]:
-        checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
-        return mean_steps(checks, [spec.weight for spec in verifier.runnable], hidden(score_column(verifier)))
+    def _lane_layers(self, schema: pl.Schema) -> list[list[pl.Expr]]:
+        """Return the shared columns: those about the completion, with what the steps make of it, then those about that."""
+        by_subject: dict[str, list[Lane]] = {TEXT: []}
+        for _, spec, _ in self.checks:
+            for subject, lane in lanes_of(spec):
+                by_subject.setdefault(subject, []).append(lane)
+        by_completion, *others = (_layers_about(subject, lanes, schema) for subject, lanes in by_subject.items())
+        return [*by_completion, *_merged(others)]
+
+    @property
+    def _group_layers(self) -> list[list[pl.Expr]]:
+        """Return the columns of groups, innermost first."""
+        by_depth: dict[int, list[pl.Expr]] = {}
+        for verifier, spec, _ in self.checks:
+            if spec.group is not None:
+                by_depth.setdefault(spec.depth, []).extend(group_exprs(verifier, spec, spec.group))
+        return [by_depth[depth] for depth in sorted(by_depth)]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
-        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
-        check_reasons = (check.unscored_expr() for check in self._run_checks)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        return pl.coalesce(*bad, reason, *(one_line_expr(message) for message in check_reasons if message is not None))
+        messages = [message for verifier in self.verifiers for message in _unscored_by(verifier)]
+        return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
 
@@ -281,7 +329,7 @@ class Plan:
         """Reject a user's check whose expression cannot run; the schema is enough to tell."""
         schema = pl.Schema(self.schema)
         for verifier, spec, check in self.checks:
-            if check.is_builtin:
+            if check.is_builtin or spec.parts:
                 continue
             frame = pl.LazyFrame(schema=schema).with_columns(
                 completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT)
@@ -306,6 +354,21 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
+
+
+def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
+    """Return why the checks of a verifier leave a row unscored."""
+    messages = [reason for spec in verifier.nodes for reason in unscored_exprs(verifier, spec)]
+    conditions = [applies_expr(verifier, spec) for spec in verifier.counted]
+    if not any(condition is None for condition in conditions):
+        none_applies = pl.any_horizontal(condition for condition in conditions if condition is not None).not_()
+        messages.append(pl.when(none_applies).then(pl.lit(NO_CHECK)))
+    return messages
+
+
+def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
+    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
+    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
 
 
 def _check_alone(expr: pl.Expr) -> None:
@@ -335,6 +398,16 @@ def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
+def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
+    with about(subject):
+        return layers(lanes, schema)
+
+
+def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:
+    """Combine independent layers: all first ones, then all second ones."""
+    return [[expr for layer in side for expr in layer] for side in zip_longest(*independent, fillvalue=[])]
+
+
 @documented(CompileOptions)
 def compile(  # noqa: A001  (assay.compile, as re.compile)
     verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
@@ -358,8 +431,8 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
     settled = settle(CompileOptions, options, "compile")
     loaded = verifiers_of_run(verifiers, settled)
     if schema is None:
-        schema = dict.fromkeys(needed_columns(loaded), pl.String)
+        schema = dict.fromkeys([*needed_columns(loaded), *referred_columns(loaded)], pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    keep = settled["keep"]
-    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), settled["details"])
+    keep = None if settled["keep"] is None else tuple(settled["keep"])
+    return Plan(loaded, tuple(pl.Schema(schema).items()), keep, settled["details"], settled["any_role"])

@@ -58,7 +58,7 @@ def closing_checks(verifiers: Sequence[VerifierSpec]) -> Iterator[None]:
     try:
         yield
     finally:
-        for spec in (spec for verifier in verifiers for spec in verifier.checks):
+        for spec in (spec for verifier in verifiers for spec in verifier.nodes):
             if isinstance(spec.check, RunCheck):
                 spec.check.close()
 
@@ -141,8 +141,7 @@ def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[V
     several = len(verifiers) > 1
 
     def bounded(verifier: VerifierSpec, spec: CheckSpec) -> CheckSpec:
-        name = f"{verifier.id}/{spec.id}" if several else spec.id
-        return replace(spec, check=spec.check and spec.check.within(replace(limits, check=name)))
+        return spec.within(replace(limits, check=f"{verifier.id}/" if several else ""))
 
     return tuple(
         replace(verifier, checks=tuple(bounded(verifier, spec) for spec in verifier.checks)) for verifier in verifiers

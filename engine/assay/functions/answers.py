@@ -16,9 +16,9 @@ from assay.checks.base import BELOW_1, Outcome
 from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
 from assay.expressions.lane import OTHER_ROWS, in_place, is_small, once, rowwise
+from assay.expressions.pairs import quoted_expr
 from assay.functions.registry import Call, Function, function
 from assay.functions.request_columns import PLAIN_VALUE
-from assay.functions.text_twins import quoted_expr
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_unscored"]

@@ -1,85 +1,22 @@
 """The built-in text functions as expressions: compare the completion with a column of expected values."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from assay.errors import SHOWN, quoted
-from assay.expressions.lane import once, rowwise
-from assay.expressions.text import (
-    WHITESPACE,
-    contains_column,
-    contains_lowered,
-    lower_rows,
-    strip_expr,
-)
-from assay.thresholds import THRESHOLDS
+from assay.expressions.pairs import contain_expr, equal_expr
 
-__all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr", "quoted_expr"]
+__all__ = ["IGNORE_CASE", "contains_expr", "exact_match_expr"]
 
 IGNORE_CASE = "ignore_case"
-_BLANKS = list(WHITESPACE)
-_GROWS = 5
-"""Texts that are equal in lower case differ in size by less than this factor: 2 bytes become up to 3, and 3 at least 1."""
-_SIGMA = "Σ"
-_NOT_PLAIN = r"[^ !#-~]"
-"""A character that ``quoted`` would not show unchanged between double quotes."""
 
 
 def exact_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.exact_match`` as an elementwise expression."""
-    run = partial(_equal_batch, folds=bool(params.get(IGNORE_CASE)))
-    return pl.map_batches([output, strip_expr(expected)], run, pl.Boolean, is_elementwise=True)
+    return equal_expr(output, expected, lowered=bool(params.get(IGNORE_CASE)))
 
 
 def contains_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
     """``fns.contains`` as an elementwise expression."""
-    run = _contains_folded if params.get(IGNORE_CASE) else _contains
-    return pl.map_batches([output, expected], run, pl.Boolean, is_elementwise=True) & (expected != "")
-
-
-def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
-    """Compare outputs with stripped golds. Stripping copies a text, so strip only outputs that could then be equal."""
-    output, gold = pl.col("output"), pl.col("gold")
-    size, gold_size, grows = output.str.len_bytes(), gold.str.len_bytes(), _GROWS if folds else 1
-    is_similar_size = (size <= grows * gold_size) & (gold_size <= grows * size)
-    padded = output.str.head(1).is_in(_BLANKS) | output.str.tail(1).is_in(_BLANKS)
-    same = columns[0] == columns[1]
-    frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
-    likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
-    frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
-    frame = frame.with_columns(strip_expr(output)).filter(is_similar_size)
-    output_text, gold_text = frame["output"], frame["gold"]
-    if folds:
-        output_text, gold_text = (lower_rows(values, values.is_not_null()) for values in (output_text, gold_text))
-    return same.scatter(frame["at"], output_text == gold_text)
-
-
-def _contains(columns: Sequence[pl.Series]) -> pl.Series:
-    return contains_column(columns[0], columns[1])
-
-
-def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
-    output, gold = columns
-    # a match as written is a match in lower case, unless a capital sigma becomes another letter at the end of a word
-    matches = contains_column(output, gold) & ~gold.str.contains(_SIGMA, literal=True)
-    at = (~matches).arg_true()
-    return matches.scatter(at, contains_lowered(output.gather(at), gold.gather(at)))
-
-
-def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
-    """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
-    return once(values, partial(_quoted, before=before), pl.String)
-
-
-def _quoted(values: pl.Series, before: str) -> pl.Series:
-    head = values.str.head(SHOWN + 1)  # ``quoted`` cuts the rest
-    plain = pl.select(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
-    odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
-    if not odd.any():
-        return plain
-    frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
-    escaped = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
-    return frame.select(pl.coalesce(escaped, "plain")).to_series()
+    return contain_expr(output, expected, lowered=bool(params.get(IGNORE_CASE))) & (expected != "")

@@ -19,7 +19,7 @@ import polars as pl
 from assay.errors import quoted
 from assay.expressions.json import FLAT_OBJECT, NO_STRING, NOT_JSON, loads, mended
 from assay.expressions.lane import encoded, in_place
-from assay.functions.text_twins import quoted_expr
+from assay.expressions.pairs import quoted_expr
 
 __all__ = ["TOLERANCE", "tool_call", "tool_calls_differ", "tool_calls_match_expr"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.aggregating.aggregate import one_line
+from assay.aggregating.pipeline import one_line
 from assay.calls.limits import Limits, Settled
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import needed_columns, read_columns

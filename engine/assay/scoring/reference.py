@@ -6,58 +6,53 @@ It does not use Polars: it defines what ``score`` means, one row at a time.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from assay.aggregating.aggregate import (
-    check_column,
-    detail_columns,
-    extra_column,
-    extra_columns,
-    mean,
-    one_line,
-    reward,
-    score_column,
-    settle,
-)
+from assay.aggregating.aggregate import reward, verifier_score
+from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
+from assay.aggregating.pipeline import applies, one_line, outcome_of, unscored
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
-from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.compiling.plan import NULL_COMPLETION, no_task
-from assay.expressions.completion import completion_text
+from assay.checks.base import Outcome, Row, RunCheck
+from assay.compiling.plan import NO_CHECK, no_task
+from assay.expressions.completion import completion_text, no_text
 from assay.names import BAD, COMPLETION, TASK_FOUND, TASK_ID
-from assay.spec.verifier import VerifierSpec
+from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
 
 __all__ = ["score_row", "score_rows"]
 
 
-def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
+def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = False) -> dict[str, Any]:
     """Score one rollout.
 
     Args:
         row: The rollout's columns; ``completion`` as a string or messages.
         verifiers: The verifiers, in order.
+        any_role: Whether the last message counts in a conversation without an assistant message.
 
     Returns:
         The result columns of a run: reward, passed, feedback, error, scores, checks.
     """
-    return score_rows([row], verifiers)[0]
+    return score_rows([row], verifiers, any_role=any_role)[0]
 
 
-def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
+def score_rows(
+    rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False
+) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
-    checks = [spec.check for verifier in verifiers for spec in verifier.runnable if spec.check is not None]
-    prepared = [_prepared(row) for row in rows]
+    checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
+    prepared = [_prepared(row, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
         if isinstance(check, RunCheck):
             check.together(scorable)
-    return [_scored(row, reason or _unscored(row, checks), verifiers) for row, reason in prepared]
+    return [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
 
 
-def _prepared(row: Row) -> tuple[Row, str | None]:
+def _prepared(row: Row, *, any_role: bool) -> tuple[Row, str | None]:
     """Return a row as checks read it, and the reason why it cannot be scored."""
-    text = completion_text(row[COMPLETION])
-    reason = NULL_COMPLETION if text is None else None
+    text = completion_text(row[COMPLETION], any_role=any_role)
+    reason = no_text(row[COMPLETION]) if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         reason = no_task(row[TASK_ID])
     if (bad := row.get(BAD)) is not None or (bad := failure(row)) is not None:
@@ -65,39 +60,44 @@ def _prepared(row: Row) -> tuple[Row, str | None]:
     return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, reason
 
 
-def _unscored(row: Row, checks: Sequence[Check]) -> str | None:
-    """Return the first reason why a check leaves a row unscored."""
-    reasons = (check.unscored(row) for check in checks if isinstance(check, RunCheck))
-    return next((reason for reason in reasons if reason is not None), None)
+def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
+    """Return the first reason why a check leaves a row unscored, or why no check of a verifier runs on it."""
+    for verifier in verifiers:
+        for spec in verifier.runnable:
+            if (reason := unscored(spec, row)) is not None:
+                return reason
+        if not any(applies(spec, row) for spec in verifier.counted):
+            return NO_CHECK
+    return None
 
 
 def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
     details = (*extra_columns(verifiers), *detail_columns(verifiers))
     if reason is not None:
         return dict.fromkeys((*RESULTS, *details)) | {"error": one_line(reason)}
-    outcomes = [[_outcome(spec, row) for spec in verifier.checks] for verifier in verifiers]
-    check_scores = [
-        [outcome.score for outcome, spec in zip(of_verifier, verifier.checks, strict=True) if spec.check]
+    outcomes = [[outcome_of(spec, row) for spec in verifier.checks] for verifier in verifiers]
+    runnable = [
+        [outcome for spec, outcome in zip(verifier.checks, of_verifier, strict=True) if spec.check is not None]
         for verifier, of_verifier in zip(verifiers, outcomes, strict=True)
     ]
-    scores = [
-        mean(values, [spec.weight for spec in verifier.runnable])
-        for verifier, values in zip(verifiers, check_scores, strict=True)
-    ]
+    scores = [verifier_score(verifier, ran) for verifier, ran in zip(verifiers, runnable, strict=True)]
     total = reward(verifiers, scores)
     columns: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
-    for verifier, values, of_verifier in zip(verifiers, check_scores, outcomes, strict=True):
-        columns |= zip((check_column(verifier, spec) for spec in verifier.runnable), values, strict=True)
-        columns |= {
-            extra_column(verifier, spec): outcome.extra
-            for spec, outcome in zip(verifier.checks, of_verifier, strict=True)
-        }
-    result = ScoredRow(verifiers, total, scores, check_scores, outcomes)
+    for verifier, of_verifier in zip(verifiers, outcomes, strict=True):
+        for spec, outcome in zip(verifier.checks, of_verifier, strict=True):
+            columns |= _columns(verifier, spec, outcome)
+    result = ScoredRow(verifiers, total, scores, outcomes)
     verdicts = {verdict.name: verdict.row(result) for verdict in VERDICTS}
     return {"reward": total, **verdicts, **{name: columns[name] for name in details}}
 
 
-def _outcome(spec: Any, row: Row) -> Outcome:
-    if spec.check is None:
-        return Outcome(0.0, spec.note)
-    return settle(spec, spec.check.outcome(row))
+def _columns(verifier: VerifierSpec, spec: CheckSpec, outcome: Outcome | None) -> dict[str, Any]:
+    """Return the columns of a check and of those in it."""
+    columns: dict[str, Any] = {
+        check_column(verifier, spec): None if outcome is None else outcome.score,
+        extra_column(verifier, spec): None if outcome is None else outcome.extra,
+    }
+    parts = outcome.parts if outcome is not None and outcome.parts else [None] * len(spec.parts)
+    for part, of_part in zip(spec.parts, parts, strict=True):
+        columns |= _columns(verifier, part, of_part)
+    return columns

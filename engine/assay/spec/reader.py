@@ -3,25 +3,47 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from assay.checks.base import Check
 from assay.checks.broken import Broken
+from assay.checks.groups import Group, LengthScaled
 from assay.errors import closest, did_you_mean, printable, quoted, said_by
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
+from assay.spec.pipeline import (
+    gold_check,
+    likely_reference,
+    read_chain,
+    read_condition,
+    read_subject,
+    role_of,
+    with_steps,
+)
+from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
+from assay.values.params import canonical
 from assay.values.params import spellings as params_spellings
+from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "COMBINE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
-VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "checks")
+VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "combine", "range", "checks")
 CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
-CHECK_FIELDS = ("id", "type", "weight", "required", "negate", "params")
+CHECK_FIELDS = (
+    *("id", "type", "weight", "required", "negate", "params"),
+    *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
+)
+COMBINE = ("mean", "sum", "min", "max", "product")
+_GROUP_FIELDS = ("checks", "check")
+_DEEPEST = 8
+"""Maximum nesting of groups."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_CHOICES_OF_TYPE = ("int", "float", "str", "dict[str,any]", "list[str]")
+"""What pydantic adds to the place of a value that may be of several types."""
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
 
 
@@ -61,6 +83,7 @@ class SpecReader:
         self.problems: list[str] = []
         self.spelled: dict[Place, Place] = {}
         self.root: Place = ()
+        self.combine = "mean"
 
     def problem(self, path: Place, message: str) -> None:
         """Record a problem at a place, spelled as in the document."""
@@ -79,15 +102,22 @@ class SpecReader:
         if fields is None:
             return {"checks": []}
         ident = self.ident(fields, (), default_id)
-        threshold = self.number(fields, ("passThreshold",), 1.0)
-        if native and threshold > 1:
-            self.problem(("passThreshold",), f"{threshold} is above 1, the highest score: nothing could pass")
+        limits = self.range(fields)
+        lowest = -math.inf if limits is None or limits[0] < 0 else 0.0
+        threshold = self.number(fields, ("passThreshold",), 1.0, lowest)
+        if native and limits is not None and threshold > limits[1]:
+            self.problem(
+                ("passThreshold",), f"{threshold} is above {limits[1]:g}, the highest score: nothing could pass"
+            )
+        self.combine = self.choice(fields, (), "combine", COMBINE)
         kind = self.value(fields, (), "kind", str, NATIVE)
         return {
             "id": ident,
             "name": self.value(fields, (), "name", str, ident),
             "kind": kind,
             "pass_threshold": threshold,
+            "combine": self.combine,
+            "range": limits,
             "checks": self.checks(fields) if native else by_class(self, kind, fields),
         }
 
@@ -135,8 +165,30 @@ class SpecReader:
             return default
         return value
 
-    def number(self, fields: Mapping[str, Any], path: Place, default: float) -> float:
-        """Return a field that must be a finite number, at least 0."""
+    def choice(self, fields: Mapping[str, Any], path: Place, name: str, choices: Sequence[str]) -> str:
+        """Return a field that must be one of some words; absent and null mean the first."""
+        value: str = self.value(fields, path, name, str, choices[0])
+        if value not in choices:
+            guess = did_you_mean(value, choices) or f"Known: {', '.join(choices)}."
+            self.problem((*path, name), f"unknown value {quoted(value)}. {guess}")
+            return choices[0]
+        return value
+
+    def range(self, fields: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return the lowest and the highest score; None for no limits."""
+        if "range" not in fields:
+            return 0.0, 1.0
+        value = fields["range"]
+        if value is None:
+            return None
+        numbers = [item for item in value if _is_number(item)] if isinstance(value, list) else []
+        if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:  # noqa: PLR2004  (a pair)
+            self.problem(("range",), f"expected [lowest, highest] or null, got {named(value)}")
+            return 0.0, 1.0
+        return float(numbers[0]), float(numbers[1])
+
+    def number(self, fields: Mapping[str, Any], path: Place, default: float, lowest: float = 0.0) -> float:
+        """Return a field that must be a finite number, at least ``lowest``."""
         value = fields.get(str(path[-1]))
         if value is None:
             return default
@@ -147,8 +199,9 @@ class SpecReader:
             value = float(value)
         except OverflowError:
             value = math.inf
-        if not math.isfinite(value) or value < 0:
-            self.problem(path, f"expected a finite number, at least 0, got {value}")
+        if not math.isfinite(value) or value < lowest:
+            bound = "" if lowest == -math.inf else f", at least {lowest:g}"
+            self.problem(path, f"expected a finite number{bound}, got {value}")
             return default
         return value + 0.0  # -0.0 is 0.0
 
@@ -169,79 +222,181 @@ class SpecReader:
         self.name_checks(checks)
         is_clean = len(self.problems) == problems_before
         runnable = [check for check in checks if check["check"] is not None]
+        weights = [check["weight"] for check in runnable if check["role"] == "weight"]
+        others = [check for check in runnable if check["role"] != "weight"]
         if is_clean and not listed:
             self.problem(("checks",) if "checks" in fields else (), "a verifier needs `checks`, a list of at least one")
         elif is_clean and not runnable:
             notes = "".join(f"; {check['note']}" for check in checks)
             self.problem(("checks",), f"no check that can run{notes}")
-        elif is_clean and not 0 < sum(check["weight"] for check in runnable) < math.inf:
+        elif (is_clean and not (any(weights) or others)) or not math.isfinite(sum(weights)):
             self.problem(("checks",), "the weights of the checks that run add up to 0 or to infinity")
-        for check in checks:
-            del check["path"]
         return checks
 
     def name_checks(self, checks: list[dict[str, Any]]) -> None:
-        """Reject duplicate ids; name checks without an id by their type, then ``type-2`` and so on."""
+        """Reject duplicate ids; name checks without an id by their type, then ``type-2``; those in a group after the group."""
         places: dict[str, Place] = {}
-        for check in checks:
-            if check["id"] is None:
-                continue
+        self.name_siblings(checks, "")
+        for check in _in_all(checks):
             if check["id"] in places:
                 first = place(places[check["id"]])
                 self.problem((*check["path"], "id"), f'the id "{check["id"]}" is already used by {first}')
             places.setdefault(check["id"], check["path"])
+
+    def name_siblings(self, checks: Sequence[dict[str, Any]], prefix: str) -> None:
+        """Name the checks of a verifier or a group, and those in them."""
+        taken = {check["id"] for check in checks}
         numbers: dict[str, Iterator[int]] = {}
         for check in checks:
             if check["id"] is None:
                 name = check["type"]
                 names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
-                ident = next(candidate for candidate in names if candidate not in places)
-                check["id"] = ident
-                places[ident] = check["path"]
+                check["id"] = next(candidate for candidate in names if candidate not in taken)
+                taken.add(check["id"])
+        for check in checks:
+            check["id"] = prefix + check["id"]
+            self.name_siblings(check["parts"], f"{check['id']}.")
 
-    def check(self, data: Any, path: Place) -> dict[str, Any] | None:
-        """Return the fields of one ``CheckSpec``, or None if the data has no usable type."""
+    def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None:
+        """Return the fields of one ``CheckSpec``, or None if the data has no usable type.
+
+        Args:
+            data: The check.
+            path: Its place.
+            depth: How many groups it is in.
+        """
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
-        name = data.get("type")
-        if not isinstance(name, str):
-            if name is not None:
-                self.problem((*path, "type"), f"expected a string, got {named(name)}")
-                return None
-            slip = closest("type", [key for key in data if key not in CHECK_FIELDS])
-            guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
-            self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
+        name = self.type_name(data, path)
+        if name is None:
             return None
         check_type = self.types.get(name)
+        group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (tuple(spellings(check_type)) if check_type and is_flat else ())
+        allowed = CHECK_FIELDS + (_GROUP_FIELDS if group else ())
+        allowed += tuple(spellings(check_type)) if check_type and is_flat else ()
         if check_type is None:  # the params of an unknown type are unknown, too
             allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
-        params = (
-            {key: value for key, value in fields.items() if key not in CHECK_FIELDS} if is_flat else fields["params"]
-        )
+        own = {*CHECK_FIELDS, *(_GROUP_FIELDS if group else ())}
+        params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
             self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
-        common = {
-            "id": ident,
-            "type": name,
-            "weight": self.number(fields, (*path, "weight"), 1.0),
+        common = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | self.around(fields, path, depth)
+        if check_type is None:
+            common |= {"subject": None, "note": self.skip(name, path), "check": None}
+            return common | {"params": params if isinstance(params, dict) else {}}
+        place = path if is_flat else (*path, "params")
+        if group is not None:
+            return common | self.group(group, fields, params, path, depth)
+        chain = common.pop("gold_chain")
+        common |= self.params(check_type, params, place, chain)
+        common["subject"] = with_steps(self, common["check"], common["subject"], path)
+        return common
+
+    def type_name(self, data: Mapping[str, Any], path: Place) -> str | None:
+        """Return the type of a check; None if it has none."""
+        name = data.get("type")
+        if isinstance(name, str):
+            return name
+        if name is not None:
+            self.problem((*path, "type"), f"expected a string, got {named(name)}")
+            return None
+        slip = closest("type", [key for key in data if key not in CHECK_FIELDS])
+        guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
+        self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
+        return None
+
+    def around(self, fields: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any]:
+        """Return what stands around a check: what it reads, when it runs, what becomes of its score."""
+        outline: dict[str, Any] = {}
+        role, weight = role_of(self, fields, path, lowest=-math.inf if self.combine == "sum" else 0.0)
+        if depth:
+            for name in ("gate", "penalty", "required"):
+                if fields.get(name):
+                    self.problem((*path, name), f"`{name}` belongs to the group, not to a check in it")
+        if role != "weight":
+            outline[role] = True if role == "gate" else weight
+        threshold = None
+        if fields.get("threshold") is not None:
+            threshold = outline["threshold"] = self.number(fields, (*path, "threshold"), 1.0, -math.inf)
+        subject, chain, condition = None, None, None
+        name = "extract" if fields.get("extract") is not None else "on"
+        if fields.get(name) is not None:
+            subject, outline["on"] = read_subject(self, fields[name], (*path, name))
+        if fields.get("on") is not None and name == "extract":
+            self.problem((*path, "extract"), "`on` and `extract` are two names for one thing")
+        if fields.get("goldOn") is not None:
+            chain = read_chain(self, fields["goldOn"], (*path, "goldOn"))
+            outline["goldOn"] = chain.outline()
+        choices = {"notFound": ("fail", "pass"), "missingGold": ("unscored", "fail", "pass")}
+        settings = {field: self.choice(fields, path, field, words) for field, words in choices.items()}
+        outline |= {field: value for field, value in settings.items() if value != choices[field][0]}
+        if fields.get("when") is not None:
+            condition = read_condition(self, fields["when"], (*path, "when"), depth)
+        return {
+            "weight": weight,
+            "role": role,
             "required": self.value(fields, path, "required", bool, default=False),
             "negate": self.value(fields, path, "negate", bool, default=False),
-            "path": path,
+            "threshold": threshold,
+            "subject": subject,
+            "gold_chain": chain,
+            "not_found": settings["notFound"],
+            "missing_gold": settings["missingGold"],
+            "when": condition,
+            "outline": outline,
         }
-        if check_type is None:
-            return common | {
-                "params": params if isinstance(params, dict) else {},
-                "check": None,
-                "note": self.skip(name, path),
-            }
-        return common | self.params(check_type, params, path if is_flat else (*path, "params"))
+
+    def group(
+        self, group: type[Group], fields: Mapping[str, Any], params: Any, path: Place, depth: int
+    ) -> dict[str, Any]:
+        """Return the kind of a group and its checks."""
+        for name in ("on", "extract", "goldOn", "notFound", "missingGold"):
+            if fields.get(name) is not None:
+                self.problem((*path, name), f"`{name}` belongs to the checks in a group, not to the group")
+        if depth == _DEEPEST:
+            self.problem(path, f"groups are nested more than {_DEEPEST} deep")
+            return {"params": {}, "check": None, "note": ""}
+        single = group is LengthScaled
+        name, other = ("check", "checks") if single else ("checks", "check")
+        if fields.get(other) is not None:
+            self.problem((*path, other), f"`{group.type}` takes `{name}`")
+        listed = [fields.get(name)] if single else self.value(fields, path, name, list, [])
+        if not listed or listed == [None]:
+            self.problem(path, f"`{group.type}` needs `{name}`")
+        parts = [
+            part
+            for at, data in enumerate(listed)
+            if data is not None
+            and (part := self.check(data, (*path, name) if single else (*path, name, at), depth + 1)) is not None
+        ]
+        place = path if fields.get("params") is None else (*path, "params")
+        result = self.length_scaled(params, place) if single else self.params(group, params, place)
+        if parts and all(part["check"] is None for part in parts):
+            result |= {"check": None, "note": "skipped, none of its checks can run"}
+        return result | {"parts": parts, "subject": None}
+
+    def length_scaled(self, params: Any, path: Place) -> dict[str, Any]:
+        """Return a group whose unit may be a column."""
+        unit = params.get("unit") if isinstance(params, dict) else None
+        if unit is None or not is_reference(unit):
+            return self.params(LengthScaled, params, path)
+        try:
+            length = read_reference(unit)
+        except ValueError as error:
+            self.problem((*path, "unit"), str(error))
+            return {"params": params, "check": None}
+        result = self.params(LengthScaled, {name: value for name, value in params.items() if name != "unit"}, path)
+        check = result["check"]
+        if isinstance(check, LengthScaled):
+            result = {"params": {**result["params"], "unit": length.outline()}}
+            result["check"] = LengthScaled(check.params, length)
+        return result
 
     def skip(self, name: str, path: Place) -> str:
         """Return the note on a check of unknown type, which is skipped."""
@@ -253,22 +408,27 @@ class SpecReader:
             )
         return f"{note}. {guess}" if guess else note
 
-    def params(self, check_type: type[Check], values: Any, path: Place) -> dict[str, Any]:
+    def params(
+        self, check_type: type[Check], values: Any, path: Place, gold_chain: Chain | None = None
+    ) -> dict[str, Any]:
         """Build the check with its params, or a broken check; unknown params are problems."""
         if not isinstance(values, dict):
             return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
         names = spellings(check_type)
-        canonical: dict[str, Any] = {}
+        by_field: dict[str, Any] = {}
         for key, value in values.items():
             if key not in names:
                 self.unknown((*path, key), tuple(names))
-            elif names[key] in canonical:
+            elif names[key] in by_field:
                 self.problem((*path, key), f"`{names[key]}` is given twice, in two spellings")
             else:
-                canonical[names[key]] = value
+                by_field[names[key]] = value
         try:
-            params = check_type.Params.model_validate(canonical)
-            return {"params": params.model_dump(mode="json", by_alias=True), "check": check_type(params)}
+            fields = gold_check(self, check_type, by_field, gold_chain, path)
+            if fields is not None:
+                return fields
+            params = check_type.Params.model_validate(by_field)
+            return {"params": canonical(params), "check": check_type(params), "note": likely_reference(by_field)}
         except ValidationError as exception:
             return self.broken(
                 "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), values, path
@@ -283,10 +443,21 @@ class SpecReader:
         return {"params": params, "check": Broken(problem)}
 
 
+def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield checks and those in them."""
+    for check in checks:
+        yield check
+        yield from _in_all(check["parts"])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _params_error(error: Any, check: type[Check]) -> str:
     """Format one of pydantic's errors as ``<ExceptionType>: <message>``, with params in camelCase."""
     fields = check.Params.model_fields
-    name, *steps = (step for step in error["loc"] if step not in ("int", "float"))
+    name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE)
     where = f"params.{(fields[name].alias if name in fields else None) or name}"
     where += "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     kind, value = error["type"], error["input"]

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.checks.broken import Broken
+from assay.checks.groups import GROUPS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
+from assay.spec.check import CheckSpec, check_spec
 from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
 from assay.system.documents import Document, check_depth, read_document
 
@@ -30,36 +31,6 @@ __all__ = [
     "load_verifiers",
     "refused",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class CheckSpec:
-    """One check of a verifier.
-
-    Attributes:
-        id: Unique in its verifier.
-        type: Name of the check type, as written in the spec.
-        weight: Its share of the score; finite, at least 0.
-        required: Whether the verifier fails when this check scores below 1.
-        negate: Whether the score is inverted, ``1 - score``.
-        params: Its params as plain data, in canonical spelling; as written if the check is broken.
-        check: The check itself; None if the type is unknown, so that the check is skipped.
-        note: The note of a skipped check in every row's feedback.
-    """
-
-    id: str
-    type: str
-    weight: float
-    required: bool
-    negate: bool
-    params: Any
-    check: Check | None
-    note: str = ""
-
-    @property
-    def broken(self) -> str:
-        """Why the check cannot run, or ``""``."""
-        return self.check.problem if isinstance(self.check, Broken) else ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +48,10 @@ class Share:
     pass_threshold: float = 1.0
 
 
+Combine = Literal["mean", "sum", "min", "max", "product"]
+"""Ways to combine scores."""
+
+
 @dataclass(frozen=True, eq=False)
 class VerifierSpec:
     """A verifier: the weighted mean of its checks; a verifier class, a reward function or functions on rows count as one check.
@@ -92,6 +67,8 @@ class VerifierSpec:
         kind: ``native``, the name of a verifier class, ``in_process`` for functions named by the rows, ``function`` for a
             reward function.
         share: Its contribution to the reward as a member of a rubric; None if the reward is the mean over verifiers.
+        combine: How the scores of weighted checks make the base of the score.
+        range: Lowest and highest score; None for no limits.
     """
 
     id: str
@@ -101,18 +78,39 @@ class VerifierSpec:
     source: str = ""
     kind: str = NATIVE
     share: Share | None = None
+    combine: Combine = "mean"
+    range: tuple[float, float] | None = (0.0, 1.0)
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
         """All checks except those of unknown type."""
         return tuple(check for check in self.checks if check.check is not None)
 
+    @cached_property
+    def nodes(self) -> tuple[CheckSpec, ...]:
+        """All checks that run, with those in groups: a group before its checks."""
+        return tuple(node for check in self.checks for node in check.nodes() if node.check is not None)
+
+    @property
+    def counted(self) -> tuple[CheckSpec, ...]:
+        """The checks that make a score: those with a weight, gates and penalties."""
+        return tuple(spec for spec in self.runnable if spec.role != "weight" or spec.weight != 0)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the score is the weighted mean of checks that all run on every row."""
+        specs = self.runnable
+        runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
+        bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
+        return self.kind != NATIVE or (runs_always and bounded and self.combine == "mean" and self.range == (0.0, 1.0))
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings before a run: broken checks and skipped ones."""
         return tuple(
             f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
-            for check in self.checks
+            for top in self.checks
+            for check in top.nodes()
             if check.broken or check.note
         )
 
@@ -120,21 +118,12 @@ class VerifierSpec:
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
         form = {"id": self.id, "name": self.name, "kind": self.kind, "passThreshold": self.pass_threshold}
-        form |= {"checks": self._canonical_checks()} if self.kind == NATIVE else {"params": self.checks[0].params}
+        form |= {} if self.combine == "mean" else {"combine": self.combine}
+        form |= {} if self.range == (0.0, 1.0) else {"range": self.range}
+        form |= (
+            {"checks": [*map(_canonical, self.checks)]} if self.kind == NATIVE else {"params": self.checks[0].params}
+        )
         return json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=_typed)
-
-    def _canonical_checks(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": check.id,
-                "type": check.check.type if check.check is not None and not check.broken else check.type,
-                "weight": check.weight,
-                "required": check.required,
-                "negate": check.negate,
-                "params": check.params,
-            }
-            for check in self.checks
-        ]
 
     @cached_property
     def sha256(self) -> str:
@@ -150,7 +139,21 @@ class VerifierSpec:
     @property
     def _identity(self) -> tuple[object, ...]:
         # check classes of two users may share a type name, which the canonical form alone does not distinguish
-        return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.checks)
+        return self.canonical, self.share, tuple(check.check and check.check.made_by for check in self.nodes)
+
+
+def _canonical(spec: CheckSpec) -> dict[str, Any]:
+    """Return a check in canonical form; what earlier specs could not say is there only if it is said."""
+    return {
+        "id": spec.id,
+        "type": spec.check.type if spec.check is not None and not spec.broken else spec.type,
+        "weight": spec.weight,
+        "required": spec.required,
+        "negate": spec.negate,
+        "params": spec.params,
+        **spec.outline,
+        **({"checks": [*map(_canonical, spec.parts)]} if spec.parts else {}),
+    }
 
 
 VerifierSource = str | Path | Mapping[str, Any] | VerifierSpec
@@ -184,7 +187,7 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
-    check_specs = [CheckSpec(**check) for check in fields.pop("checks")]
+    check_specs = [check_spec(check) for check in fields.pop("checks")]
     return VerifierSpec(
         checks=tuple(check_specs), source="" if isinstance(source, Mapping) else path_text(path), **fields
     )
@@ -232,7 +235,7 @@ def load_verifiers(
 def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Map every name that specs may use to its check type."""
     types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *checks):
+    for check in (*CHECKS, *GROUPS, *checks):
         if not isinstance(getattr(check, "type", None), str):
             raise SpecError(f"{check.__name__} has no `type`, the name for use in specs.")
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))

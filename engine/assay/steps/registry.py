@@ -5,9 +5,11 @@ from collections.abc import Iterable
 
 from assay.steps.base import Step
 from assay.steps.blocks import Boxed, Fence
+from assay.steps.choices import Choice, Split
 from assay.steps.first_of import FirstOf
 from assay.steps.json import Json
 from assay.steps.marks import After, Line
+from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
 from assay.steps.transforms import Lower, Map, Replace, Strip, Upper
@@ -15,8 +17,8 @@ from assay.steps.transforms import Lower, Map, Replace, Strip, Upper
 __all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
 
 STEP_TYPES: tuple[type[Step], ...] = (
-    *(AfterThink, Think, Tag, Boxed, After, Fence, Json, Line, Regex),
-    *(Lower, Upper, Strip, Remove, Replace, Map),
+    *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
+    *(Lower, Upper, Strip, Remove, Replace, Map, Split),
     FirstOf,
 )
 """All steps, in the order of the documentation."""

@@ -1,12 +1,12 @@
 """Params of checks and steps: plain data, read strictly."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params", "spellings"]
+__all__ = ["Params", "canonical", "spellings"]
 
 
 class Params(BaseModel):
@@ -16,6 +16,16 @@ class Params(BaseModel):
 
     spellings: ClassVar[Mapping[str, str]] = {}
     """Other names of a field: ``{"text": "value"}``."""
+
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Fields that the type did not always have: not written while they have their default, so that a spec keeps its hash."""
+
+
+def canonical(params: BaseModel) -> dict[str, Any]:
+    """Return params as plain JSON data, under their public names, with all defaults except those of ``later`` fields."""
+    fields = type(params).model_fields
+    left_out = {name for name in getattr(params, "later", ()) if getattr(params, name) == fields[name].default}
+    return params.model_dump(mode="json", by_alias=True, exclude=left_out)
 
 
 def spellings(params: type[Params]) -> dict[str, str]:

@@ -19,7 +19,7 @@ _SAMPLES = 200
 
 
 @command(modules=("assay.cli.terminal", "assay.testing"))
-@takes(FileOptions, "tasks", "mapping", "preset", "strict", "modules")
+@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "strict", "modules")
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,

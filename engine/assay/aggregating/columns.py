@@ -1,0 +1,77 @@
+"""Names of the columns of results, public and hidden."""
+
+from collections.abc import Sequence
+
+from assay.checks.base import RunCheck
+from assay.names import HIDDEN, IN_PROCESS, NATIVE
+from assay.spec.verifier import CheckSpec, VerifierSpec
+
+__all__ = [
+    "UNSCORED",
+    "check_column",
+    "detail_columns",
+    "error_column",
+    "extra_column",
+    "extra_columns",
+    "hidden",
+    "reason_column",
+    "remark_column",
+    "score_column",
+    "when_column",
+]
+
+UNSCORED = HIDDEN + "unscored"
+"""Why a row cannot be scored; null if it can."""
+
+
+def hidden(name: str) -> str:
+    """Return a result's name inside a plan; the input may have a column with the public name."""
+    return HIDDEN + name
+
+
+def check_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the output column of a check's score."""
+    return f"check/{verifier.id}/{check.id}"
+
+
+def score_column(verifier: VerifierSpec) -> str:
+    """Return the output column of a verifier's score."""
+    return f"score/{verifier.id}"
+
+
+def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the output column that a check adds beside its score, or ``""``."""
+    return check.check.extra.format(verifier=verifier.id) if isinstance(check.check, RunCheck) else ""
+
+
+def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return the columns that checks add beside their scores."""
+    names = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.nodes)
+    return [name for name in names if name]
+
+
+def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns."""
+    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
+    native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
+    return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.nodes]
+
+
+def reason_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the hidden column of a check's reason: null where the score is 1."""
+    return hidden(f"reason/{verifier.id}/{check.id}")
+
+
+def error_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the hidden column of a check's error: null where there is none."""
+    return hidden(f"error/{verifier.id}/{check.id}")
+
+
+def remark_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the hidden column of a check's remarks for the summary; only checks with remarks have it."""
+    return hidden(f"remark/{verifier.id}/{check.id}")
+
+
+def when_column(verifier: VerifierSpec, ident: str) -> str:
+    """Return the hidden column of the condition of a check, by its id: Boolean without nulls."""
+    return hidden(f"when/{verifier.id}/{ident}")

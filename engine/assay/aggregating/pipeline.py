@@ -1,0 +1,379 @@
+"""From a row to the outcome of one check: condition, steps, golds, score, threshold, negation; each in Python and as expressions.
+
+What a check reads comes from its steps; where they find nothing, or the row has no gold, the outcome is fixed: threshold and negation
+do not touch it. A group takes the outcomes of its checks in place of steps and golds.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+import polars as pl
+
+from assay.aggregating.columns import (
+    UNSCORED,
+    check_column,
+    error_column,
+    extra_column,
+    hidden,
+    reason_column,
+    remark_column,
+    when_column,
+)
+from assay.checks.base import Check, Outcome, Row, RunCheck
+from assay.checks.groups import Group
+from assay.errors import encodable
+from assay.expressions.lane import Lane, about, is_small
+from assay.names import COMPLETION, TEXT
+from assay.spec.check import CheckSpec, Condition
+from assay.spec.verifier import VerifierSpec
+from assay.steps.subject import Reading
+
+__all__ = [
+    "applies",
+    "applies_expr",
+    "check_exprs",
+    "condition_layer",
+    "group_exprs",
+    "lanes_of",
+    "may_err",
+    "must_not_hold",
+    "one_line",
+    "one_line_expr",
+    "one_reason",
+    "outcome_of",
+    "short_expr",
+    "subject_of",
+    "unscored",
+    "unscored_exprs",
+]
+
+_BREAKS = re.compile(r"[\r\n]+")
+
+
+def one_line(text: str) -> str:
+    """Replace line breaks by spaces, because feedback has one line per check."""
+    return _BREAKS.sub(" ", text)
+
+
+def one_line_expr(texts: pl.Expr | None) -> pl.Expr:
+    """``one_line`` as an expression; null if there is no text."""
+    if texts is None:
+        return pl.lit(None, dtype=pl.String)
+    return texts.map_batches(_in_one_line, return_dtype=pl.String, is_elementwise=True)
+
+
+def _in_one_line(texts: pl.Series) -> pl.Series:
+    if is_small(texts):
+        return pl.Series(texts.name, [value and one_line(value) for value in texts.to_list()], dtype=pl.String)
+    # searching for a break takes a third of the time of rewriting every text
+    return texts.str.replace_all(_BREAKS.pattern, " ") if texts.str.contains(_BREAKS.pattern).any() else texts
+
+
+def must_not_hold(spec: CheckSpec) -> str:
+    """Return the reason of a check that passes and should not, or of a negated check that fails."""
+    claim = replace(spec, negate=False).words if spec.check else ""
+    return one_line(encodable(f"must not hold: {claim}")) if spec.check else ""
+
+
+# ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def outcome_of(spec: CheckSpec, row: Row) -> Outcome | None:
+    """Return the outcome of a check on a row that can be scored; None if the check does not run on it."""
+    if spec.check is None:
+        return Outcome(0.0, spec.note)
+    if not _holds(spec.when, row):
+        return None
+    return _single_outcome(spec, spec.check, row) if spec.group is None else _group_outcome(spec, spec.group, row)
+
+
+def _holds(condition: Condition | None, row: Row) -> bool:
+    if condition is None:
+        return True
+    if condition.check is None:
+        return condition.row(row)
+    outcome = outcome_of(condition.check, row)
+    return outcome is not None and outcome.error is None and (outcome.score >= 1) is not condition.negated
+
+
+def applies(spec: CheckSpec, row: Row) -> bool:
+    """Return whether a check runs on a row: its condition holds, and of a group, that of one of its checks."""
+    return _holds(spec.when, row) and (not spec.parts or any(applies(part, row) for part in spec.runnable))
+
+
+def unscored(spec: CheckSpec, row: Row) -> str | None:
+    """Return why a check that runs on a row leaves it unscored, as for want of a gold; None if it does not."""
+    if spec.check is None or not _holds(spec.when, row):
+        return None
+    if spec.parts:
+        return next((reason for part in spec.parts if (reason := unscored(part, row)) is not None), None)
+    reason = spec.check.unscored(row) if isinstance(spec.check, RunCheck) else None
+    return spec.check.missing(row) if reason is None and spec.missing_gold == "unscored" else reason
+
+
+def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
+    reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
+    if reading.error is not None:
+        error = one_line(encodable(reading.error))
+        return Outcome(0.0, error, error)
+    if reading.nothing:
+        return _fixed(one_line(reading.nothing), passes=spec.not_found == "pass")
+    if (missing := check.missing(row)) is not None:
+        passes, missing = spec.missing_gold == "pass", one_line(missing)
+        return _fixed(missing, passes=passes, error=None if passes else missing)
+    return _settled(spec, check.outcome({**row, COMPLETION: reading.value}))
+
+
+def _fixed(reason: str, *, passes: bool, error: str | None = None) -> Outcome:
+    return Outcome(1.0, "") if passes else Outcome(0.0, reason, error)
+
+
+def _settled(spec: CheckSpec, outcome: Outcome) -> Outcome:
+    """Apply threshold and negation; an error stays an error."""
+    error, reason, score = outcome.error and one_line(outcome.error), one_line(outcome.reason), outcome.score
+    if spec.threshold is not None:
+        score = float(score >= spec.threshold)
+        reason = (_below(spec.threshold) if spec.threshold > 1 and error is None else reason) if score < 1 else ""
+    if not spec.negate:
+        return Outcome(score, reason, error, outcome.extra)
+    if error is not None:
+        return Outcome(0.0, error, error)
+    score = 1.0 - score
+    return Outcome(score, must_not_hold(spec) if score < 1 else "")
+
+
+def _below(threshold: float) -> str:
+    return f"scores below {threshold}"
+
+
+def _group_outcome(spec: CheckSpec, group: Group, row: Row) -> Outcome | None:
+    parts = tuple(outcome_of(part, row) for part in spec.parts)
+    ran = [
+        (outcome, part)
+        for outcome, part in zip(parts, spec.parts, strict=True)
+        if outcome is not None and part.check is not None
+    ]
+    if not ran:
+        return None
+    error = next((outcome.error for outcome, _ in ran if outcome.error is not None), None)
+    score = group.score(row, [outcome.score for outcome, _ in ran], [part.weight for _, part in ran])
+    if spec.threshold is not None:
+        score = float(score >= spec.threshold)
+    score = 1.0 - score if spec.negate else score
+    score = 0.0 if error is not None and (spec.negate or group.inverse) else score
+    return Outcome(score, "", error, parts=parts)
+
+
+# ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Fixed(NamedTuple):
+    """Rows whose outcome threshold and negation do not touch."""
+
+    reason: pl.Expr
+    """Why, as a String expression that is null on other rows."""
+    score: float
+    is_error: bool
+
+
+def subject_of(spec: CheckSpec) -> str:
+    """Return the column that a check is about."""
+    return TEXT if spec.subject is None else spec.subject.column
+
+
+def lanes_of(spec: CheckSpec) -> Iterator[tuple[str, Lane]]:
+    """Yield the lanes of a check and its steps, each with the column that it is about."""
+    if spec.subject is not None:
+        yield from ((TEXT, lane) for lane in spec.subject.lanes())
+    subject = subject_of(spec)
+    with about(subject):
+        lanes = spec.check.lanes() if spec.check is not None else ()
+    yield from ((subject, lane) for lane in lanes)
+    if spec.when is not None and spec.when.check is not None:
+        yield from lanes_of(spec.when.check)
+
+
+def condition_layer(verifier: VerifierSpec, schema: pl.Schema) -> list[pl.Expr]:
+    """Return the named columns of the conditions of a verifier's checks."""
+    return [
+        _condition_expr(spec.when, schema).alias(when_column(verifier, spec.id))
+        for spec in verifier.nodes
+        if spec.when is not None
+    ]
+
+
+def _condition_expr(condition: Condition, schema: pl.Schema) -> pl.Expr:
+    if condition.check is None:
+        return condition.expr(schema)
+    score, error = _score_exprs(condition.check)
+    passes = (score >= 1.0).fill_null(value=False)
+    passes = passes.not_() if condition.negated else passes
+    return passes if error is None else passes & error.is_null()
+
+
+def applies_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+    """``applies`` as a Boolean expression; None if the check runs on every row."""
+    own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
+    parts = [applies_expr(verifier, part) for part in spec.runnable]
+    conditions = [part for part in parts if part is not None]
+    if not parts or len(conditions) < len(parts):
+        return own
+    any_part = reduce(or_, conditions)
+    return any_part if own is None else own & any_part
+
+
+def _above(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+    """Return whether the conditions of a check and of the groups around it hold; None if there are none."""
+    idents = (*spec.above, *((spec.id,) if spec.when is not None else ()))
+    return pl.all_horizontal(when_column(verifier, ident) for ident in idents) if idents else None
+
+
+def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
+    """``unscored`` of a single check as String expressions, of which the first that is not null counts."""
+    if spec.check is None or spec.parts:
+        return []
+    with about(subject_of(spec)):
+        reasons = [spec.check.unscored_expr()] if isinstance(spec.check, RunCheck) else []
+        reasons += [spec.check.missing_expr()] if spec.missing_gold == "unscored" else []
+    condition = _above(verifier, spec)
+    present = [reason for reason in reasons if reason is not None]
+    return present if condition is None else [pl.when(condition).then(reason) for reason in present]
+
+
+def _fixed_outcomes(spec: CheckSpec, check: Check) -> list[_Fixed]:
+    """Return the rows whose outcome is fixed, in the order in which they are looked for."""
+    fixed = []
+    if spec.subject is not None:
+        if (error := spec.subject.error_expr()) is not None:
+            fixed.append(_Fixed(one_line_expr(error), 0.0, is_error=True))
+        fixed.append(_Fixed(spec.subject.nothing_expr(), float(spec.not_found == "pass"), is_error=False))
+    if spec.missing_gold != "unscored":
+        with about(subject_of(spec)):
+            missing = check.missing_expr()
+        if missing is not None:
+            passes = spec.missing_gold == "pass"
+            fixed.append(_Fixed(one_line_expr(missing), float(passes), is_error=not passes))
+    return fixed
+
+
+def _score_exprs(spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None]:
+    """Return the score of a single check and its error, None if there never is one."""
+    check = spec.check
+    assert check is not None  # noqa: S101  (checks of unknown type do not run)
+    with about(subject_of(spec)):
+        raw = check.expr().cast(pl.Float64)
+        error = one_line_expr(check.error_expr()) if _may_err(check) else None
+    if error is not None and not _is_boolean(check):
+        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
+        error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
+        raw = pl.when(is_valid).then(raw).otherwise(0.0)
+    if spec.threshold is not None:
+        raw = (raw >= spec.threshold).cast(pl.Float64)
+    if spec.negate:
+        raw = 1.0 - raw if error is None else pl.when(error.is_null()).then(1.0 - raw).otherwise(0.0)
+    for fixed in reversed(_fixed_outcomes(spec, check)):
+        is_fixed = fixed.reason.is_not_null()
+        raw = pl.when(is_fixed).then(fixed.score).otherwise(raw)
+        if error is not None or fixed.is_error:
+            error = pl.lit(None, dtype=pl.String) if error is None else error
+            error = pl.when(is_fixed).then(fixed.reason if fixed.is_error else None).otherwise(error)
+    return raw, error
+
+
+def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[list[pl.Expr], list[pl.Expr]]:
+    """``outcome_of`` for a single check as expressions.
+
+    Returns:
+        Two layers of named columns: score, error and remark, then reason, which reads them. Only checks that need them have an
+        error and a reason: see ``may_err`` and ``one_reason``.
+    """
+    condition = _above(verifier, spec)
+    scored = pl.col(UNSCORED).is_null() if condition is None else pl.col(UNSCORED).is_null() & condition
+    raw, error = _score_exprs(spec)
+    columns = [pl.when(scored).then(raw).alias(hidden(check_column(verifier, spec)))]
+    if error is not None:
+        columns.append(pl.when(scored).then(error).alias(error_column(verifier, spec)))
+    with about(subject_of(spec)):
+        if isinstance(check, RunCheck) and check.extra:
+            columns.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
+        if (remark := check.remark_expr()) is not None:
+            columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
+    if one_reason(spec) is not None:
+        return columns, []
+    reason = _reason_expr(verifier, spec, check)
+    return columns, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
+
+
+def _reason_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+    """Return the reason of a single check on a row that falls short."""
+    error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
+    if spec.negate:
+        reason = pl.coalesce(error, pl.lit(must_not_hold(spec)))
+    elif spec.threshold is not None and spec.threshold > 1:
+        reason = pl.coalesce(error, pl.lit(_below(spec.threshold)))
+    else:
+        with about(subject_of(spec)):
+            reason = one_line_expr(check.reason_expr())
+    if not _is_boolean(check):
+        reason = pl.when(error == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
+    for fixed in reversed(_fixed_outcomes(spec, check)):
+        reason = pl.when(fixed.reason.is_not_null()).then(fixed.reason).otherwise(reason)
+    return reason
+
+
+def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[pl.Expr]:
+    """``outcome_of`` for a group as named columns over those of its checks: score, and error if there may be one."""
+    scores = [pl.col(hidden(check_column(verifier, part))) for part in spec.runnable]
+    errors = [pl.col(error_column(verifier, part)) for part in spec.runnable if may_err(part)]
+    score = group.score_expr(scores, [part.weight for part in spec.runnable])
+    if spec.threshold is not None:
+        score = (score >= spec.threshold).cast(pl.Float64)
+    score = 1.0 - score if spec.negate else score
+    if errors and (spec.negate or group.inverse):
+        score = pl.when(pl.coalesce(errors).is_null()).then(score).otherwise(0.0)
+    ran = reduce(or_, (part.is_not_null() for part in scores))
+    columns = [pl.when(ran).then(score).alias(hidden(check_column(verifier, spec)))]
+    return columns + ([pl.coalesce(errors).alias(error_column(verifier, spec))] if errors else [])
+
+
+def _is_boolean(check: Check) -> bool:
+    """Whether a check can only score 0 or 1: a built-in Boolean check."""
+    return check.is_builtin and not check.graded
+
+
+def _may_err(check: Check) -> bool:
+    return not _is_boolean(check) or check.error_expr() is not None
+
+
+def may_err(spec: CheckSpec) -> bool:
+    """Whether a check has an error column: all except built-in Boolean checks that cannot fail, and groups of such."""
+    if spec.check is None:
+        return False
+    if spec.parts:
+        return any(may_err(part) for part in spec.runnable)
+    return _may_err(spec.check) or any(fixed.is_error for fixed in _fixed_outcomes(spec, spec.check))
+
+
+def one_reason(spec: CheckSpec) -> str | None:
+    """Return the reason of all rows that score below 1 if it is the same for all, which needs no column; else None."""
+    check = spec.check
+    if check is not None and spec.parts:
+        return must_not_hold(spec) if spec.negate else one_line(check.complaint())
+    if check is None or spec.subject is not None or not _is_boolean(check) or may_err(spec):
+        return None
+    if not (spec.negate or check.one_complaint):
+        return None
+    return must_not_hold(spec) if spec.negate else one_line(encodable(check.complaint()))
+
+
+def short_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Expr:
+    """Whether a row scores below 1 and gets a reason."""
+    score = pl.col(hidden(check_column(verifier, spec)))
+    if spec.parts or spec.threshold is not None or spec.subject is not None:
+        return score < 1.0
+    error = pl.col(error_column(verifier, spec)) if may_err(spec) else pl.lit(None, dtype=pl.String)
+    return check.short_expr(score, error)

@@ -1,0 +1,271 @@
+"""Checks for how much of something the output has, and for its case: count, case."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import did_you_mean, encodable, quoted
+from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
+from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.regex.compiled import compile_pattern, quick
+from assay.expressions.regex.search import check_pattern
+from assay.expressions.text import is_ascii, lower, lower_expr
+
+__all__ = ["Case", "CountOf"]
+
+_LONGEST = 2**62
+"""More than any text has of anything, and within 64-bit integers."""
+_OPTIONS = {"text": ("text", "caseSensitive", "case_sensitive"), "pattern": ("pattern",)}
+
+
+class CountParams(Params):
+    """What to count, and how many of it pass."""
+
+    of: str | dict[str, Any] = Field(
+        description=f"{', '.join(COUNTS)}; `{{text: phrase}}`, with `caseSensitive: true` as written; or `{{pattern: P}}`.",
+        json_schema_extra={
+            "anyOf": [
+                {"enum": [*COUNTS]},
+                {
+                    "type": "object",
+                    "properties": {
+                        "text": {"type": "string"},
+                        "caseSensitive": {"type": "boolean", "default": False},
+                        "case_sensitive": {"type": "boolean", "default": False},
+                    },
+                    "required": ["text"],
+                    "additionalProperties": False,
+                },
+                {
+                    "type": "object",
+                    "properties": {"pattern": {"type": "string"}},
+                    "required": ["pattern"],
+                    "additionalProperties": False,
+                },
+            ]
+        },
+    )
+    min: float | int | None = Field(default=None, allow_inf_nan=False, description="Least number that passes.")
+    max: float | int | None = Field(default=None, allow_inf_nan=False, description="Greatest number that passes.")
+    exactly: float | int | None = Field(
+        default=None, allow_inf_nan=False, description="The only number that passes.", validate_default=True
+    )
+
+    @field_validator("of")
+    @classmethod
+    def _countable(cls, of: str | dict[str, Any]) -> str | dict[str, Any]:
+        if isinstance(of, dict):
+            _check_options(of)
+        elif of not in COUNTS:
+            raise ValueError(
+                f'it cannot count "{of}". {did_you_mean(of, COUNTS) or "Known: " + ", ".join(COUNTS) + "."}'
+            )
+        return of
+
+    @field_validator("exactly")
+    @classmethod
+    def _bounded(cls, exactly: float | None, info: Any) -> float | None:
+        low, high = info.data.get("min"), info.data.get("max")
+        if {"min", "max"} <= info.data.keys() and low is None and high is None and exactly is None:
+            raise ValueError("give `min`, `max` or `exactly`")
+        return exactly
+
+
+def _check_options(of: dict[str, Any]) -> None:
+    """Check a mapping that says what to count.
+
+    Raises:
+        ValueError: It is not such a mapping, or Python does not accept the pattern.
+    """
+    (kind, *_) = [name for name in _OPTIONS if name in of] or [""]
+    if not kind:
+        raise ValueError("write {text: phrase} or {pattern: P}")
+    for name in of:
+        if name not in _OPTIONS[kind]:
+            raise ValueError(f"unknown field `{name}`. Known: {', '.join(_OPTIONS[kind])}.")
+    if not isinstance(of[kind], str):
+        raise ValueError(f"`{kind}` is a text in quotes, not {of[kind]!r}")
+    if not all(isinstance(of.get(name, False), bool) for name in _OPTIONS["text"][1:]):
+        raise ValueError("`caseSensitive` is true or false")
+    if kind == "pattern":
+        try:
+            check_pattern(of[kind])
+        except (re.error, OverflowError) as error:
+            raise ValueError(f"{of[kind]!r}: {error}") from None
+
+
+def _phrase_count(phrase: str, *, case_sensitive: bool) -> Count:
+    noun = f"occurrences of {quoted(phrase)}"
+    compared = phrase if case_sensitive else lower(phrase)
+    count = occurrences(compared)
+
+    def expr(texts: pl.Expr) -> pl.Expr:
+        if encodable(compared) != compared:  # no text contains a lone surrogate
+            return pl.when(texts.is_not_null()).then(0)
+        return occurrences_expr(texts if case_sensitive else lower_expr(texts), compared)
+
+    return Count(noun, count if case_sensitive else lambda text: count(lower(text)), expr)
+
+
+def _match_count(pattern: str) -> Count:
+    def count(text: str) -> int:
+        if not quick(pattern, 2 * len(text)):
+            raise TimeoutError("the matches of the pattern could take long to count")
+        return len(compile_pattern(pattern).findall(text))
+
+    return Count(f"matches of {quoted(pattern)}", count, lambda texts: rowwise(texts, count, pl.Int64))
+
+
+class CountOf(Check):
+    r"""How many words, sentences, bullets or the like the output has: at least ``min``, at most ``max``, ``exactly`` so many.
+
+    ``chars`` are code points, ``words`` stand between blanks, ``word_tokens`` are runs of ``\w``; ``lines`` and ``paragraphs``
+    are not blank; ``items`` are those of a JSON list or object, and other output fails. A phrase is counted by ``str.count``.
+    """
+
+    type = "count"
+    Params = CountParams
+    params: CountParams
+    examples = (
+        Example("Red, green and blue.", 1.0, {"of": "words", "max": 4}),
+        Example("It works. Does it? It does", 0.0, {"of": "sentences", "exactly": 2}),
+        Example("- a\n* b\n", 1.0, {"of": "bullets", "min": 2}),
+        Example("Spam, spam and eggs", 1.0, {"of": {"text": "spam"}, "exactly": 2}),
+        Example("[1, 2, 3]", 0.0, {"of": "items", "max": 2}),
+        Example("{}", 1.0, {"of": "items", "max": 2}),
+    )
+
+    @property
+    def counted(self) -> Count:
+        of = self.params.of
+        if isinstance(of, str):
+            return COUNTS[of]
+        if "pattern" in of:
+            return _match_count(of["pattern"])
+        return _phrase_count(of["text"], case_sensitive=of.get("caseSensitive", of.get("case_sensitive", False)))
+
+    @property
+    def bounds(self) -> tuple[tuple[str, float], ...]:
+        """Words for each bound, and the bound."""
+        bounds = ("at least", self.params.min), ("at most", self.params.max), ("exactly", self.params.exactly)
+        return tuple((words, bound) for words, bound in bounds if bound is not None)
+
+    def row(self, row: Row) -> float:
+        number = self.counted.row(row["completion"])
+        return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
+
+    def expr(self) -> pl.Expr:
+        number = self._lane().col
+        holds = [_HOLDS_EXPR[words](number, bound) for words, bound in self.bounds]
+        return pl.when(text().is_not_null()).then(pl.all_horizontal(holds).fill_null(value=False))
+
+    def _lane(self) -> Lane:
+        counted = self.counted
+        return Lane(f"count:{self.params.of!r}", lambda _: counted.expr(text()).cast(pl.Int64))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    @property
+    def shown(self) -> str:
+        return " and ".join(f"{words} {bound}" for words, bound in self.bounds)
+
+    def claim(self) -> str:
+        return f"number of {self.counted.noun}: {self.shown}"
+
+    def reason(self, row: Row) -> str:
+        number = self.counted.row(row["completion"])
+        return _UNCOUNTED if number is None else f"number of {self.counted.noun}: {number}, expected {self.shown}"
+
+    def reason_expr(self) -> pl.Expr:
+        before, after = (encodable(part) for part in (f"number of {self.counted.noun}: ", f", expected {self.shown}"))
+        reason = pl.lit(before) + self._lane().col.cast(pl.String) + pl.lit(after)
+        return pl.coalesce(reason, pl.lit(_UNCOUNTED))
+
+    def explain(self) -> str:
+        return "columns: one linear pattern, or Python for the rows that it does not decide"
+
+
+_UNCOUNTED = "the output is not a JSON list or object"
+_HOLDS: dict[str, Callable[[int, float], bool]] = {
+    "at least": lambda number, bound: number >= bound,
+    "at most": lambda number, bound: number <= bound,
+    "exactly": lambda number, bound: number == bound,
+}
+
+
+def _within_int64(bound: float) -> int:
+    return max(min(int(bound), _LONGEST), -_LONGEST)
+
+
+_HOLDS_EXPR: dict[str, Callable[[pl.Expr, float], pl.Expr]] = {
+    "at least": lambda number, bound: number >= _within_int64(math.ceil(bound)),
+    "at most": lambda number, bound: number <= _within_int64(math.floor(bound)),
+    "exactly": lambda number, bound: (number == _within_int64(bound)) & (bound == int(bound)),
+}
+
+
+class CaseParams(Params):
+    """The case."""
+
+    is_: Literal["upper", "lower", "title"] = Field(
+        alias="is", description="By `str.isupper`, `str.islower` or `str.istitle`."
+    )
+
+
+class Case(Check):
+    """The letters of the output are all upper case, all lower case, or begin each word in upper case; there is at least one."""
+
+    type = "case"
+    Params = CaseParams
+    params: CaseParams
+    examples = (
+        Example("ALL CAPITALS, 42!", 1.0, {"is": "upper"}),
+        Example("Not all", 0.0, {"is": "lower"}),
+        Example("In Title Case", 1.0, {"is": "title"}),
+        Example("42", 0.0, {"is": "upper"}),
+    )
+
+    def row(self, row: Row) -> float:
+        return float(_CASES[self.params.is_].row(row["completion"]))
+
+    def expr(self) -> pl.Expr:
+        case = _CASES[self.params.is_]
+        excluded, cased = text().str.contains(case.excluded), text().str.contains(case.cased)
+        beyond = pl.when(~excluded & ~is_ascii(text())).then(text())
+        return pl.coalesce(rowwise(beyond, case.row, pl.Boolean), ~excluded & cased)
+
+    def claim(self) -> str:
+        return f"is in {self.params.is_} case"
+
+    def complaint(self) -> str:
+        return f"is not in {self.params.is_} case"
+
+    def explain(self) -> str:
+        return "columns: linear search; Python for rows beyond ASCII that it does not decide"
+
+
+class _CaseRule:
+    """A case.
+
+    Args:
+        row: Whether a text has it.
+        excluded: Matches what no text of this case contains.
+        cased: Matches what an ASCII text must contain.
+    """
+
+    def __init__(self, row: Callable[[str], bool], excluded: str, cased: str) -> None:
+        self.row, self.excluded, self.cased = row, excluded, cased
+
+
+_CASES = {
+    "upper": _CaseRule(str.isupper, "[a-z]", "[A-Z]"),
+    "lower": _CaseRule(str.islower, "[A-Z]", "[a-z]"),
+    # a character beyond ASCII may be a letter: Python decides what stands beside it
+    "title": _CaseRule(str.istitle, r"[A-Za-z][A-Z]|(?:\A|[\x00-@\[-`{-\x7f])[a-z]", "[A-Za-z]"),
+}

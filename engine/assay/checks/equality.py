@@ -1,0 +1,351 @@
+"""Checks for equality: equals, choice, list_equals."""
+
+from collections import Counter
+from functools import reduce
+from operator import add, and_
+from typing import Any, ClassVar, Literal
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import encodable, quoted
+from assay.expressions.lane import Lane, is_small, rowwise, text
+from assay.expressions.pairs import equal_expr, quoted_expr
+from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
+from assay.steps.base import Step
+from assay.steps.choices import Choice as ChoiceStep
+from assay.steps.choices import ChoiceParams as LettersParams
+from assay.steps.choices import Split, SplitParams
+from assay.thresholds import THRESHOLDS
+from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+
+__all__ = ["Choice", "Equals", "ListEquals"]
+
+Normalize = str | dict[str, Any] | None
+_SQUAD = "squad"
+
+
+def _normalize_field() -> Any:
+    option: dict[str, Any] = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
+    return Field(
+        default=None,
+        description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
+        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+    )
+
+
+def _checked_normalizer(spec: Normalize) -> Normalize:
+    if spec is not None:
+        normalizer(spec)
+    return spec
+
+
+class EqualsParams(Params):
+    """A value and how to compare it."""
+
+    spellings: ClassVar = {"text": "value"}
+    later = frozenset({"normalize", "strip"})
+
+    value: str = Field(description="The phrase.")
+    case_sensitive: bool = Field(default=False, description="Compare as written; else `str.lower()` on both sides.")
+    normalize: Normalize = _normalize_field()
+    strip: bool = Field(default=True, description="Strip both sides, by `str.strip()`.")
+
+    _normalizer = field_validator("normalize")(_checked_normalizer)
+
+
+class Equals(Check):
+    """The trimmed output equals the trimmed value; trimming is Python's ``str.strip()``. ``normalize`` changes both sides first."""
+
+    type = "equals"
+    aliases = ("exact_match",)
+    gold = "value"
+    Params = EqualsParams
+    params: EqualsParams
+    examples = (
+        Example("  Paris\n", 1.0, {"value": "paris"}),
+        Example("Paris.", 0.0, {"value": "paris"}),
+        Example("Paris", 0.0, {"value": "paris", "caseSensitive": True}),
+        Example("\x1cParis\x85", 1.0, {"value": "Paris"}),
+        Example("The Norse-men!", 1.0, {"value": "norsemen", "normalize": "squad"}),
+        Example(r"\dfrac12", 1.0, {"value": r"\frac{1}{2}", "normalize": "math"}),
+        Example(" Paris", 0.0, {"value": "Paris", "strip": False}),
+    )
+
+    def compared(self, value: str) -> str:
+        """Return what is compared of a text or the value."""
+        if self.params.normalize is not None:
+            value = normalizer(self.params.normalize)(value)
+        value = value if self.params.case_sensitive else lower(value)
+        return value.strip() if self.params.strip else value
+
+    def counted(self, golds: list[str]) -> list[str]:
+        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
+        if self.params.normalize != _SQUAD or not golds:
+            return golds
+        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
+
+    def row(self, row: Row) -> float:
+        return float(self.compared(row["completion"]) == self.compared(self.params.value))
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern that the linear engine searches for in place of the phrase; None to compare."""
+        if self.params.normalize is not None or not self.params.strip:
+            return None
+        return stripped_pattern(self.compared(self.params.value), lowered=not self.params.case_sensitive)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        if self.params.normalize is not None:
+            return (normalized_lane(self.params.normalize),)
+        return () if self.params.case_sensitive or self.pattern is not None else (LOWER,)
+
+    def expr(self) -> pl.Expr:
+        if self.pattern is not None:
+            return text().str.contains(self.pattern)
+        return equals_expr(self._subject(), self.compared(self.params.value))
+
+    def _subject(self) -> pl.Expr:
+        if self.params.normalize is None:
+            subject = text() if self.params.case_sensitive else LOWER.col
+        else:
+            subject = normalized_lane(self.params.normalize).col
+            subject = subject if self.params.case_sensitive else lower_expr(subject)
+        return strip_expr(subject) if self.params.strip else subject
+
+    def lanes_by(self) -> tuple[Lane, ...]:
+        return () if self.params.normalize is None else (normalized_lane(self.params.normalize),)
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        subject = text()
+        if self.params.normalize is not None:
+            subject = normalized_lane(self.params.normalize).col
+            golds = normalized_expr(golds, self.params.normalize)
+        if self.params.strip:
+            return equal_expr(subject, golds, lowered=not self.params.case_sensitive)
+        return subject == golds if self.params.case_sensitive else lower_expr(subject) == lower_expr(golds)
+
+    def explain(self) -> str:
+        if self.params.normalize is not None:
+            return "Python, once for each distinct text: the normalizer; then columns"
+        if self.pattern is not None:
+            return "columns: one linear pattern for the phrase and space around it"
+        if self.params.case_sensitive:
+            return "columns: literal search"
+        return "columns: literal search in the lower-cased text (Python lowers rows with Σ or newer scripts)"
+
+    def claim(self) -> str:
+        return f"equals {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"does not equal {quoted(self.params.value)}"
+
+
+class ChoiceParams(LettersParams):
+    """The letter of the right choice."""
+
+    base: int = Field(default=0, description="The number of the first letter, for values that are numbers.")
+    value: str | int = Field(description="The letter, or its number.")
+
+    @field_validator("value")
+    @classmethod
+    def _is_choice(cls, value: str | int, info: Any) -> str | int:
+        if {"letters", "base"} <= info.data.keys():  # they are valid
+            _letter(value, **info.data)
+        return value
+
+
+def _letter(value: str | int, letters: str, base: int) -> str:
+    """Return the letter of a choice in upper case.
+
+    Raises:
+        ValueError: The value is none of the letters, nor the number of one.
+    """
+    letter = str(value).strip().upper()
+    if letter in map(str.upper, letters):
+        return letter
+    try:
+        at = int(value) - base
+    except ValueError:
+        at = -1
+    if not 0 <= at < len(letters):
+        raise ValueError(f"{quoted(str(value))} is none of the choices {letters}, nor the number of one, from {base}")
+    return letters[at].upper()
+
+
+class Choice(Check):
+    """The letter of a multiple-choice answer, as the step ``choice`` reads it, equals the value, in either case.
+
+    A value that is a number, and is not among the letters, is the number of a letter, from ``base``.
+    """
+
+    type = "choice"
+    gold = "value"
+    Params = ChoiceParams
+    params: ChoiceParams
+    examples = (
+        Example("B", 1.0, {"value": "b"}),
+        Example("B", 1.0, {"value": 1}),
+        Example("B", 1.0, {"value": 2, "base": 1}),
+        Example("B", 0.0, {"value": "E", "letters": "ABCDE"}),
+    )
+
+    def steps(self) -> tuple[Step, ...]:
+        return (ChoiceStep(LettersParams(letters=self.params.letters)),)
+
+    def letter_of(self, value: str | int) -> str:
+        """Return the letter of a gold in upper case."""
+        return _letter(value, self.params.letters, self.params.base)
+
+    @property
+    def letter(self) -> str:
+        return self.letter_of(self.params.value)
+
+    def row(self, row: Row) -> float:
+        return float(row["completion"].upper() == self.letter)
+
+    def expr(self) -> pl.Expr:
+        return rowwise(text(), str.upper, pl.String, distinct=True) == pl.lit(self.letter)
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        letters = rowwise(golds, self.letter_of, pl.String, distinct=True)
+        return rowwise(text(), str.upper, pl.String, distinct=True) == letters
+
+    def explain(self) -> str:
+        return "columns: comparison of letters"
+
+    def claim(self) -> str:
+        return f"is the choice {self.letter}"
+
+    def reason(self, row: Row) -> str:
+        return f"the choice is {quoted(row['completion'])}, not {self.letter}"
+
+    def reason_expr(self) -> pl.Expr:
+        return quoted_expr(text(), "the choice is ") + pl.lit(f", not {self.letter}")
+
+
+class ListEqualsParams(SplitParams):
+    """The items, and how to compare them."""
+
+    value: list[str] | str = Field(description="The items; a text is split like the output.")
+    normalize: Normalize = _normalize_field()
+    as_: Literal["list", "set", "multiset", "subset", "f1"] = Field(
+        default="list",
+        alias="as",
+        description="`list`: in order; `set`: without repetitions; `multiset`: in any order; `subset`: every item of the value, as "
+        "often as there; `f1`: 2·common/(items of both).",
+    )
+
+    _normalizer = field_validator("normalize")(_checked_normalizer)
+
+
+class ListEquals(Check):
+    """The items of the output, split at ``sep`` and stripped, are the items of the value; ``as`` says in which sense."""
+
+    type = "list_equals"
+    graded = True
+    gold = "value"
+    whole_gold = True
+    takes_list = True
+    Params = ListEqualsParams
+    params: ListEqualsParams
+    examples = (
+        Example("red, green", 1.0, {"value": ["red", "green"]}),
+        Example("green, red", 0.0, {"value": "red, green"}),
+        Example("green, red, red", 1.0, {"value": ["red", "green"], "as": "set"}),
+        Example("green; red", 1.0, {"value": ["red", "green"], "as": "multiset", "sep": ";"}),
+        Example("blue, red, green", 1.0, {"value": ["red", "green"], "as": "subset"}),
+        Example("Red, blue", 0.5, {"value": ["red", "green"], "as": "f1", "normalize": "casefold"}),
+        Example("", 1.0, {"value": "", "as": "f1"}),
+    )
+
+    @property
+    def split(self) -> Split:
+        return Split(SplitParams(sep=self.params.sep))
+
+    def steps(self) -> tuple[Step, ...]:
+        return (self.split,)
+
+    def items(self, value: str | list[str]) -> list[str]:
+        """Return the items of a text or a list, as they are compared."""
+        items = self.split.row(value) if isinstance(value, str) else [bare for item in value if (bare := item.strip())]
+        return items if self.params.normalize is None else [*map(normalizer(self.params.normalize), items)]
+
+    def row(self, row: Row) -> float:
+        items, golds = self.items(row["completion"]), self.items(self.params.value)
+        if self.params.as_ == "list":
+            return float(items == golds)
+        if self.params.as_ == "set":
+            return float(set(items) == set(golds))
+        common = (Counter(items) & Counter(golds)).total()
+        if self.params.as_ == "f1":
+            return 2 * common / (len(items) + len(golds)) if items or golds else 1.0
+        return float(common == len(golds) and (self.params.as_ == "subset" or len(items) == len(golds)))
+
+    def expr(self) -> pl.Expr:
+        return text().map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+
+    def _scores(self, texts: pl.Series) -> pl.Series:
+        golds = self.items(self.params.value)
+        if is_small(texts) or len(golds) > THRESHOLDS.terms:
+            scores = rowwise(pl.col("texts"), lambda value: self.row({"completion": value}), pl.Float64)
+        else:
+            scores = self._score_expr(self._items_expr(is_text=texts.dtype == pl.String), golds)
+        return texts.to_frame("texts").select(scores).to_series().alias(texts.name)
+
+    def _items_expr(self, *, is_text: bool) -> pl.Expr:
+        values = pl.col("texts")
+        if is_text:
+            items = self.split.expr(values)
+        else:
+            items = values.list.eval(strip_expr(pl.element()))
+            items = items.list.eval(pl.element().filter(pl.element() != ""))
+        return (
+            items
+            if self.params.normalize is None
+            else items.list.eval(normalized_expr(pl.element(), self.params.normalize))
+        )
+
+    def _score_expr(self, items: pl.Expr, golds: list[str]) -> pl.Expr:
+        """Score lists of items by how often each gold is among them."""
+        size, wanted = items.list.len().cast(pl.Int64), Counter(golds)
+        counts = {gold: _count_expr(items, gold).cast(pl.Int64) for gold in wanted}
+        none = pl.lit(0, pl.Int64)
+        if self.params.as_ == "list":
+            passes = reduce(and_, (_is_item(items, at, gold) for at, gold in enumerate(golds)), size == len(golds))
+        elif self.params.as_ == "set":
+            passes = reduce(and_, (count > 0 for count in counts.values()), reduce(add, counts.values(), none) == size)
+        else:
+            common = reduce(add, (pl.min_horizontal(counts[gold], wanted[gold]) for gold in wanted), none)
+            if self.params.as_ == "f1":
+                both = size + len(golds)
+                share = (2 * common).cast(pl.Float64) / both.cast(pl.Float64)
+                return pl.when(both > 0).then(share).when(size.is_not_null()).then(1.0)
+            passes = common == len(golds)
+            passes = passes & (size == len(golds)) if self.params.as_ == "multiset" else passes
+        return pl.when(size.is_not_null()).then(passes.cast(pl.Float64))
+
+    def explain(self) -> str:
+        return "columns: how often each item of the value is among the output's"
+
+    @property
+    def shown(self) -> str:
+        value = self.params.value
+        return quoted(value if isinstance(value, str) else f"{self.params.sep} ".join(value))
+
+    def claim(self) -> str:
+        return f"has the items {self.shown} ({self.params.as_})"
+
+    def complaint(self) -> str:
+        return f"does not have the items {self.shown} ({self.params.as_})"
+
+
+def _is_item(items: pl.Expr, at: int, gold: str) -> pl.Expr:
+    if encodable(gold) != gold:  # no text contains a lone surrogate
+        return pl.lit(value=False)
+    return (items.list.get(at, null_on_oob=True) == pl.lit(gold)).fill_null(value=False)
+
+
+def _count_expr(items: pl.Expr, gold: str) -> pl.Expr:
+    return items.list.count_matches(pl.lit(gold)) if encodable(gold) == gold else pl.lit(0)

@@ -1,0 +1,320 @@
+"""A check with params that rows bring, or with several golds: the score of its best gold.
+
+A gold that the check cannot use is dropped; a row without any other has none.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import polars as pl
+
+from assay.calls.in_thread import each
+from assay.calls.limits import Limits
+from assay.checks.base import Check, Outcome, Row, RunCheck
+from assay.expressions.lane import Lane, exactly, once, rowwise, text
+from assay.expressions.mixed import untyped
+from assay.steps.base import Step
+from assay.steps.chain import Chain
+from assay.values.references import Reference, gold_text
+
+__all__ = ["GoldCheck"]
+
+_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.Boolean})
+
+
+class GoldCheck(RunCheck):
+    """A check of some type whose params may be references, and whose gold may be a list.
+
+    Args:
+        check: The type.
+        params: Its params by field; each a literal or a ``Reference``, the gold a list of them.
+        gold_chain: Steps that each gold takes; where they find nothing, there is no gold.
+    """
+
+    graded = True
+
+    def __init__(self, check: type[Check], params: Mapping[str, Any], gold_chain: Chain = Chain()) -> None:  # noqa: B008  (it is frozen)
+        super().__init__()
+        self.given = dict(params)
+        self.gold_chain = gold_chain
+        self.checks = check
+        self.type = check.type  # type: ignore[misc]
+        self.bounded = check.bounded  # type: ignore[misc]
+        self.joint = check.joint  # type: ignore[misc]
+        self.takes_list = check.takes_list  # type: ignore[misc]
+        self.reads = check.reads  # type: ignore[misc]
+        columns = dict.fromkeys(name for reference in self.references for name in reference.columns)
+        self.stays = tuple(name for name in columns if name not in check.reads)  # type: ignore[misc]
+        self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]
+        if (golds := self._literal_golds) is not None:
+            if not golds:
+                raise ValueError(f"params.{check.gold} has no gold")
+            self._build(golds)  # raises for a gold that the type cannot use
+
+    @property
+    def references(self) -> list[Reference]:
+        """The references in the params, in order."""
+        values = (value if isinstance(value, list) else [value] for value in self.given.values())
+        return [item for items in values for item in items if isinstance(item, Reference)]
+
+    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def candidates(self, row: Row) -> list[Check]:
+        """Return the check of each gold that a row brings, without those that cannot be used."""
+        params: dict[str, Any] = {}
+        for name, value in self.given.items():
+            if name != self.checks.gold and isinstance(value, Reference):
+                value = value.row(row)  # noqa: PLW2901  (the row's value stands for the reference)
+                if value is None:
+                    return []
+            params[name] = value
+        if self.checks.gold not in params:
+            return self._usable([params])
+        golds = self._golds(params[self.checks.gold], row)
+        return self._usable([params | {self.checks.gold: gold} for gold in golds])
+
+    def _golds(self, given: Any, row: Row) -> list[Any]:
+        """Return the golds of a row as the type takes them: texts, or lists of texts."""
+        if not self.checks.whole_gold:
+            items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
+            return [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
+        values = _resolved(given, row) if isinstance(given, Reference) else [_resolved(item, row) for item in given]
+        if values is None:
+            return []
+        if not isinstance(values, list):
+            return [values if isinstance(values, str) else gold_text(values)]
+        lists = values if values and all(isinstance(value, list) for value in values) else [values]
+        golds = ([self._stepped(item) for item in items if item is not None] for items in lists)
+        return [present for gold in golds if (present := [item for item in gold if item is not None])]
+
+    def _stepped(self, value: Any) -> str | None:
+        """Return the text of a gold after its steps; None if they find nothing."""
+        result = self.gold_chain.row(gold_text(value))
+        return None if result is None else gold_text(result)
+
+    def _usable(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
+        checks = []
+        for params in variants:
+            try:
+                checks += self._build([params])
+            except Exception:  # noqa: BLE001, S112  (a pattern raises what re raises; a user's Params may raise anything)
+                continue
+        return checks
+
+    def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
+        checks = [self.checks(self.checks.Params.model_validate(params)) for params in variants]
+        for check in checks:
+            check.limits = self.limits
+        return checks
+
+    def missing(self, row: Row) -> str | None:
+        return None if self.candidates(row) else self._missing_message
+
+    def outcome(self, row: Row) -> Outcome:
+        row = {name: untyped(value) for name, value in row.items()}
+        outcomes = [check.outcome(row) for check in self.candidates(row)]
+        return self._best(outcomes) if outcomes else Outcome(0.0, self._missing_message)
+
+    def _best(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """Return the outcome of the best gold, the first of equals; an error counts unless another gold is perfect."""
+        choose = min if self.checks.every_gold else max
+        best = choose(outcomes, key=lambda outcome: outcome.score)
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        return Outcome(0.0, errors[0], errors[0]) if errors and best.score < 1 else best
+
+    @property
+    def _missing_message(self) -> str:
+        return f"gold is missing: {', '.join(map(str, self.references)) or self.checks.gold}"
+
+    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def missing_expr(self) -> pl.Expr | None:
+        if not self.references:
+            return None
+        return pl.when(self._lane().col.struct.field("missing")).then(pl.lit(self._missing_message))
+
+    def expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("score")
+
+    def reason_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("reason")
+
+    def error_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("error")
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def _lane(self) -> Lane:
+        needs = self._literal_lanes if self._literal_golds is not None else (self._gold_lane(), *self._columns_by[1])
+        return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
+
+    def _identity(self) -> str:
+        return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{self.gold_chain.key}"
+
+    @property
+    def _literal_golds(self) -> list[dict[str, Any]] | None:
+        """The params of each gold, if no row brings any."""
+        if self.references or self.checks.gold not in self.given:
+            return None
+        golds = self._golds(self.given[self.checks.gold], {})
+        return [self.given | {self.checks.gold: gold} for gold in golds]
+
+    @property
+    def _literals(self) -> list[Check]:
+        return self._build(self._literal_golds or [])
+
+    @property
+    def _literal_lanes(self) -> tuple[Lane, ...]:
+        return tuple(lane for check in self._literals for lane in check.lanes()) if self._in_columns else ()
+
+    @property
+    def _in_columns(self) -> bool:
+        """Whether the type is one of ours with columns."""
+        return _is_ours(self.checks) and self.checks.expr is not Check.expr
+
+    @property
+    def _columns_by(self) -> tuple[pl.Expr | None, tuple[Lane, ...]]:
+        """The type's ``expr_by`` over the golds of the rows, and the lanes that it reads; None if rows take Python."""
+        gold = self.given.get(self.checks.gold)
+        if not self._in_columns or not isinstance(gold, Reference) or len(self.references) > 1:
+            return None, ()
+        params = self.checks.Params.model_construct(**{**self.given, self.checks.gold: ""})
+        template = self.checks(params)
+        return template.expr_by(self._gold_lane().col), template.lanes_by()
+
+    def _gold_lane(self) -> Lane:
+        """The gold of each row that can be used, as text; all null if rows take Python."""
+        return Lane(f"gold:{self._identity()}", self._gold_expr)
+
+    def _gold_expr(self, schema: pl.Schema) -> pl.Expr:
+        if not self._has_gold_column(schema):
+            return pl.lit(None, dtype=pl.String)
+        gold: Reference = self.given[self.checks.gold]
+        golds = gold.gold_expr(schema)
+        assert golds is not None  # noqa: S101  (see _has_gold_column)
+        if self.gold_chain.steps:
+            golds = once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String)
+        return once(golds, self._usable_golds, pl.String)
+
+    def _usable_golds(self, golds: pl.Series) -> pl.Series:
+        """Return golds that the type can use; null for the others."""
+        params = {name: value for name, value in self.given.items() if name != self.checks.gold}
+        usable = [bool(self._usable([params | {self.checks.gold: gold}])) for gold in golds]
+        return pl.select(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
+
+    def _has_gold_column(self, schema: pl.Schema) -> bool:
+        gold = self.given.get(self.checks.gold)
+        in_columns = self._columns_by[0] is not None and not self.gold_chain.gives_list
+        return in_columns and isinstance(gold, Reference) and gold.gold_expr(schema) is not None
+
+    def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
+        if self._literal_golds is not None and self._in_columns:
+            return self._literal_expr()
+        if self._has_gold_column(schema):
+            return self._column_expr()
+        return self._python_expr(schema)
+
+    def _literal_expr(self) -> pl.Expr:
+        """``outcome`` for golds that are the same on every row: the best of several checks."""
+        checks = self._literals
+        choose = pl.min_horizontal if self.checks.every_gold else pl.max_horizontal
+        scores = [check.expr().cast(pl.Float64) for check in checks]
+        best = choose(scores)
+        errors = [error for check in checks if (error := check.error_expr()) is not None]
+        error = pl.when(best < 1.0).then(pl.coalesce(errors)) if errors else pl.lit(None, dtype=pl.String)
+        pairs = [(score == best, check.reason_expr()) for score, check in zip(scores, checks, strict=True)]
+        reason = reduce(
+            lambda rest, pair: pl.when(pair[0]).then(pair[1]).otherwise(rest), pairs[::-1], pl.lit(None, pl.String)
+        )
+        reason = pl.when(best < 1.0).then(pl.coalesce(error, reason)).otherwise(pl.lit(""))
+        score = pl.when(error.is_not_null()).then(0.0).otherwise(best)
+        return pl.struct(score=score, reason=reason, error=error, missing=pl.lit(value=False)).cast(_ANSWER)
+
+    def _column_expr(self) -> pl.Expr:
+        """``outcome`` for one gold from each row, column to column."""
+        by, golds = self._columns_by[0], self._gold_lane().col
+        assert by is not None  # noqa: S101  (see _has_gold_column)
+        score = by.cast(pl.Float64)
+        failing = pl.when(score < 1.0).then(pl.struct(text().alias("completion"), golds.alias("gold")))
+        reason = rowwise(failing, self._reason, pl.String)
+        answer = pl.struct(score=score, reason=reason, error=pl.lit(None, dtype=pl.String), missing=golds.is_null())
+        return answer.cast(_ANSWER)
+
+    def _reason(self, row: Mapping[str, Any]) -> str | None:
+        if row["gold"] is None or row["completion"] is None:
+            return None
+        return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
+
+    def _python_expr(self, schema: pl.Schema) -> pl.Expr:
+        names = [name for name in (*self.reads, *self.may_read) if name in schema and name != "completion"]
+        columns = [exactly(name) for name in dict.fromkeys(names)]
+        rows = pl.struct(text().alias("completion"), *columns)
+        within = partial(_each, self.limits)
+        return rowwise(rows, self._answer, _ANSWER, each=within)
+
+    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
+        candidates = self.candidates({name: untyped(value) for name, value in row.items()})
+        if not candidates or row["completion"] is None:
+            return {"score": 0.0, "reason": None, "error": None, "missing": not candidates}
+        best = self._best([check.outcome(row) for check in candidates])
+        return {"score": best.score, "reason": best.reason, "error": best.error, "missing": False}
+
+    # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def within(self, limits: Limits) -> "Check":
+        bounded = copy.copy(self)
+        bounded.limits = limits
+        return bounded
+
+    def steps(self) -> tuple[Step, ...]:
+        params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
+        return self.checks(self.checks.Params.model_construct(**params)).steps()
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        problems = (reference.problem(schema) for reference in self.references)
+        return [problem for problem in problems if problem is not None]
+
+    def claim(self) -> str:
+        if self._literal_golds is None:
+            return f"meets {self.type} of {', '.join(map(str, self.references))}"
+        return " or ".join(check.claim() for check in self._literals)
+
+    def complaint(self) -> str:
+        return f"fails {self.type}"
+
+    def explain(self) -> str:
+        if self._literal_golds is not None and self._in_columns:
+            return f"columns: the best of {len(self._literal_golds)} golds"
+        if self._columns_by[0] is not None:
+            return "columns: column to column; lists of golds in Python, row by row"
+        return "Python, row by row: each row brings its params"
+
+    @property
+    def made_by(self) -> type:
+        return self.checks
+
+    @property
+    def is_builtin(self) -> bool:
+        return _is_ours(self.checks)
+
+
+def _is_ours(check: type[Check]) -> bool:
+    return check.__module__.rpartition(".")[0] == __package__
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _resolved(value: Any, row: Row) -> Any:
+    return value.row(row) if isinstance(value, Reference) else value
+
+
+def _each(limits: Limits | None, function: Any, values: list[Any]) -> list[Any]:
+    def failed(error: str) -> dict[str, Any]:
+        return {"score": 0.0, "reason": error, "error": error, "missing": False}
+
+    return each(function, values, limits, failed)

@@ -1,0 +1,293 @@
+"""Groups: checks over the scores of other checks."""
+# ruff: noqa: ARG002  (all groups have one signature)
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from operator import add, and_, mul, or_
+from typing import Annotated, Any, ClassVar, Literal
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.base import Check, Params, Row
+from assay.expressions.lane import Lane, exactly, rowwise, text
+from assay.values.references import Reference
+
+__all__ = ["GROUPS", "Group", "LengthScaled", "quotient", "weighted_mean", "weighted_mean_expr"]
+
+
+class Group(Check):
+    """Base class of groups: the score of a row, given the scores of those of its checks that ran; a check passes at 1.0."""
+
+    graded = True
+    nearest: ClassVar[bool] = False
+    """Whether feedback names the best of its checks only."""
+    inverse: ClassVar[bool] = False
+    """Whether the checks that pass are at fault."""
+    words: ClassVar[str] = ""
+    """What it asks of its checks, for reasons."""
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        """Return the score of a row.
+
+        Args:
+            row: The row.
+            scores: Scores of the checks that ran, in order; at least one.
+            weights: Their weights.
+        """
+        raise NotImplementedError
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        """Return ``score`` as an expression.
+
+        Args:
+            scores: Float64 columns, null where a check did not run; on each row, at least one did.
+            weights: Their weights.
+        """
+        raise NotImplementedError
+
+    def claim_of(self, claims: Sequence[str]) -> str:
+        """Return what holds when the group passes."""
+        return f"{self.words} [{'; '.join(claims)}]"
+
+    def complaint(self) -> str:
+        return f"does not meet {self.words} of its checks"
+
+    def explain(self) -> str:
+        return "columns: from the scores of its checks"
+
+    def row(self, row: Row) -> float:
+        raise TypeError("a group scores the scores of its checks")
+
+    def expr(self) -> pl.Expr:
+        raise TypeError("a group scores the scores of its checks")
+
+
+def _passing(score: pl.Expr, *, otherwise: bool) -> pl.Expr:
+    return (score >= 1.0).fill_null(otherwise)
+
+
+class AllOf(Group):
+    """1.0 if every check passes."""
+
+    type = "all_of"
+    words = "all"
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return float(all(score >= 1.0 for score in scores))
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return reduce(and_, (_passing(score, otherwise=True) for score in scores)).cast(pl.Float64)
+
+
+class AnyOf(Group):
+    """1.0 if a check passes."""
+
+    type = "any_of"
+    words = "any"
+    nearest = True
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return float(any(score >= 1.0 for score in scores))
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return reduce(or_, (_passing(score, otherwise=False) for score in scores)).cast(pl.Float64)
+
+
+class NoneOf(Group):
+    """1.0 if no check passes."""
+
+    type = "none_of"
+    words = "none"
+    inverse = True
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return float(all(score < 1.0 for score in scores))
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return reduce(or_, (_passing(score, otherwise=False) for score in scores)).not_().cast(pl.Float64)
+
+
+class AtLeastParams(Params):
+    """How many checks have to pass."""
+
+    k: int = Field(ge=1, description="How many checks have to pass.")
+
+
+class AtLeast(Group):
+    """1.0 if at least `k` checks pass."""
+
+    type = "at_least"
+    Params = AtLeastParams
+    params: AtLeastParams
+
+    @property
+    def words(self) -> str:  # type: ignore[override]
+        return f"at least {self.params.k}"
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return float(sum(score >= 1.0 for score in scores) >= self.params.k)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        passing = reduce(add, (_passing(score, otherwise=False).cast(pl.Int64) for score in scores))
+        return (passing >= self.params.k).cast(pl.Float64)
+
+
+def weighted_mean(scores: Sequence[float], weights: Sequence[float]) -> float:
+    """Return the weighted mean of the checks that ran, summed from left to right; the plain mean if all weights are 0."""
+    if not any(weights):
+        weights = [1.0] * len(scores)
+    total = reduce(add, (weight * score for weight, score in zip(weights, scores, strict=True)), 0.0)
+    return total / reduce(add, weights, 0.0)
+
+
+def weighted_mean_expr(scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+    """``weighted_mean`` over Float64 columns that are null where a check did not run."""
+
+    def mean(weights: Sequence[float]) -> tuple[pl.Expr, pl.Expr]:
+        pairs = [*zip(weights, scores, strict=True)]
+        total = reduce(add, (pl.when(s.is_null()).then(0.0).otherwise(s * w) for w, s in pairs))
+        return total, reduce(add, (pl.when(s.is_null()).then(0.0).otherwise(pl.lit(w)) for w, s in pairs))
+
+    total, weight = mean(weights)
+    if all(weights):
+        return quotient(total, weight)
+    plain_total, count = mean([1.0] * len(scores))
+    return pl.when(weight == 0.0).then(quotient(plain_total, count)).otherwise(quotient(total, weight))
+
+
+def quotient(total: pl.Expr, divisor: pl.Expr) -> pl.Expr:
+    """Divide by a positive number, exactly."""
+    # NOTE: Polars divides by a literal, or a column made of one, by multiplying with its reciprocal, which changes the last bit
+    return pl.when(total.is_finite()).then(total / (total * 0.0 + divisor)).otherwise(total)
+
+
+class Mean(Group):
+    """The weighted mean of the scores."""
+
+    type = "mean"
+    words = "the mean"
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return weighted_mean(scores, weights)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return weighted_mean_expr(scores, weights)
+
+
+class Minimum(Group):
+    """The lowest score."""
+
+    type = "min"
+    words = "the lowest"
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return min(scores)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return pl.min_horizontal(scores)
+
+
+class Maximum(Group):
+    """The highest score."""
+
+    type = "max"
+    words = "the highest"
+    nearest = True
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return max(scores)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return pl.max_horizontal(scores)
+
+
+class Product(Group):
+    """The product of the scores."""
+
+    type = "product"
+    words = "the product"
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return reduce(mul, scores, 1.0)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        return reduce(mul, (score.fill_null(1.0) for score in scores))
+
+
+_Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class LengthScaledParams(Params):
+    """The lengths and the scores between which a cosine leads."""
+
+    max: int | float = Field(gt=0, description="Length from which on the score is the second of a pair.")
+    unit: Literal["chars", "words"] | Any = Field(default="chars", description="`chars`, `words` or `{column: path}`.")
+    correct: _Pair = Field(default=[0.5, 1.0], description="Lowest and highest score if the check passes.")
+    wrong: _Pair = Field(default=[-1.0, -0.5], description="Lowest and highest score if it fails.")
+
+
+class LengthScaled(Group):
+    """A score by whether the check passes and how long the output is: short correct outputs score high, short wrong ones low.
+
+    With p = min(n / max, 1), the score is ``lo + 0.5 * (hi - lo) * (1 + cos(p * pi))``, where lo and hi are ``correct``, or ``wrong``
+    in reverse. A row without a length counts as one of the greatest length.
+    """
+
+    type = "length_scaled"
+    bounded = False
+    words = "a good length"
+    Params = LengthScaledParams
+    params: LengthScaledParams
+
+    def __init__(self, params: Any = None, length: Reference | None = None) -> None:
+        super().__init__(params)
+        self.length = length
+        self.stays = length.columns if length is not None else ()  # type: ignore[misc]
+        self.may_read = self.stays  # type: ignore[misc]
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return self._scaled(self._length(row), correct=scores[0] >= 1.0)
+
+    def _length(self, row: Row) -> float:
+        if self.length is not None:
+            value = self.length.row(row)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return float(value) if is_number and math.isfinite(value) else float(self.params.max)
+        completion: str = row["completion"]
+        return float(len(completion if self.params.unit == "chars" else completion.split()))
+
+    def _scaled(self, length: float, *, correct: bool) -> float:
+        lo, hi = self.params.correct if correct else self.params.wrong[::-1]
+        p = min(max(length / self.params.max, 0.0), 1.0)
+        return lo + 0.5 * (hi - lo) * (1.0 + math.cos(p * math.pi))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def _lane(self) -> Lane:
+        unit = self.length or self.params.unit
+        return Lane(f"length-scaled:{unit!r}:{self.params.model_dump()!r}", self._expr)
+
+    def _expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return a struct of both scores of each row: if the check passes, and if it fails."""
+        columns = [text().alias("completion")]
+        columns += [] if self.length is None else [exactly(name) for name in self.length.columns if name in schema]
+        pairs = pl.Struct({"correct": pl.Float64, "wrong": pl.Float64})
+
+        def scaled(row: Row) -> dict[str, float] | None:
+            if row["completion"] is None:
+                return None
+            length = self._length(row)
+            return {name: self._scaled(length, correct=name == "correct") for name in ("correct", "wrong")}
+
+        return rowwise(pl.struct(columns), scaled, pairs)
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        both = self._lane().col.struct
+        return pl.when(scores[0] >= 1.0).then(both.field("correct")).otherwise(both.field("wrong"))
+
+
+GROUPS: tuple[type[Group], ...] = (AllOf, AnyOf, NoneOf, AtLeast, Mean, Minimum, Maximum, Product, LengthScaled)
+"""All kinds of groups."""

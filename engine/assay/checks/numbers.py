@@ -1,0 +1,236 @@
+"""Checks for a number in the output: number, number_range."""
+
+import math
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import quoted
+from assay.expressions.lane import Lane, text
+from assay.expressions.pairs import quoted_expr
+from assay.steps.base import Step
+from assay.steps.numbers import Number as NumberStep
+from assay.steps.numbers import NumberParams as PlaceParams
+from assay.steps.numbers import number_value, number_values
+
+__all__ = ["Number", "NumberRange", "check_bounds"]
+
+_VALUE = Lane("number-value", lambda _: number_values(text()))
+"""The value of the number that the text is; null if it is none."""
+
+
+def _finite(value: float | str) -> float:
+    """Return the value of a number, or of a text that writes one.
+
+    Raises:
+        ValueError: It has none.
+    """
+    try:
+        number = number_value(value) if isinstance(value, str) else float(value)
+    except OverflowError:
+        number = None
+    if number is None or not math.isfinite(number):
+        shown = quoted(value) if isinstance(value, str) else "it"
+        raise ValueError(f"{shown} is not a number, or not finite")
+    return number
+
+
+def _plain(value: float) -> str:
+    """Return a number for people: 42, not 42.0."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < _WHOLE else repr(value)
+
+
+_WHOLE = 1e15
+"""Whole numbers below it are shown without an exponent."""
+
+
+class NumberParams(Params):
+    """A number and how far from it the output's may be."""
+
+    value: float | int | str = Field(description="The number; a text may have commas and a currency.")
+    rel_tol: float | int = Field(
+        default=0, ge=0, allow_inf_nan=False, description="Greatest difference as a share of the larger number."
+    )
+    abs_tol: float | int = Field(default=0, ge=0, allow_inf_nan=False, description="Greatest difference.")
+    at: Literal["last", "first"] = Field(default="last", description="Which number of the output.")
+
+    @field_validator("value")
+    @classmethod
+    def _usable(cls, value: float | str) -> float | str:
+        _finite(value)
+        return value
+
+    @field_validator("rel_tol", "abs_tol")
+    @classmethod
+    def _finite_tolerance(cls, value: float) -> float:
+        return _finite(value)
+
+
+class Number(Check):
+    """The last number of the output, or the first, equals the value; ``math.isclose`` with ``relTol`` and ``absTol``."""
+
+    type = "number"
+    aliases = ("numeric",)
+    gold = "value"
+    Params = NumberParams
+    params: NumberParams
+    examples = (
+        Example("$1,200.50", 1.0, {"value": 1200.5}),
+        Example("-3", 0.0, {"value": 3}),
+        Example("3.14", 1.0, {"value": "3.14159", "relTol": 1e-2}),
+        Example("41", 1.0, {"value": 42, "absTol": 1}),
+    )
+
+    def steps(self) -> tuple[Step, ...]:
+        return (NumberStep(PlaceParams(at=self.params.at)),)
+
+    @property
+    def number(self) -> float:
+        return _finite(self.params.value)
+
+    def row(self, row: Row) -> float:
+        value = number_value(row["completion"])
+        tolerances = {"rel_tol": self.params.rel_tol, "abs_tol": self.params.abs_tol}
+        return float(value is not None and math.isclose(value, self.number, **tolerances))
+
+    def expr(self) -> pl.Expr:
+        return self._is_close(pl.lit(self.number))
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return self._is_close(number_values(golds))
+
+    def lanes_by(self) -> tuple[Lane, ...]:
+        return (_VALUE,)
+
+    def _is_close(self, golds: pl.Expr) -> pl.Expr:
+        """Return ``math.isclose``, operation for operation; false for a text that is no number."""
+        value = _VALUE.col
+        is_close = value == golds
+        difference = (golds - value).abs()
+        if self.params.rel_tol:
+            share = pl.lit(float(self.params.rel_tol))
+            is_close = is_close | (difference <= (share * golds).abs()) | (difference <= (share * value).abs())
+        if self.params.abs_tol:
+            is_close = is_close | (difference <= float(self.params.abs_tol))
+        return pl.when(text().is_not_null() & golds.is_not_null()).then(is_close.fill_null(value=False))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (_VALUE,)
+
+    def explain(self) -> str:
+        return "columns: arithmetic"
+
+    @property
+    def shown(self) -> str:
+        tolerances = (("relTol", self.params.rel_tol), ("absTol", self.params.abs_tol))
+        within = ", ".join(f"{name} {_plain(float(value))}" for name, value in tolerances if value)
+        return _plain(self.number) + (f" ({within})" if within else "")
+
+    def claim(self) -> str:
+        return f"is the number {self.shown}"
+
+    def reason(self, row: Row) -> str:
+        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
+
+    def reason_expr(self) -> pl.Expr:
+        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
+
+
+class RangeParams(Params):
+    """Bounds."""
+
+    min: float | int | None = Field(default=None, allow_inf_nan=False, description="Least number that passes.")
+    max: float | int | None = Field(
+        default=None, allow_inf_nan=False, description="Greatest number that passes.", validate_default=True
+    )
+
+    @field_validator("max")
+    @classmethod
+    def _bounded(cls, value: float | None, info: Any) -> float | None:
+        if "min" in info.data:  # it is valid
+            check_bounds(info.data["min"], value)
+        return value
+
+
+def check_bounds(low: float | None, high: float | None) -> None:
+    """Check that there is a bound, and a number between two.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if low is None and high is None:
+        raise ValueError("give `min`, `max` or both")
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"it is below min ({low}): nothing could pass")
+
+
+class NumberRange(Check):
+    """The last number of the output is at least ``min`` and at most ``max``."""
+
+    type = "number_range"
+    Params = RangeParams
+    params: RangeParams
+    examples = (
+        Example("12", 1.0, {"min": 10, "max": 12}),
+        Example("12.5", 0.0, {"max": 12}),
+        Example("$-1", 0.0, {"min": 0}),
+    )
+
+    def steps(self) -> tuple[Step, ...]:
+        return (NumberStep(),)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        low, high = self.params.min, self.params.max
+        return -math.inf if low is None else low, math.inf if high is None else high
+
+    def row(self, row: Row) -> float:
+        value = number_value(row["completion"])
+        low, high = self.bounds
+        return float(value is not None and low <= value <= high)
+
+    def expr(self) -> pl.Expr:
+        low, high = self.bounds
+        within = (_VALUE.col >= _at_least(low)) & (_VALUE.col <= _at_most(high))
+        return pl.when(text().is_not_null()).then(within.fill_null(value=False))
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (_VALUE,)
+
+    def explain(self) -> str:
+        return "columns: comparison"
+
+    @property
+    def shown(self) -> str:
+        low, high = self.params.min, self.params.max
+        bounds = ("at least", low), ("at most", high)
+        return " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
+
+    def claim(self) -> str:
+        return f"is a number, {self.shown}"
+
+    def reason(self, row: Row) -> str:
+        return f"the number is {quoted(row['completion'])}, expected {self.shown}"
+
+    def reason_expr(self) -> pl.Expr:
+        return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
+
+
+def _at_least(value: float) -> float:
+    """Return the least float that Python does not find below a number, which may be an integer of any size."""
+    nearest = _nearest(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def _at_most(value: float) -> float:
+    nearest = _nearest(value)
+    return nearest if nearest <= value else math.nextafter(nearest, -math.inf)
+
+
+def _nearest(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -1,0 +1,132 @@
+"""How many words, sentences, lines and the like a text has, in Python and as expressions."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from assay.expressions.json import loads
+from assay.expressions.lane import rowwise
+from assay.expressions.text import WHITESPACE, as_class, is_ascii, strip_expr
+
+__all__ = ["COUNTS", "Count", "bytes_of", "occurrences", "occurrences_expr"]
+
+Rule = Callable[[str], int | None]
+Columns = Callable[[pl.Expr], pl.Expr]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A way to count.
+
+    Attributes:
+        noun: What is counted.
+        row: The number in a text; None if it cannot be counted.
+        expr: The same as an elementwise Int64 expression over a String column.
+    """
+
+    noun: str
+    row: Rule
+    expr: Columns
+
+
+_SPACE = as_class(WHITESPACE)
+_NO_SPACE = f"[^{_SPACE[1:]}"
+_CLOSERS = "[\"'”’)\\]*_]*"
+_SENTENCE = rf"[.!?]+{_CLOSERS}(?:\s+|\Z)|[。！？]+"
+_SENTENCE_END = re.compile(_SENTENCE)
+_LINEAR_SENTENCE = rf"[.!?]+{_CLOSERS}(?:{_SPACE}+|\z)|[。！？]+"
+_ENDS_SENTENCE = rf"(?:[.!?]+{_CLOSERS}|[。！？]+)\z"
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
+
+
+def bytes_of(text: str) -> int:
+    """Return the number of UTF-8 bytes."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _sentences(text: str) -> int:
+    bare = text.strip()
+    ends = [match.end() for match in _SENTENCE_END.finditer(bare)]
+    return len(ends) + (len(bare) > (ends[-1] if ends else 0))
+
+
+def _sentences_expr(texts: pl.Expr) -> pl.Expr:
+    bare = strip_expr(texts)
+    remains = (bare != "") & ~bare.str.contains(_ENDS_SENTENCE)
+    return bare.str.count_matches(_LINEAR_SENTENCE) + remains.cast(pl.UInt32)
+
+
+def _filled(pieces: list[str]) -> int:
+    return sum(bool(piece.strip()) for piece in pieces)
+
+
+def _paragraphs_expr(texts: pl.Expr) -> pl.Expr:
+    """Count the gaps between what is not blank that hold an empty line, and the first paragraph."""
+    bare = strip_expr(texts)
+    return bare.str.count_matches(rf"\n[ \t]*\n{_SPACE}*") + (bare != "").cast(pl.UInt32)
+
+
+def _items(text: str) -> int | None:
+    value = loads(text)
+    return len(value) if isinstance(value, list | dict) else None
+
+
+def _items_expr(texts: pl.Expr) -> pl.Expr:
+    """Count in Python, in texts that begin as a list or an object does."""
+    likely = texts.str.contains(r"\A[ \t\n\r]*[\[{]")
+    return rowwise(pl.when(likely).then(texts), _items, pl.Int64, distinct=True)
+
+
+def _pattern(noun: str, pattern: str) -> Count:
+    """Count the matches of a pattern that means the same to both engines."""
+    compiled = re.compile(pattern)
+    return Count(noun, lambda text: len(compiled.findall(text)), lambda texts: texts.str.count_matches(pattern))
+
+
+def _ascii_pattern(noun: str, pattern: str, ascii_pattern: str) -> Count:
+    """Count the matches of a pattern that means the same to both engines in ASCII texts only."""
+    compiled = re.compile(pattern)
+
+    def count(text: str) -> int:
+        return len(compiled.findall(text))
+
+    def expr(texts: pl.Expr) -> pl.Expr:
+        by_engine = texts.str.count_matches(ascii_pattern).cast(pl.Int64)
+        plain = is_ascii(texts)
+        return pl.when(plain).then(by_engine).otherwise(rowwise(pl.when(~plain).then(texts), count, pl.Int64))
+
+    return Count(noun, count, expr)
+
+
+COUNTS: dict[str, Count] = {
+    "chars": Count("characters", len, lambda texts: texts.str.len_chars()),
+    "bytes": Count("bytes", bytes_of, lambda texts: texts.str.len_bytes()),
+    "words": Count("words", lambda text: len(text.split()), lambda texts: texts.str.count_matches(f"{_NO_SPACE}+")),
+    "word_tokens": _ascii_pattern("word tokens", r"\w+", "[0-9A-Za-z_]+"),
+    "sentences": Count("sentences", _sentences, _sentences_expr),
+    "lines": Count(
+        "lines",
+        lambda text: _filled(text.split("\n")),
+        lambda texts: texts.str.count_matches(rf"{_NO_SPACE}[^\n]*"),
+    ),
+    "paragraphs": Count("paragraphs", lambda text: _filled(_PARAGRAPHS.split(text)), _paragraphs_expr),
+    "bullets": _pattern("bullets", r"(?m)^[ \t]*[-*+][ \t]"),
+    "numbered": _ascii_pattern("numbered lines", r"(?m)^[ \t]*\d+[.)][ \t]", r"(?m)^[ \t]*[0-9]+[.)][ \t]"),
+    "headings": _pattern("headings", r"(?m)^#{1,6}[ \t]"),
+    "items": Count("items", _items, _items_expr),
+}
+"""The ways to count, by name."""
+
+
+def occurrences(phrase: str) -> Rule:
+    """Return the rule that counts a phrase: ``str.count``."""
+    return lambda text: text.count(phrase)
+
+
+def occurrences_expr(texts: pl.Expr, phrase: str) -> pl.Expr:
+    """Return ``str.count`` as an elementwise expression; the phrase has no lone surrogate."""
+    if not phrase:
+        return texts.str.len_chars() + 1
+    return texts.str.count_matches(phrase, literal=True)

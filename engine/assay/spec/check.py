@@ -1,0 +1,214 @@
+"""One check of a verifier: what it reads, when it runs, and what becomes of its score."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from assay.calls.limits import Limits
+from assay.checks.base import Check
+from assay.checks.broken import Broken
+from assay.checks.groups import Group
+from assay.expressions.lane import exactly, rowwise
+from assay.expressions.regex.search import search
+from assay.steps.subject import Subject
+from assay.values.references import Reference, gold_text
+
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec"]
+
+Role = Literal["weight", "gate", "penalty"]
+"""What a check's score does: it is part of the base, a factor of it, or taken off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """When a check runs: a test of a value that the row brings, or another check that has to pass.
+
+    Attributes:
+        reference: The value.
+        test: ``equals``, ``in``, ``exists`` or ``matches``; a null fails all of them except ``exists: false``.
+        operand: What the value is compared with.
+        check: The check, where there is no value.
+        negated: Whether the opposite has to hold.
+        outline: The condition as it stands in the spec, in canonical form.
+        limits: The run's limits for patterns.
+    """
+
+    reference: Reference | None
+    test: str
+    operand: Any
+    check: "CheckSpec | None"
+    negated: bool
+    outline: dict[str, Any]
+    limits: Limits | None = None
+
+    def within(self, limits: Limits) -> "Condition":
+        """Return a copy with the limits of a run."""
+        return replace(self, limits=limits, check=self.check and self.check.within(limits))
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value passes the test."""
+        if self.test == "exists":
+            passes = (value is not None) is self.operand
+        elif value is None:
+            passes = False
+        elif self.test == "equals":
+            passes = _is_equal(value, self.operand)
+        elif self.test == "in":
+            passes = any(_is_equal(value, item) for item in self.operand)
+        else:
+            passes = _matches(self.operand, gold_text(value), self.limits)
+        return passes is not self.negated
+
+    def row(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row passes the test of a value."""
+        assert self.reference is not None  # noqa: S101  (a check decides otherwise)
+        return self.holds(self.reference.row(row))
+
+    def expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return ``row`` as a Boolean expression without nulls."""
+        assert self.reference is not None  # noqa: S101  (as above)
+        columns = [exactly(name) for name in self.reference.columns if name in schema]
+        if not columns:
+            return pl.lit(self.holds(None))
+        return rowwise(pl.struct(columns), self.row, pl.Boolean)
+
+
+def _is_equal(value: Any, operand: Any) -> bool:
+    same_kind = isinstance(value, bool) is isinstance(operand, bool)
+    return (same_kind and value == operand) or gold_text(value) == gold_text(operand)
+
+
+def _matches(pattern: str, text: str, limits: Limits | None) -> bool:
+    try:
+        return search(pattern, text, limits)
+    except (TimeoutError, MemoryError):
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class CheckSpec:
+    """One check of a verifier, or a group of checks.
+
+    Attributes:
+        id: Unique in its verifier; of a check in a group, ``<group>.<check>``.
+        type: Name of the check type, as written in the spec.
+        weight: Its share of the score, or how much a penalty takes off; finite.
+        required: Whether the verifier fails when this check scores below 1.
+        negate: Whether the score is inverted, ``1 - score``.
+        params: Its params as plain data, in canonical spelling; as written if the check is broken.
+        check: The check itself; None if the type is unknown, so that the check is skipped.
+        note: The note of a skipped check in every row's feedback.
+        role: What its score does.
+        threshold: Lowest score that counts as 1.0, while others count as 0.0; None to keep the score.
+        subject: What it reads; None for the completion's text.
+        not_found: Whether it fails or passes where its steps find nothing.
+        missing_gold: What becomes of a row without a gold: it is unscored, or the check fails or passes.
+        when: When it runs; None for always.
+        above: Ids of the groups around it that have a condition.
+        parts: The checks of a group, including skipped ones.
+        outline: Fields beyond the plain ones as they stand in the spec, in canonical form.
+    """
+
+    id: str
+    type: str
+    weight: float
+    required: bool
+    negate: bool
+    params: Any
+    check: Check | None
+    note: str = ""
+    role: Role = "weight"
+    threshold: float | None = None
+    subject: Subject | None = None
+    not_found: Literal["fail", "pass"] = "fail"
+    missing_gold: Literal["unscored", "fail", "pass"] = "unscored"
+    when: Condition | None = None
+    above: tuple[str, ...] = ()
+    parts: tuple["CheckSpec", ...] = ()
+    outline: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> str:
+        """Why the check cannot run, or ``""``."""
+        return self.check.problem if isinstance(self.check, Broken) else ""
+
+    @property
+    def group(self) -> Group | None:
+        """The kind of group, or None for a single check."""
+        return self.check if isinstance(self.check, Group) else None
+
+    @cached_property
+    def runnable(self) -> tuple["CheckSpec", ...]:
+        """The checks of a group, except those of unknown type."""
+        return tuple(part for part in self.parts if part.check is not None)
+
+    def within(self, limits: Limits) -> "CheckSpec":
+        """Return a copy with the limits of a run, which name the check; ``limits.check`` is what its name begins with."""
+        own = replace(limits, check=limits.check + self.id)
+        return replace(
+            self,
+            check=self.check and self.check.within(own),
+            subject=self.subject and self.subject.within(own),
+            when=self.when and self.when.within(own),
+            parts=tuple(part.within(limits) for part in self.parts),
+        )
+
+    def nodes(self) -> Iterator["CheckSpec"]:
+        """Yield this check and, of a group, all checks in it: a group before its checks."""
+        yield self
+        for part in self.parts:
+            yield from part.nodes()
+
+    @property
+    def readers(self) -> tuple["CheckSpec", ...]:
+        """This check and, if a check decides when it runs, that one."""
+        return (self,) if self.when is None or self.when.check is None else (self, self.when.check)
+
+    @property
+    def references(self) -> list[Reference]:
+        """The values that rows bring for its steps and its condition; those of its params are its check's."""
+        sources = [] if self.subject is None or self.subject.source is None else [self.subject.source.reads]
+        return sources + ([] if self.when is None or self.when.reference is None else [self.when.reference])
+
+    @property
+    def depth(self) -> int:
+        """How deep groups nest in it; 0 for a single check."""
+        return 1 + max((part.depth for part in self.parts), default=0) if self.parts else 0
+
+    @property
+    def words(self) -> str:
+        """What holds when the check passes, as a clause."""
+        if self.check is None:
+            return self.type
+        claims = [part.words for part in self.runnable]
+        claim = self.check.claim() if self.group is None else self.group.claim_of(claims)
+        return f"not ({claim})" if self.negate else claim
+
+
+def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckSpec:
+    """Return the check that a ``SpecReader`` has read.
+
+    Args:
+        fields: Its fields, ``parts`` as the fields of each check.
+        above: Ids of the groups around it that have a condition.
+    """
+    condition: Condition | None = fields.get("when")
+    inside = above if condition is None else (*above, fields["id"])
+    outline = dict(fields.get("outline", {}))
+    if condition is not None and condition.reference is None:
+        decider = check_spec({**condition.operand, "id": f"{fields['id']}.when", "missing_gold": "fail"})
+        shown = {"type": decider.type, "negate": decider.negate, "params": decider.params, **decider.outline}
+        condition = replace(
+            condition,
+            operand=None,
+            check=decider,
+            outline={"check": shown} | ({"not": True} if condition.negated else {}),
+        )
+    if condition is not None:
+        outline["when"] = condition.outline
+    given = {name: value for name, value in fields.items() if name not in ("path", "parts", "gold_chain", "outline")}
+    parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
+    return CheckSpec(**{**given, "when": condition, "outline": outline, "above": above, "parts": parts})

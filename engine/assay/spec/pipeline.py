@@ -1,0 +1,245 @@
+"""Read what stands around a check in a spec: what it reads, its golds, when it runs, what becomes of its score."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from assay.checks.base import Check
+from assay.checks.golds import GoldCheck
+from assay.errors import did_you_mean
+from assay.spec.check import Condition
+from assay.steps.chain import Chain
+from assay.steps.reader import StepErrors, read_steps
+from assay.steps.sources import SOURCES, Source
+from assay.steps.subject import Subject
+from assay.system.documents import Place, named
+from assay.values.references import Reference, is_reference, read_reference
+
+if TYPE_CHECKING:
+    from assay.spec.reader import SpecReader
+
+__all__ = ["gold_check", "likely_reference", "read_chain", "read_condition", "read_subject", "role_of", "with_steps"]
+
+_SOURCES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
+_TESTS = ("equals", "in", "exists", "matches")
+_CONDITION_FIELDS = ("column", "template", "check", "not", *_TESTS)
+_LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
+
+
+# ── what it reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
+    """Return what `on` names, None for the completion's text; and the same in canonical form."""
+    items = data if isinstance(data, list) else [data]
+    place = path if not isinstance(data, list) else (*path, 0)
+    source, outline, first = _source(reader, items[0], place) if items else (None, None, 0)
+    rest = items[first:] if isinstance(data, list) or first else data
+    chain = read_chain(reader, rest, path, first)
+    subject = Subject(source, chain)
+    return subject, [*([outline] if outline is not None else []), *chain.outline()]
+
+
+def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None, Any, int]:
+    """Return the source that an item names, its outline, and 1; else 0."""
+    if is_reference(item):
+        reference = _reference(reader, item, path)
+        return (None, None, 1) if reference is None else (Source(reference=reference), reference.outline(), 1)
+    if isinstance(item, str) and item in _SOURCES:
+        name = _SOURCES[item]
+        return (Source(name), name, 1) if name else (None, None, 1)
+    return None, None, 0
+
+
+def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> Chain:
+    """Return the steps that data describes.
+
+    Args:
+        reader: Takes the problems.
+        data: As in ``read_steps``.
+        path: The place of the list.
+        first: How many items of the list stand before them.
+    """
+    try:
+        return Chain(read_steps(data))
+    except StepErrors as errors:
+        for problem in errors.problems:
+            place = problem.path
+            if place and isinstance(place[0], int):
+                place = (place[0] + first, *place[1:])
+            reader.problem((*path, *place), problem.message)
+        return Chain()
+
+
+def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path: Place) -> Subject | None:
+    """Return the subject with the steps that the check takes itself."""
+    chain = Chain() if subject is None else subject.chain
+    if chain.gives_list:
+        if not check.takes_list:
+            name = chain.steps[-1].name
+            reader.problem(path, f"`{name}` gives a list, and `{check.type}` reads a text; use `list_equals`")
+        return subject
+    steps = check.steps()
+    return subject if not steps else (subject or Subject()).then(steps)
+
+
+# ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> Reference | None:
+    try:
+        return read_reference(value)
+    except ValueError as error:
+        reader.problem(path, str(error))
+        return None
+
+
+def gold_check(
+    reader: "SpecReader", check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
+) -> dict[str, Any] | None:
+    """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check.
+
+    Raises:
+        ValidationError: A literal param cannot be used.
+    """
+    given = {name: _resolvable(reader, value, (*path, name)) for name, value in params.items()}
+    lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
+    references = [name for name, value in given.items() if isinstance(value, Reference)]
+    gold = given.get(check.gold)
+    several = isinstance(gold, list) and (not check.whole_gold or any(isinstance(item, list) for item in gold))
+    if not (references or several or chain or check.gold in lists):
+        return None
+    _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
+    fields = check.Params.model_fields
+    outline = {
+        fields[name].alias or name: [*map(_outline, value)] if isinstance(value, list) else _outline(value)
+        for name, value in given.items()
+    }
+    return {"params": outline, "check": GoldCheck(check, given, chain or Chain())}
+
+
+def _is_dynamic(item: Any) -> bool:
+    return isinstance(item, Reference)
+
+
+def _resolvable(reader: "SpecReader", value: Any, path: Place) -> Any:
+    """Return a param's value with references in place of the mappings that describe them."""
+    if is_reference(value):
+        return _reference(reader, value, path)
+    if isinstance(value, list) and any(map(is_reference, value)):
+        return [_resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
+    return value
+
+
+def _outline(value: Any) -> Any:
+    return value.outline() if isinstance(value, Reference) else value
+
+
+def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str]) -> None:
+    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before."""
+    literals = {name: value for name, value in given.items() if name not in open_fields}
+    try:
+        check.Params.model_validate(literals)
+    except ValidationError as error:
+        public = {
+            check.Params.model_fields[name].alias or name for name in open_fields if name in check.Params.model_fields
+        }
+        known = [one for one in error.errors() if one["loc"] and str(one["loc"][0]) not in open_fields | public]
+        if known:
+            raise
+
+
+def likely_reference(params: Any) -> str:
+    """Return a note if a text looks like a reference to the row, or ``""``."""
+    if isinstance(params, Mapping):
+        return next((note for value in params.values() if (note := likely_reference(value))), "")
+    if isinstance(params, list):
+        return next((note for value in params if (note := likely_reference(value))), "")
+    match = _LIKELY.search(params) if isinstance(params, str) else None
+    if match is None:
+        return ""
+    name = match[0].strip("${}").strip()
+    return f"`{match[0]}` is plain text here; to take it from the row, write {{column: {name}}} or {{template: …}}"
+
+
+# ── when it runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_condition(reader: "SpecReader", data: Any, path: Place, depth: int) -> Condition | None:
+    """Return the condition under which a check runs; None if there is a problem."""
+    fields = reader.fields(data, path, _CONDITION_FIELDS)
+    if fields is None:
+        return None
+    negated = reader.value(fields, path, "not", bool, default=False)
+    if fields.get("check") is not None:
+        for name in fields:
+            if name not in ("check", "not"):
+                reader.problem((*path, name), "a condition is a `check`, or a `column` and a test, not both")
+        return _check_condition(reader, fields["check"], (*path, "check"), depth, negated=negated)
+    given: dict[str, Any] = {name: fields[name] for name in ("column", "template") if name in fields}
+    tests = [name for name in _TESTS if name in fields]
+    if len(given) != 1 or len(tests) > 1:
+        guess = did_you_mean(next(iter(data), ""), _CONDITION_FIELDS) if data else ""
+        wanted = "expected {column: path} with one of equals, in, exists, matches, or {check: …}"
+        reader.problem(path, f"{wanted}. {guess}".strip())
+        return None
+    reference = _reference(reader, given, path)
+    test = tests[0] if tests else "exists"
+    operand = fields[test] if tests else True
+    if problem := _operand_problem(test, operand):
+        reader.problem((*path, test), problem)
+        return None
+    outline = given | {test: operand} | ({"not": True} if negated else {})
+    return None if reference is None else Condition(reference, test, operand, None, negated, outline)
+
+
+def _operand_problem(test: str, operand: Any) -> str:
+    kinds: dict[str, tuple[type, str]] = {
+        "in": (list, "a list"),
+        "exists": (bool, "true or false"),
+        "matches": (str, "a pattern"),
+    }
+    if test in kinds and not isinstance(operand, kinds[test][0]):
+        return f"expected {kinds[test][1]}, got {named(operand)}"
+    return _pattern_problem(operand) if test == "matches" else ""
+
+
+def _pattern_problem(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+    fields = reader.check(data, path, depth)
+    if fields is None:
+        return None
+    if fields["parts"] or fields["when"] is not None:
+        reader.problem(path, "a condition is a single check without a condition of its own")
+        return None
+    if fields["check"] is None:
+        reader.problem((*path, "type"), fields["note"])
+        return None
+    return Condition(None, "", fields, None, negated, {})
+
+
+# ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def role_of(reader: "SpecReader", fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
+    """Return what a check's score does, and its weight or how much it takes off."""
+    is_gate = reader.value(fields, path, "gate", bool, default=False)
+    given = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * is_gate
+    if len(given) > 1:
+        reader.problem(
+            (*path, given[1]), f"a check has one of `weight`, `gate` and `penalty`, and this has {' and '.join(given)}"
+        )
+    if is_gate:
+        return "gate", 1.0
+    if fields.get("penalty") is not None:
+        return "penalty", reader.number(fields, (*path, "penalty"), 0.0)
+    return "weight", reader.number(fields, (*path, "weight"), 1.0, lowest)

@@ -1,0 +1,106 @@
+"""What a check is about: a source and the steps that follow, row by row and as lanes that checks share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from assay.calls.limits import Limits, own_failure
+from assay.errors import said_by
+from assay.expressions.lane import Lane, about
+from assay.names import COMPLETION, TEXT
+from assay.steps.base import Step
+from assay.steps.chain import Chain
+from assay.steps.sources import Source
+
+__all__ = ["Reading", "Subject"]
+
+_NOTHING = "found nothing: "
+_NO_STEPS = Chain()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a check reads on one row.
+
+    Attributes:
+        value: The text or the list of texts; None if there is nothing to read.
+        nothing: Why there is nothing to read, or ``""``.
+        error: Why a step failed; None if none did.
+    """
+
+    value: Any
+    nothing: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A source and the steps that follow.
+
+    Attributes:
+        source: The source; None for the completion's text.
+        chain: The steps.
+    """
+
+    source: Source | None = None
+    chain: Chain = _NO_STEPS
+
+    def within(self, limits: Limits) -> "Subject":
+        """Return a copy whose steps have the limits of a run."""
+        return replace(self, chain=self.chain.within(limits))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads besides the completion."""
+        return () if self.source is None else tuple(name for name in self.source.columns if name != COMPLETION)
+
+    def then(self, steps: tuple[Step, ...]) -> "Subject":
+        """Return the subject with further steps."""
+        return replace(self, chain=Chain((*self.chain.steps, *steps)))
+
+    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def row(self, row: Mapping[str, Any]) -> Reading:
+        """Return what the steps make of a row with a completion."""
+        text = row[COMPLETION] if self.source is None else self.source.row(row)
+        if text is None:
+            return Reading(None, f"{_NOTHING}{self.source}")
+        try:
+            value, missing = self.chain.row(text), self.chain.missing_row(text)
+        except BaseException as exception:  # a pattern's limit
+            if not own_failure(exception):
+                raise
+            return Reading(None, error=said_by(exception))
+        return Reading(value) if missing is None else Reading(None, _NOTHING + missing)
+
+    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def column(self) -> str:
+        """Name of the column with the result: null where there is nothing to read, or a step fails."""
+        with about(TEXT):
+            lane = self.chain.lane(self._source_lane)
+            return TEXT if lane is None else lane.column
+
+    def lanes(self) -> tuple[Lane, ...]:
+        """Return the lanes of the source and of each step; they are about the completion."""
+        source = self._source_lane
+        return (*(() if source is None else (source,)), *self.chain.lanes(source))
+
+    def nothing_expr(self) -> pl.Expr:
+        """Return why there is nothing to read as a String expression; null where there is something, or a step fails."""
+        source = self._source_lane
+        missing = pl.lit(_NOTHING) + self.chain.missing_expr(source)
+        if source is None:
+            return missing
+        return pl.when(source.col.is_null()).then(pl.lit(f"{_NOTHING}{self.source}")).otherwise(missing)
+
+    def error_expr(self) -> pl.Expr | None:
+        """Return why a step failed as a String expression; None if no step can fail."""
+        return self.chain.error_expr(self._source_lane)
+
+    @property
+    def _source_lane(self) -> Lane | None:
+        return None if self.source is None else Lane(f"source {self.source!r}", self.source.expr)

@@ -1,0 +1,214 @@
+r"""Normalizers: what ``normalize:`` does to a text and its gold before they are compared.
+
+They run in Python, once per distinct text: a chain of Polars' replacements takes as long and is not exact.
+"""
+
+import json
+import math
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import polars as pl
+
+from assay.errors import did_you_mean
+from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.regex.compiled import compile_pattern, quick
+from assay.expressions.regex.search import search
+
+__all__ = ["NORMALIZERS", "normalized_expr", "normalized_lane", "normalizer"]
+
+Normalizer = Callable[[str], str]
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_NO_DIGITS = str.maketrans("", "", string.digits)
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_SHORT = 1_000
+"""Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
+
+
+def _squad(value: str) -> str:
+    """Lower, without ASCII punctuation, without articles, with single spaces: SQuAD's evaluation."""
+    return " ".join(_ARTICLE.sub(" ", value.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def _inspect(value: str) -> str:
+    """Word by word: casefold, numbers as floats, else without ASCII punctuation; without articles: Inspect's ``f1``."""
+    words = (_ARTICLE.sub(" ", _inspect_word(word.casefold())) for word in value.replace("-", " ").split(" "))
+    return " ".join(piece for word in words for piece in word.split())
+
+
+def _inspect_word(word: str) -> str:
+    for number in (word, word.strip(string.punctuation)):
+        try:
+            value = float(number)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return str(value)
+    return word.translate(_NO_PUNCTUATION)
+
+
+def _math(value: str) -> str:
+    r"""LaTeX of an answer in one spelling: fractions, roots and decimals, without units, spaces, degrees and dollars."""
+    for old, new in _SPELLINGS:
+        value = value.replace(old, new)
+    before, *unit = value.split(r"\text{ ")
+    value = (before if len(unit) == 1 else value).replace(r"\%", "")
+    value = value.replace(" .", " 0.").replace("{.", "{0.")
+    value = f"0{value}" if value.startswith(".") else value
+    name, *equal = value.split("=")
+    value = equal[0] if len(equal) == 1 and len(name) <= _LONGEST_NAME else value
+    value = _braced_fractions(_ROOT.sub(r"\\sqrt{\1}", value).replace(" ", ""))
+    value = r"\frac{1}{2}" if value == "0.5" else value
+    return _RATIO.sub(r"\\frac{\1}{\2}", value)
+
+
+_SPELLINGS = (
+    ("\n", ""),
+    (r"\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    (r"\left", ""),
+    (r"\right", ""),
+    (r"^{\circ}", ""),
+    (r"^\circ", ""),
+    (r"\$", ""),
+)
+_LONGEST_NAME = 2
+_ROOT = re.compile(r"\\sqrt(?!\\sqrt)([^{])")
+_WHOLE = "(0|-?[1-9][0-9]*)"
+_RATIO = re.compile(rf"\A{_WHOLE}/{_WHOLE}\Z")
+_FRACTION = r"\frac"
+
+
+def _braced_fractions(value: str) -> str:
+    r"""Write ``\frac12`` as ``\frac{1}{2}``; leave a text with a fraction that ends early."""
+    first, *others = value.split(_FRACTION)
+    if any(len(other) < 2 and not other.startswith("{") for other in others):  # noqa: PLR2004  (both parts of a fraction)
+        return value
+    return first + "".join(_FRACTION + (other if other.startswith("{") else _braced_parts(other)) for other in others)
+
+
+def _braced_parts(fraction: str) -> str:
+    above, below, rest = fraction[0], fraction[1], fraction[2:]
+    return f"{{{above}}}{below if below == '{' else f'{{{below}}}'}{rest}"
+
+
+def _whitespace(value: str) -> str:
+    return " ".join(value.split())
+
+
+NORMALIZERS: dict[str, Normalizer] = {
+    "squad": _squad,
+    "inspect": _inspect,
+    "math": _math,
+    "casefold": str.casefold,
+    "nfc": partial(unicodedata.normalize, "NFC"),
+    "nfkc": partial(unicodedata.normalize, "NFKC"),
+    "whitespace": _whitespace,
+}
+"""The normalizers without options, by name; ``lmEval`` has options."""
+
+_LM_EVAL = "lmEval"
+
+
+class _LmEval:
+    """What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."""
+
+    options: ClassVar = ("ignoreCase", "ignorePunctuation", "ignoreNumbers", "regexesToIgnore")
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        given = _by_option(options)
+        self.patterns = [_ignored(pattern) for pattern in given.pop("regexesToIgnore", [])]
+        self.ignored = {name for name, wanted in given.items() if wanted}
+
+    def __call__(self, value: str) -> str:
+        for pattern in self.patterns:
+            if len(value) <= _SHORT or search(pattern.pattern, value):
+                value = pattern.sub("", value)
+        value = value.lower() if "ignoreCase" in self.ignored else value
+        value = value.translate(_NO_PUNCTUATION) if "ignorePunctuation" in self.ignored else value
+        return value.translate(_NO_DIGITS) if "ignoreNumbers" in self.ignored else value
+
+
+def _by_option(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of ``lmEval`` by their names in camelCase."""
+    spellings = {re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name): name for name in _LmEval.options}
+    given: dict[str, Any] = {}
+    for key, value in options.items():
+        name = spellings.get(key, key)
+        if name not in _LmEval.options:
+            guess = did_you_mean(str(key), _LmEval.options)
+            raise ValueError(
+                f"{_LM_EVAL} has no option `{key}`. {guess or 'Known: ' + ', '.join(_LmEval.options) + '.'}"
+            )
+        if name in given:
+            raise ValueError(f"{_LM_EVAL}.{name} is given twice, in two spellings")
+        _check_option(name, value)
+        given[name] = value
+    return given
+
+
+def _check_option(name: str, value: Any) -> None:
+    if name != "regexesToIgnore":
+        if not isinstance(value, bool):
+            raise ValueError(f"{_LM_EVAL}.{name} is true or false, not {json.dumps(value, default=str)}")
+    elif not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{_LM_EVAL}.{name} is a list of patterns")
+
+
+def _ignored(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that is removed from texts.
+
+    Raises:
+        ValueError: Python does not accept it, or it could take long: a replacement in this process cannot be stopped.
+    """
+    try:
+        compiled = compile_pattern(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{_LM_EVAL}.regexesToIgnore: {pattern!r}: {error}") from None
+    if not quick(pattern, 2 * _SHORT):
+        raise ValueError(
+            f"{_LM_EVAL}.regexesToIgnore: {pattern!r} could take long: leave out nested repeats, and all but one `*` or `+`"
+        )
+    return compiled
+
+
+def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
+    """Return the normalizer that a spec names.
+
+    Args:
+        spec: A name, or ``{"lmEval": options}``.
+
+    Raises:
+        ValueError: There is no such normalizer or option.
+    """
+    if isinstance(spec, Mapping):
+        if len(spec) == 1 and next(iter(spec)) in (_LM_EVAL, "lm_eval"):
+            (options,) = spec.values()
+            if isinstance(options, Mapping):
+                return _LmEval(options)
+        raise ValueError(f"write {{{_LM_EVAL}: {{ignoreCase: true}}}}, or a name: {', '.join(NORMALIZERS)}")
+    if spec in (_LM_EVAL, "lm_eval"):
+        raise ValueError(f"{_LM_EVAL} ignores nothing by itself: write {{{_LM_EVAL}: {{ignoreCase: true}}}}")
+    if spec not in NORMALIZERS:
+        names = (*NORMALIZERS, _LM_EVAL)
+        raise ValueError(
+            f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
+        )
+    return NORMALIZERS[spec]
+
+
+def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
+    """Return ``normalizer(spec)`` as an elementwise expression over a String column."""
+    return rowwise(texts, normalizer(spec), pl.String, distinct=True)
+
+
+def normalized_lane(spec: str | Mapping[str, Any]) -> Lane:
+    """Return the lane with the normalized text."""
+    return Lane(f"normalized:{json.dumps(spec, sort_keys=True)}", lambda _: normalized_expr(text(), spec))

@@ -1,0 +1,219 @@
+"""References: values that each row brings, ``{column: path}`` and ``{template: text}``, in Python and as expressions.
+
+A path leads from a column through structs, lists and JSON text. A null, and a path that a row does not have, give no value.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from assay.expressions.json import loads, mended
+from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwise
+from assay.expressions.mixed import TYPED, untyped
+from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
+
+__all__ = ["Reference", "gold_text", "is_reference", "read_reference", "source_text", "value_at"]
+
+_HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+def gold_text(value: Any) -> str:
+    """Return the text of a gold: a string as it is, else ``str(value)``."""
+    return mended(value if isinstance(value, str) else str(value))
+
+
+def source_text(value: Any) -> str:
+    """Return the text of a value to read: a string as it is, a list or an object as JSON, else ``str(value)``."""
+    if isinstance(value, Mapping | list | tuple):
+        return mended(json.dumps(value, ensure_ascii=False, default=str))
+    return gold_text(value)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A value that each row brings.
+
+    Attributes:
+        parts: The path of one value, or the texts and paths of a template, in order.
+        is_template: Whether the value is the text of all parts.
+        is_list: Whether text is JSON text of a list of values.
+    """
+
+    parts: tuple[str | Path, ...]
+    is_template: bool = False
+    is_list: bool = False
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Path))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the paths begin with."""
+        return tuple(dict.fromkeys(path.column for path in self.paths))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+    def outline(self) -> dict[str, Any]:
+        """Return the reference as it stands in a spec."""
+        if not self.is_template:
+            return {"column": str(self.parts[0])} | ({"list": True} if self.is_list else {})
+        braced = (f"{{{part}}}" if isinstance(part, Path) else _escaped(part) for part in self.parts)
+        return {"template": "".join(braced)}
+
+    # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────
+
+    def row(self, row: Mapping[str, Any]) -> Any:
+        """Return the value of a row, None if it has none; of a template, its text."""
+        if not self.is_template:
+            value = value_at(row, self.paths[0])
+            return _list_of(value) if self.is_list else value
+        values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
+        return None if None in values else "".join(map(source_text, values))
+
+    # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def text_expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return ``source_text`` of each row's value as a String expression; null where there is none."""
+        parts = [
+            _plain_text(schema, part, source_text) if isinstance(part, Path) else pl.lit(part) for part in self.parts
+        ]
+        rows = [
+            _text_by_row(schema, part) if values is None and isinstance(part, Path) else values
+            for part, values in zip(self.parts, parts, strict=True)
+        ]
+        texts = [values for values in rows if values is not None]
+        return texts[0] if len(texts) == 1 else pl.concat_str(texts)
+
+    def gold_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return ``gold_text`` of each row's value as a String expression, null where there is none; None if it may be a list."""
+        if self.is_template:
+            return self.text_expr(schema)
+        return None if self.is_list else _plain_text(schema, self.paths[0], gold_text)
+
+    def problem(self, schema: pl.Schema) -> tuple[str, str] | None:
+        """Return why no row can have a value, with a hint; None if one can."""
+        known = pl.Schema({name: schema[name] for name in not_hidden(schema)})
+        outlined = outline_of(pl.Struct(dict(known)))
+        for path in self.paths:
+            if kind_of(outlined, path) is None and not _may_have(known, path):
+                error = missing(path, outlined, "the table of rollouts")
+                return error.fact, error.hint
+        return None
+
+
+def is_reference(value: Any) -> bool:
+    """Return whether a param's value refers to the row."""
+    return isinstance(value, Mapping) and ({*value} in ({"column"}, {"column", "list"}, {"template"}))
+
+
+def read_reference(value: Mapping[str, Any]) -> Reference:
+    """Read a reference.
+
+    Raises:
+        ValueError: It cannot be used; the message says why.
+    """
+    if "template" in value:
+        return _template(value["template"])
+    path, is_list = value["column"], value.get("list", False)
+    if not isinstance(path, str):
+        raise ValueError(f"`column` is the path of a value, a string, not {path!r}")
+    if not isinstance(is_list, bool):
+        raise ValueError(f"`list` is true or false, not {is_list!r}")
+    return Reference((_path(path),), is_list=is_list)
+
+
+def _template(text: Any) -> Reference:
+    if not isinstance(text, str):
+        raise ValueError(f"`template` is a text with paths in braces, not {text!r}")
+    parts: list[str | Path] = []
+    literal, end = "", 0
+    for match in _HOLE.finditer(text):
+        literal += text[end : match.start()]
+        end = match.end()
+        if match[0] in ("{{", "}}"):
+            literal += match[0][0]
+        elif match[1] is None:
+            raise ValueError(f"`{text}` has a single `{match[0]}`; write `{match[0] * 2}` for the character")
+        else:
+            parts += [literal, _path(match[1])]
+            literal = ""
+    parts.append(literal + text[end:])
+    return Reference(tuple(part for part in parts if part != ""), is_template=True)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _path(text: str) -> Path:
+    path = parse(text.strip())
+    if path.exploded is not None:
+        raise ValueError(f"`{text}` has [], which stands for many rows; name one value")
+    return path
+
+
+def value_at(row: Mapping[str, Any], path: Path) -> Any:
+    """Return the value at a path of a row, through JSON text; None if there is none."""
+    value: Any = row.get(path.column)
+    for step in path.steps[1:]:
+        value = untyped(value)
+        value = find(loads(value) if isinstance(value, str) else value, Path((step,)))
+        if value is ABSENT:
+            return None
+    return untyped(value)
+
+
+def _list_of(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    items = loads(value)
+    return items if isinstance(items, list) else value
+
+
+def _may_have(schema: pl.Schema, path: Path) -> bool:
+    """Whether JSON text on the way of a path may have its end."""
+    prefixes = (Path(path.steps[:size]) for size in range(1, len(path.steps)))
+    matches = (find_expr(schema, prefix) for prefix in prefixes)
+    return any(match is not None and (_is_text(match[1]) or match[1] in (TYPED, pl.Null)) for match in matches)
+
+
+def _is_text(dtype: Any) -> bool:
+    return isinstance(plain_type(dtype), pl.String)
+
+
+def _plain_text(schema: pl.Schema, path: Path, text: Callable[[Any], str]) -> pl.Expr | None:
+    """Return the text at a path; None if it takes Python to read the path, or the value may be a list."""
+    match = find_expr(schema, path)
+    if match is None:
+        return None
+    values, dtype = match
+    if _is_text(dtype):
+        return plain(values, dtype)
+    if dtype.is_integer():
+        return values.cast(pl.String)
+    if dtype == pl.Boolean:
+        return pl.when(values).then(pl.lit("True")).when(values.not_()).then(pl.lit("False"))
+    return rowwise(values, text, pl.String) if dtype.is_float() else None
+
+
+def _text_by_row(schema: pl.Schema, path: Path) -> pl.Expr:
+    """Return the text at a path, found row by row in Python."""
+    name = path.column
+    if name not in schema:
+        return pl.lit(None, dtype=pl.String)
+
+    def text_at(row: dict[str, Any]) -> str | None:
+        value = value_at(row, path)
+        return None if value is None else source_text(value)
+
+    if _is_text(schema[name]):
+        texts = plain(exactly(name), schema[name])
+        return rowwise(texts, lambda text: text_at({name: text}), pl.String, distinct=True)
+    return rowwise(pl.struct(exactly(name).alias(name)), text_at, pl.String)

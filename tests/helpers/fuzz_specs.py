@@ -1,0 +1,157 @@
+"""Draw specs of the whole language, and rows for them: golds from columns, steps, groups, conditions, gates, penalties."""
+
+import json
+import random
+
+from assay.testing import hostile_texts
+
+WORDS = ("refund", "REFUND", "ΟΔΟΣ", "42", "a", "", "Straße", "yes", "B", "1,200", "x y", "3.5")
+TEXTS = (
+    "A: 42",
+    "It is \\boxed{42}.",
+    "<think>no refund</think> yes, a refund. #### 1,200",
+    "<answer>B</answer>",
+    "the answer is (B)",
+    "a, b; c\nb, a",
+    '{"a": 1, "b": [1, 2], "c": "refund"}',
+    "```json\n{}\n```",
+    "first\n\nlast 3.5",
+    "<think> cut off",
+)
+SOURCES = ({"column": "note"}, "prompt", "assistant", "reasoning", "completion", {"template": "{note} = {level}"})
+STEPS = (
+    *("afterThink", "think", {"tag": "answer"}, {"tag": "answer", "at": "first"}, "boxed", {"after": "A:"}),
+    *({"after": "####", "to": "end"}, "number", {"number": {"at": "first"}}, "choice", "fence", {"line": "last"}),
+    *({"regex": r"(\w+) refund"}, {"regex": r"\d+", "at": "first"}, {"regex": r"(a)|b", "group": "any"}, "lower"),
+    *("upper", "strip", {"remove": ["a", "re"]}, {"replace": {"old": "a", "new": "b"}}, {"map": {"yes": "B"}}),
+    *({"normalize": "squad"}, {"json": {"path": "c"}}, {"json": {"at": "first"}}, {"after": "is", "notFound": "keep"}),
+    {"firstOf": [["boxed"], [{"after": "A:"}], ["number"]]},
+)
+GOLDS = (
+    *({"column": "answer"}, {"column": "golds"}, {"column": "level"}, {"column": "metadata.gold"}),
+    *({"template": "{answer}"}, {"template": "#{level}"}, {"column": "listed", "list": True}),
+)
+GROUPS = ("all_of", "any_of", "none_of", "at_least", "mean", "min", "max", "product")
+
+
+def _gold(rng):
+    if rng.random() < 0.35:
+        return rng.choice(WORDS)
+    if rng.random() < 0.5:
+        return rng.choice(GOLDS)
+    return [rng.choice((rng.choice(WORDS), rng.choice(GOLDS))) for _ in range(rng.randrange(4))]
+
+
+def _leaf(rng):
+    phrase = {"value": _gold(rng)} | rng.choice(({}, {}, {"caseSensitive": True}))
+    small = rng.choice(({"column": "level"}, 2, 5))
+    return rng.choice(
+        (
+            *({"type": name} | phrase for name in ("contains", "not_contains", "equals", "starts_with", "ends_with")),
+            {"type": "contains", "word": True} | phrase,
+            {"type": "equals", "value": _gold(rng), "normalize": rng.choice(("squad", "inspect", "math", "casefold"))},
+            {"type": "number", "value": _gold(rng)} | rng.choice(({}, {"relTol": 0.01}, {"at": "first"})),
+            {"type": "choice", "value": _gold(rng)},
+            {
+                "type": "contains_any",
+                "values": rng.choice((["a", "b"], {"column": "golds"}, [{"column": "answer"}, "a"])),
+            },
+            {"type": "contains_all", "values": ["a", "refund"], "score": "share"},
+            {
+                "type": "list_equals",
+                "value": rng.choice((["a", "b"], {"column": "golds"})),
+                "as": rng.choice(("set", "f1")),
+            },
+            {"type": "number_range", "min": 0, "max": small},
+            {"type": "count", "of": rng.choice(("words", "chars", "lines", "bullets")), "max": small},
+            {"type": "case", "is": "upper"},
+            {"type": "regex", "pattern": rng.choice((r"\d+", "(?i)refund", {"column": "pattern"}))},
+            {"type": "min_length", "value": small},
+            {"type": "json_valid"},
+            {"type": "json_keys", "keys": ["a"]},
+            {"type": "task_expectations"},
+            {"type": "nonsense"},
+            {"type": "max_length", "value": "many"},
+        )
+    )
+
+
+def _condition(rng):
+    test = rng.choice(({"equals": 3}, {"in": [1, 2, "x"]}, {"exists": rng.random() < 0.5}, {"matches": r"^\d"}, {}))
+    column = {"column": rng.choice(("level", "note", "metadata.gold"))} | test
+    condition = column if rng.random() < 0.7 else {"check": {**_leaf(rng), "type": "contains", "value": "a"}}
+    if "check" in condition:
+        condition = {"check": {"type": "contains", "value": _gold(rng)} | rng.choice(({}, {"on": "afterThink"}))}
+    return condition | rng.choice(({}, {"not": True}))
+
+
+def _around(rng, *, top):
+    fields = {}
+    if rng.random() < 0.2:
+        fields["negate"] = True
+    if rng.random() < 0.2:
+        fields["threshold"] = rng.choice((0, 0.5, 1))
+    if rng.random() < 0.25:
+        fields["when"] = _condition(rng)
+    if rng.random() < 0.4:
+        fields["weight"] = rng.choice((0.3, 1, 2.5, 0))
+    if top and rng.random() < 0.3:
+        fields.pop("weight", None)
+        fields |= rng.choice(({"gate": True}, {"penalty": 0.3}, {"required": True}))
+    return fields
+
+
+def draw_check(rng, depth=0, *, top=True):
+    """Return a check or a group."""
+    around = _around(rng, top=top)
+    if depth < 3 and rng.random() < 0.25:
+        kind = rng.choice(GROUPS)
+        parts = [draw_check(rng, depth + 1, top=False) for _ in range(rng.randrange(1, 4))]
+        return {"type": kind, "checks": parts} | ({"k": rng.randrange(1, 4)} if kind == "at_least" else {}) | around
+    leaf = _leaf(rng) | around
+    if rng.random() < 0.5:
+        source = [rng.choice(SOURCES)] if rng.random() < 0.3 else []
+        steps = [rng.choice(STEPS) for _ in range(rng.randrange(0 if source else 1, 3))]
+        leaf["on"] = source + steps
+    if rng.random() < 0.15:
+        leaf["notFound"] = "pass"
+    if rng.random() < 0.3:
+        leaf["missingGold"] = rng.choice(("fail", "pass"))
+    if rng.random() < 0.1 and "value" in leaf:
+        leaf["goldOn"] = [rng.choice(STEPS)]
+    return leaf
+
+
+def draw_spec(rng):
+    """Return a spec; some are refused, as for weights that add up to 0."""
+    spec = {"id": rng.choice(("v", "w")), "checks": [draw_check(rng) for _ in range(rng.randrange(1, 5))]}
+    if rng.random() < 0.4:
+        spec["combine"] = rng.choice(("mean", "sum", "min", "max", "product"))
+    if rng.random() < 0.3:
+        spec |= {"range": rng.choice(([0, 1], None, [-1, 2]))}
+    return spec | {"passThreshold": rng.choice((0.5, 1, 0.9))}
+
+
+def draw_rows(rng, count):
+    """Return rollouts with the columns that the specs read."""
+    texts = [*hostile_texts(count, rng.randrange(1 << 30))]
+    return [
+        {
+            "completion": rng.choice((None, text, rng.choice(TEXTS), rng.choice(TEXTS), text + rng.choice(TEXTS))),
+            "prompt": rng.choice((None, "Where is my refund?", text)),
+            "answer": rng.choice((None, *WORDS, text)),
+            "golds": rng.choice((None, [], [None], ["a", "b"], [None, "refund"], ["42", text])),
+            "level": rng.choice((None, 1, 2, 3)),
+            "note": rng.choice((None, "A: 42", text)),
+            "listed": rng.choice((None, "[]", '["a", "42"]', "no list", "[1, null]")),
+            "pattern": rng.choice((None, r"\d", "refund", "(", "a+$")),
+            "metadata": rng.choice((None, json.dumps({"gold": rng.choice((None, 42, "refund", ["a", "B"]))}), "no")),
+        }
+        for text in texts
+    ]
+
+
+def drawn(seed, rows=30):
+    """Return a random number generator, a spec and rows."""
+    rng = random.Random(seed)
+    return draw_spec(rng), draw_rows(rng, rows)
