@@ -51,6 +51,12 @@ CHAINS = {
         {"replace": {"old": "ab" * 600, "new": ""}},
     ],
     "map": [{"map": {"Yes": "1", "a": "x"}}, {"map": {"Yes": "1"}, "default": "é"}],
+    "number": [{"number": {"at": at}} for at in ("first", "last")],
+    "numbers": ["numbers"],
+    "choice": ["choice", {"choice": {"letters": "AB"}}],
+    "split": [{"split": "\n"}, "split"],
+    "normalize": [{"normalize": by} for by in ("squad", "math", {"lmEval": {"ignoreCase": True}})],
+    **{name: [name] for name in ("casefold", "nfc", "nfkc", "whitespace")},
     "firstOf": [
         {"firstOf": [["boxed"], [{"after": "answer is"}], [{"regex": r"\d+"}], ["fence", {"json": "last"}]]},
         {"firstOf": ["boxed", {"firstOf": [[{"tag": "a"}], ["think"]]}]},
