@@ -310,13 +310,14 @@ class GoldCheck(RunCheck):
         names = [name for name in (*self.reads, *self.may_read) if name in schema and name != "completion"]
         columns = [exactly(name) for name in dict.fromkeys(names)]
         rows = pl.struct(text().alias("completion"), *columns)
-        return rowwise(rows, partial(self._answer, known={}), _ANSWER, each=self._each_row)
+        return rowwise(rows, self._answer, _ANSWER, each=self._each_row)
 
     def _each_row(self, function: Callable[..., Any], values: list[Any]) -> list[Any]:
         """Call a function on rows, which share the checks of equal golds."""
         return _each(self.limits, partial(function, known={}), values)
 
-    def _answer(self, row: dict[str, Any], known: dict[str, list[Check]]) -> dict[str, Any]:
+    def _answer(self, row: dict[str, Any], known: dict[str, list[Check]] | None = None) -> dict[str, Any]:
+        known = {} if known is None else known
         row = {name: untyped(value) for name, value in row.items()}
         brought = {name: row.get(name) for name in self.stays} if self.stays else row
         if (key := repr(brought)) not in known:
