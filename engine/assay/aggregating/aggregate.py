@@ -80,8 +80,11 @@ def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
 
 
 def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns."""
-    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
+    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns.
+
+    The verifiers of the rows have a column of their own only beside others; else it would repeat the reward.
+    """
+    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS or len(verifiers) > 1]
     native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
     return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.runnable]
 
@@ -359,5 +362,8 @@ def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
 
 
 def _line(label: str, verifier: VerifierSpec, spec: CheckSpec, column: str) -> pl.Expr:
-    prefix = pl.lit(label) if spec.id else pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
+    prefix = pl.lit(label)
+    if not spec.id:  # the row names the check
+        name = pl.col(hidden(extra_column(verifier, spec))) + pl.lit(": ")
+        prefix = pl.lit(owner) + name if (owner := label.removesuffix(": ")) else name
     return prefix + pl.when(pl.col(column) != "").then(pl.col(column))
