@@ -18,7 +18,7 @@ from assay.scoring.reference import score_rows
 from assay.testing import assert_fn_conforms, assert_plan_conforms
 
 SCALARS = [42, 0, -1, 1.5, 1e16, float("nan"), True, False, "x", "", None, "\u2028", 10**30]
-STRUCTURES = [{"a": None, "b": [1, None]}, ["a", {"b": None}], {}, [], {"tool": "a"}]
+STRUCTURES = [{"a": None, "b": [1, None]}, {}, {"tool": "a"}]
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_plan_alone_leaves_such_rows_unscored_and_says_why():
             {},
             "The rollouts carry no verifier: no column `verifier` and no `fn_name`. Columns: completion.",
         ),
-        ([{"completion": "a", "answer": "a"}], {"verifier_name": "contains"}, "Rename one with --map expected=answer"),
+        ([{"completion": "a", "label": "a"}], {"verifier_name": "contains"}, "Rename one with --map expected=label"),
         ([{"completion": "a", "verifier": 5}], {}, None),
         (
             pl.DataFrame({"completion": ["a"], "verifier": [5]}),

@@ -270,11 +270,18 @@ class RunCheck(Check):
         whole: Whether the check must see all rows of a run together; such a run has one part.
         stays: Columns that it reads and that are nevertheless passed through to the output.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
+        spared: Columns of ``may_read`` that it does not read beside others: their names, and those others.
     """
 
     whole: ClassVar[bool] = False
     stays: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
+    spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def column_notes(self, schema: pl.Schema) -> list[str]:
+        """Return notes for the user on the columns that the check reads."""
+        del schema
+        return []
 
     def unscored(self, row: Row) -> str | None:
         """Return why a row with a completion cannot be scored at all; None if it can."""
