@@ -33,7 +33,7 @@ ANSWER: dict[str, Any] = {"score": pl.Float64, "reason": pl.String, "error": pl.
 _ANSWERS = {"at": pl.UInt32, **ANSWER}
 _TRIPLE = ("text", "expected", "typed", "params")
 _COLUMNS = (*_TRIPLE, "fn")
-_GOLD = pl.Struct({"expected": pl.String, "typed": pl.String})
+_GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds": pl.UInt32}
 
 
 def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, Any]) -> Outcome:
@@ -125,10 +125,8 @@ def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limit
     rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
     rows = rows.with_row_index("row")
     lists = rows.filter(listed).drop("expected")
-    golds = [(text, _gold_parts(text)) for text in lists["typed"].unique().to_list()]
-    table = pl.DataFrame(golds, schema={"typed": pl.String, "gold": pl.List(_GOLD)}, orient="row")
-    lists = lists.join(table, on="typed", how="left", maintain_order="left").drop("typed")
-    lists = lists.with_columns(golds=pl.col("gold").list.len()).explode("gold").unnest("gold")
+    lists = lists.join(_golds_table(lists["typed"].unique()), on="typed", how="left", maintain_order="left_right")
+    lists = lists.drop("typed").rename({"object": "typed"})
     names = ["row", *_COLUMNS, "golds"]
     each = pl.concat([rows.filter(~listed).with_columns(golds=pl.lit(1, dtype=pl.UInt32)), lists.select(names)])
     answers = _answer([each[name] for name in _COLUMNS], limits).struct.unnest()
@@ -142,14 +140,16 @@ def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limit
     return best.with_columns(reason).select(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
-def _gold_parts(text: str) -> list[dict[str, str | None]]:
-    """Return the golds of a list as ``expected`` and ``typed``."""
-    return [
-        {"expected": gold, "typed": None}
-        if isinstance(gold, str | None)
-        else {"expected": None, "typed": json.dumps(gold)}
-        for gold in golds_of(json.loads(text)) or [None]
-    ]
+def _golds_table(texts: pl.Series) -> pl.DataFrame:
+    """Return each gold of lists in JSON text: text as ``expected``, other values as JSON text in ``object``, and their number."""
+    rows: list[tuple[str, str | None, str | None, int]] = []
+    for text in texts.to_list():
+        golds = golds_of(json.loads(text)) or [None]
+        for gold in golds:
+            is_text = isinstance(gold, str | None)
+            rows.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))
+    columns = zip(*rows, strict=True)
+    return pl.DataFrame(dict(zip(_GOLD, columns, strict=True)), schema=_GOLD)
 
 
 def _answer(columns: Sequence[pl.Series], limits: Limits | None) -> pl.Series:

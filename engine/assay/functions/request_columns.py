@@ -238,7 +238,9 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     kind, fn = (fields.get(own_name, absent) for own_name in ("kind", FN_NAME))
     expected, expected_type = fields.get(EXPECTED, absent)
     texts = all(dtype in (pl.Null, pl.String) for _, dtype in (kind, fn))
-    if not texts or expected_type not in (pl.Null, pl.String) or not _is_safe(fields.get(PARAMS, absent)[1]):
+    is_list = isinstance(expected_type, pl.List | pl.Array) and expected_type.inner == pl.String
+    is_text = expected_type in (pl.Null, pl.String)
+    if not (texts and (is_text or is_list) and _is_safe(fields.get(PARAMS, absent)[1])):
         # NOTE: numbers too, because Polars formats a float differently from Python
         whole = pl.struct(values.alias(own_name) for own_name, (values, _) in fields.items())
         return rowwise(whole, lambda value: _row(read_verifier(value, default)), _ROW_VERIFIER)
@@ -260,13 +262,20 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     usable = problem.is_null()
     return pl.struct(
         fn=pl.when(is_in_process).then(fn_name).otherwise(pl.lit("")),
-        expected=pl.when(usable).then(expected.cast(pl.String)),
-        typed=pl.lit(None, dtype=pl.String),
+        expected=pl.when(usable).then(expected.cast(pl.String)) if is_text else pl.lit(None, dtype=pl.String),
+        typed=pl.when(usable).then(_list_json(expected)) if is_list else pl.lit(None, dtype=pl.String),
         params=pl.when(usable).then(row_params.struct.field("params")),
         problem=problem,
         refused=is_in_process.not_(),
         doubt=pl.when(usable).then(pl.concat_str(doubts, separator="; ", ignore_nulls=True).replace("", None)),
     )
+
+
+def _list_json(lists: pl.Expr) -> pl.Expr:
+    """Return lists of texts as JSON text; null for null."""
+    whole = pl.struct(lists.alias(EXPECTED)).struct.json_encode()
+    text = whole.str.strip_prefix(f'{{"{EXPECTED}":').str.strip_suffix("}")
+    return pl.when(lists.is_not_null()).then(text)
 
 
 def _is_safe(dtype: Any) -> bool:
