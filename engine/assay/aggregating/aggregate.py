@@ -141,7 +141,7 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     raw = check.expr().cast(pl.Float64)
     error = one_line_expr(check.error_expr()) if may_err(check) else None
     if error is not None and not _is_boolean(check):
-        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
+        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=_is_nullable(check))
         error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
         raw = pl.when(is_valid).then(raw).otherwise(0.0)
     score_name, error_name = hidden(check_column(verifier, spec)), error_column(verifier, spec)
@@ -163,6 +163,10 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     if not _is_boolean(check):
         reason = pl.when(pl.col(error_name) == check.misfit).then(pl.lit(check.misfit)).otherwise(reason)
     return columns, [pl.when(short_expr(verifier, spec, check)).then(reason).alias(reason_column(verifier, spec))]
+
+
+def _is_nullable(check: Check | None) -> bool:
+    return isinstance(check, RunCheck) and check.nullable
 
 
 def _is_boolean(check: Check) -> bool:
@@ -223,10 +227,10 @@ def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> l
     return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
 
 
-def passes(verifier: VerifierSpec, score: float, checks: Sequence[float]) -> bool:
+def passes(verifier: VerifierSpec, score: float | None, checks: Sequence[float]) -> bool:
     """Whether a verifier passes, given its score and those of its runnable checks."""
     required = (s == 1.0 for s, spec in zip(checks, verifier.runnable, strict=True) if spec.required)
-    return score >= verifier.pass_threshold and all(required)
+    return score is not None and score >= verifier.pass_threshold and all(required)
 
 
 def passes_expr(verifier: VerifierSpec) -> pl.Expr:
@@ -242,11 +246,15 @@ OVERFLOW = "the weighted sum is not a finite number"
 """Error of a row whose scores and weights are finite but whose weighted sum is not."""
 
 
-def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float]) -> float | None:
-    """Return the reward of a row, given the score of each verifier; None if the sum is not finite."""
+def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float | None]) -> float | None:
+    """Return the reward of a row, given the score of each verifier; None if the sum is not finite.
+
+    A member of a rubric that does not apply to the row has the score None, and adds nothing.
+    """
     if (shares := _shares(verifiers)) is None:
-        return mean(scores, [1.0] * len(scores))
-    total = _summed([(share.path, share.weight * score) for share, score in zip(shares, scores, strict=True)], 0.0)
+        return mean([score for score in scores if score is not None], [1.0] * len(scores))
+    terms = [0.0 if score is None else share.weight * score for share, score in zip(shares, scores, strict=True)]
+    total = _summed([(share.path, term) for share, term in zip(shares, terms, strict=True)], 0.0)
     return total if math.isfinite(total) else None
 
 
@@ -255,11 +263,19 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     scores, name = [hidden(score_column(verifier)) for verifier in verifiers], hidden("reward")
     if (shares := _shares(verifiers)) is None:
         return mean_steps(scores, [1.0] * len(scores), name)
-    terms = [(share.path, pl.lit(share.weight) * pl.col(score)) for share, score in zip(shares, scores, strict=True)]
+    terms = [(share.path, _term(verifier, share)) for share, verifier in zip(shares, verifiers, strict=True)]
     total, sum_column = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
     # NOTE: Polars drops `0.0 +`, so a sum of -0.0 terms would stay -0.0; other sums do not change without it
     finite_sum = pl.when(sum_column == 0.0).then(pl.lit(0.0)).when(sum_column.is_finite()).then(sum_column)
     return [total.alias(f"{name}/sum"), finite_sum.alias(name)]
+
+
+def _term(verifier: VerifierSpec, share: Share) -> pl.Expr:
+    """Return what a member adds to the reward: nothing where it does not apply, and null where the row is unscored."""
+    term = pl.lit(share.weight) * pl.col(hidden(score_column(verifier)))
+    if not any(_is_nullable(spec.check) for spec in verifier.runnable):
+        return term
+    return pl.when(pl.col(UNSCORED).is_null()).then(term.fill_null(0.0))
 
 
 def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:

@@ -28,14 +28,14 @@ class ScoredRow:
     Attributes:
         verifiers: The verifiers of the run.
         reward: The reward; None if the weighted sum is not a finite number.
-        scores: The score of each verifier.
+        scores: The score of each verifier; None for a member of a rubric that does not apply to the row.
         check_scores: For each verifier, the scores of its checks that run.
         outcomes: For each verifier, the outcomes of its checks.
     """
 
     verifiers: Sequence[VerifierSpec]
     reward: float | None
-    scores: Sequence[float]
+    scores: Sequence[float | None]
     check_scores: Sequence[Sequence[float]]
     outcomes: Sequence[Sequence[Outcome]]
 

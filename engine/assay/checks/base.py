@@ -270,12 +270,14 @@ class RunCheck(Check):
         whole: Whether the check must see all rows of a run together; such a run has one part.
         stays: Columns that it reads and that are nevertheless passed through to the output.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
+        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its reward.
         spared: Columns of ``may_read`` that it does not read beside others: their names, and those others.
     """
 
     whole: ClassVar[bool] = False
     stays: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
+    nullable: ClassVar[bool] = False
     spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def column_notes(self, schema: pl.Schema) -> list[str]:

@@ -81,7 +81,7 @@ def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> 
         for verifier, of_verifier in zip(verifiers, outcomes, strict=True)
     ]
     scores = [
-        mean(values, [spec.weight for spec in verifier.runnable])
+        None if None in values else mean(values, [spec.weight for spec in verifier.runnable])
         for verifier, values in zip(verifiers, check_scores, strict=True)
     ]
     total = reward(verifiers, scores)
