@@ -1,9 +1,10 @@
 """Which columns a run needs, and the errors if the rollouts lack them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import polars as pl
 
+from assay.checks.base import Check, RunCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -43,10 +44,20 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     return needed
 
 
-def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns that the checks require, and the optional ones."""
-    optional = (name for verifier in verifiers for spec in verifier.nodes if spec.check for name in spec.check.may_read)
+def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()) -> list[str]:
+    """Return the columns that the checks require, and the optional ones.
+
+    Args:
+        verifiers: The verifiers.
+        present: Columns that there are; optional columns that checks do not read beside them are left out.
+    """
+    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
+    optional = (name for check in checks for name in check.may_read if not _is_spared(check, name, present))
     return list(dict.fromkeys([*needed_columns(verifiers), *optional]))
+
+
+def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
+    return isinstance(check, RunCheck) and any(other in present for other in check.spared.get(name, ()))
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:

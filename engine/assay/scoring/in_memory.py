@@ -120,7 +120,9 @@ def prepare(
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        (table, notes), columns = load_tasks(tasks, storage_options), (*read_columns(verifiers), *(keep or ()))
+        table, notes = load_tasks(tasks, storage_options)
+        present = {*source.frame.collect_schema(), *table.collect_schema()}
+        columns = (*read_columns(verifiers, present), *(keep or ()))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         overrides = override_notes(source.frame, table, columns)
         joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
@@ -131,7 +133,8 @@ def prepare(
         schema = tuple(source.frame.collect_schema().items())
     except OSError as error:
         raise engine_error(error, source.files) from cause(error, source.files)
-    return source, Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
+    plan = Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
+    return replace(source, notes=(*source.notes, *plan.notes)), plan
 
 
 def tell(messages: Sequence[str]) -> None:
