@@ -123,7 +123,7 @@ def test_what_decides_the_results_is_what_a_resumed_run_compares(tmp_path):
     pl.DataFrame({"completion": ["a refund"]}).write_parquet(tmp_path / "in.parquet")
     assert set(deciding(FileOptions)) == {
         *("mapping", "preset", "utf8", "skip_bad_files", "verifier_name", "pass_threshold", "function_timeout"),
-        *("regex_timeout", "part_bytes"),
+        *("regex_timeout", "part_bytes", "any_role"),
     }
     out = f"{tmp_path}/out/"
     assay.score_file(tmp_path / "in.parquet", SPEC, out, regex_timeout=0.2)

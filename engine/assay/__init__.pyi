@@ -21,6 +21,7 @@ from assay.errors import AssayError as AssayError
 from assay.errors import AssayWarning as AssayWarning
 from assay.errors import BadRowsError as BadRowsError
 from assay.errors import ColumnsError as ColumnsError
+from assay.errors import FailedRunError as FailedRunError
 from assay.errors import InputError as InputError
 from assay.errors import OutputError as OutputError
 from assay.errors import PartsError as PartsError

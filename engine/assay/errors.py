@@ -8,7 +8,8 @@ AssayError                 exit 1   (base class, never raised itself)
 ├── OutputError            exit 1   the result could not be written (disk full, read-only …)
 ├── PartsError             exit 1   some parts of a run could not be scored; the others are complete
 ├── BadRowsError           exit 3   more malformed lines than allowed
-└── TooManyErrors          exit 3   more rows with scoring errors than allowed
+├── TooManyErrors          exit 3   more rows with scoring errors than allowed
+└── FailedRunError         exit 3   a check did not run or broke on every row, or every row has an error; the result is written
 
 AssayWarning               the run goes on, but the user should know (a broken check, a skipped check)
 """
@@ -22,6 +23,7 @@ __all__ = [
     "AssayWarning",
     "BadRowsError",
     "ColumnsError",
+    "FailedRunError",
     "InputError",
     "OutputError",
     "PartsError",
@@ -128,6 +130,12 @@ class BadRowsError(AssayError):
 
 class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "raise TooManyErrors")
     """There are more rows with scoring errors than the run allows."""
+
+    exit_code = 3
+
+
+class FailedRunError(AssayError):
+    """A check broke on every row, or every row has an error; a result in a file is written."""
 
     exit_code = 3
 

@@ -267,16 +267,27 @@ class ReadingOptions(TypedDict, total=False):
     ]
 
 
-class _TableOptions(TypedDict, total=False):
+class _TextOptions(TypedDict, total=False):
+    any_role: Annotated[
+        bool,
+        Option(
+            "Score the last message of a conversation that has no assistant message; without this, such a conversation is unscored.",
+            default=False,
+            decides=True,
+        ),
+    ]
+
+
+class _TableOptions(_TextOptions, total=False):
     keep: Annotated[
         Sequence[str] | str | None,
         Option(
-            "Input columns to keep, separated by commas.",
+            "Input columns to keep, separated by commas; '*' for all, +NAME for the default and this one.",
             OUTPUT,
             cli=list[str] | None,
             shown_default="all that no check reads",
             read=_read_names,
-            python="Input columns to keep.",
+            python='Input columns to keep; ``"*"`` for all, ``"+name"`` for the default and this one.',
             parse=_names,
             metavar="NAME,…",
         ),
@@ -383,10 +394,28 @@ class FunctionOptions(TypedDict, total=False):
 class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions, total=False):
     """Options for scoring rollouts in memory."""
 
-    strict: Annotated[bool, Option("Refuse unknown check types and broken checks.", STRICTNESS, default=False)]
+    strict: Annotated[
+        bool,
+        Option(
+            "Refuse unknown check types and broken checks.",
+            STRICTNESS,
+            default=False,
+            python="Refuse unknown check types and broken checks before scoring; afterwards, raise FailedRunError where there would "
+            "be a warning that a check broke on every row or that every row has an error.",
+        ),
+    ]
+    lenient: Annotated[
+        bool,
+        Option(
+            "Exit with 0, not 3, if a check did not run or broke on every row, or if every row has an error.",
+            STRICTNESS,
+            default=False,
+            python="Do not warn, or raise, after scoring if a check broke on every row or every row has an error.",
+        ),
+    ]
 
 
-class BenchOptions(_TaskOptions, ReadingOptions, total=False):
+class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, total=False):
     """Options for measuring a verifier."""
 
     rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]

@@ -122,6 +122,53 @@ def test_keep_overrides_and_may_name_what_was_read():
         assay.score(frame, PLAIN, keep=["modle"])
 
 
+@pytest.mark.parametrize(
+    ("keep", "names"),
+    [
+        ("*", ["step", "completion", "metadata", "model"]),
+        (["*"], ["step", "completion", "metadata", "model"]),
+        (["model", "*"], ["model", "step", "completion", "metadata"]),
+        ("+completion", ["step", "completion", "model"]),
+        (["+completion", "+metadata"], ["step", "completion", "metadata", "model"]),
+        (["model", "+completion"], ["model", "step", "completion"]),
+        (["+model"], ["step", "model"]),
+        (["+completion", "*"], ["step", "completion", "model", "metadata"]),
+    ],
+)
+def test_keep_takes_all_columns_or_adds_to_the_default(keep, names):
+    frame = pl.DataFrame({"step": [1], "completion": ["{}"], "metadata": ["{}"], "model": ["m"]})
+    spec = {"checks": [{"type": "task_expectations"}]}
+    out = assay.score(frame, spec, keep=keep, details=False)
+    assert out.columns[:-4] == names
+    assert out.select(names).equals(frame.select(names))
+
+
+def test_a_column_with_a_name_that_keep_gives_a_meaning_is_meant_by_it():
+    frame = pl.DataFrame({"*": [1], "+completion": [2], "completion": ["a"], "x": [3]})
+    assert list(assay.compile(PLAIN, frame, keep=["*"]).passed_through) == ["*"]
+    assert list(assay.compile(PLAIN, frame, keep=["+completion"]).passed_through) == ["+completion"]
+    assert list(assay.compile(PLAIN, frame, keep=["++completion"]).passed_through) == ["*", "+completion", "x"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "fact", "hint"), [("+modle", "`modle`", "`model`"), ("*x", r"`\*x`", ""), ("+", "``", ""), ("", "``", "")]
+)
+def test_names_to_keep_that_do_not_exist_are_named_without_their_sign(keep, fact, hint):
+    with pytest.raises(assay.ColumnsError, match=f"--keep: the rollouts have no column {fact}(?s:.)*{hint}"):
+        assay.compile(PLAIN, {"completion": pl.String, "model": pl.String}, keep=keep)
+
+
+def test_messages_are_kept_as_they_were_loaded():
+    messages = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "a", "name": "n"}]
+    rows = [{"completion": messages, "x": 1}, {"completion": "text", "x": 2}, {"completion": None, "x": 3}]
+    frame = pl.DataFrame({"completion": pl.Series([messages], strict=False)})
+    assert assay.score(frame, PLAIN, keep="+completion")["completion"].equals(frame["completion"])
+    # of messages in rows, role and text are loaded; beside texts, the text
+    loaded = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "a"}]
+    assert assay.score(rows[:1], PLAIN, keep="*")["completion"].to_list() == [loaded]
+    assert assay.score(rows, PLAIN, keep="*")["completion"].to_list() == ["a", "text", None]
+
+
 def test_columns_with_the_names_of_results_are_kept_as_prior():
     frame = pl.DataFrame({"completion": ["a"], "reward": [0.3], "prior_reward": [0.1], "error": ["e"]})
     out = assay.score(frame, PLAIN).row(0, named=True)

@@ -24,7 +24,7 @@ ROOMS = (
         "values",
     ),
     *("steps", "checks", "functions", "classes", "spec", "aggregating"),
-    *("loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
+    *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
 )
 """Folders, and modules at the root, in order; ``""`` is the public face."""

@@ -30,6 +30,7 @@ def test_the_numbers_are_those_a_person_would_count():
     assert found == {
         "rows": 8,
         "scored": 6,
+        "problems": [],
         "mean_reward": (1.0 + 0.75 + 0.25 + 0.25 + 0.75 + 0.0) / 6,
         "pass_rate": 0.5,
         "errors": 2,

@@ -179,7 +179,7 @@ def test_listings_have_the_classes_that_are_named_and_those_of_packages(folder):
     ("named", "message"),
     [
         ("mine:Plain", "--checks mine:Plain: is the class Plain, not a subclass of assay.Check."),
-        ("mine:Polit", "mine has no `Polit`.\n\nDid you mean `Polite`?"),
+        ("mine:Polit", "has no `Polit`.\n\nDid you mean `Polite`?"),
         ("mine", "--checks mine: expected module:attribute."),
         ("yours:Polite", "--checks yours:Polite: ModuleNotFoundError: No module named 'yours'"),
     ],

@@ -143,7 +143,7 @@ def test_every_type_of_string_is_a_completion(dtype):
 def test_every_type_of_list_of_messages_is_a_completion(many, string):
     said = [[{"role": "assistant", "content": "b"}, {"role": "user", "content": "a"}], [], None]
     dtype = many(pa.struct([("role", string), ("content", string)]))
-    assert assay.score(pa.table({"completion": pa.array(said, dtype)}), SPEC)["reward"].to_list() == [1.0, 0.0, None]
+    assert assay.score(pa.table({"completion": pa.array(said, dtype)}), SPEC)["reward"].to_list() == [1.0, None, None]
 
 
 def test_a_slice_of_valid_data_is_read_from_its_offset():

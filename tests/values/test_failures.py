@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletion
 
 import assay
 from assay.compiling.verifiers import verifiers_of_run
+from assay.expressions.completion import completion_text, no_text
 from assay.scoring.reference import score_rows
 
 WHY = "generation failed: RefusedError: no"
@@ -252,7 +253,8 @@ def test_what_rows_say_of_their_generation(tmp_path, row, why):
     many = [row, {name: fine[name] for name in row}] * 2
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in many))
     told = why and f"generation failed: {why}"
-    expected = [told or ("the completion is null" if row["completion"] is None else None), None] * 2
+    nothing = completion_text(row["completion"]) is None
+    expected = [told or (no_text(row["completion"]) if nothing else None), None] * 2
     for source in (many, tmp_path / "rows.jsonl"):
         assert assay.score(source, NATIVE)["error"].to_list() == expected
         frame = assay.scan(source).collect()
@@ -260,6 +262,28 @@ def test_what_rows_say_of_their_generation(tmp_path, row, why):
         assert [one["error"] for one in found] == expected
     frame.write_parquet(tmp_path / "rows.parquet")
     assert assay.score(tmp_path / "rows.parquet", NATIVE)["error"].to_list() == expected
+
+
+@pytest.mark.parametrize("any_role", [False, True])
+def test_a_text_beside_messages_scores_as_it_does_alone(tmp_path, any_role):
+    said = [{"role": "user", "content": "q"}]
+    values = ["", "a", "sorry", None, [], said, [*said, {"role": "assistant", "content": ""}]]
+    rows = [{"completion": value, "error": error} for value in values for error in (None, "timeout")]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    alone = [assay.score([row], NATIVE, any_role=any_role).drop("prior_error").rows()[0] for row in rows]
+    for source in (rows, tmp_path / "rows.jsonl"):
+        assert assay.score(source, NATIVE, any_role=any_role).drop("prior_error").rows() == alone
+        frame = assay.scan(source).collect()
+        by_rows = score_rows(frame.to_dicts(), verifiers_of_run(NATIVE), any_role=any_role)
+        assert [row["error"] for row in by_rows] == [row[3] for row in alone]
+
+
+def test_a_function_gets_a_text_beside_messages_as_text():
+    seen = []
+    rubric = assay.Rubric(funcs=[lambda completion: seen.append(completion) or 1.0])
+    said = [{"role": "assistant", "content": "b", "name": "n"}]
+    assay.score([{"completion": "a"}, {"completion": said}], rubric)
+    assert seen == ["a", said]
 
 
 TRACE = {

@@ -108,13 +108,16 @@ def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_charac
     assert columns == ["completion", "\ufffd"]
 
 
+B = [{"role": "assistant", "content": "b"}]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         (["b", None, ""], ["b", None, ""]),
-        (["b", [{"role": "assistant", "content": "a"}], None, []], ["b", "a", None, ""]),
-        ([[{"role": "assistant", "content": "a"}], "b"], ["a", "b"]),
-        (['[{"role": "assistant", "content": "a"}]', []], ['[{"role": "assistant", "content": "a"}]', ""]),
+        (["b", [{"role": "user", "content": "a"}], None, []], [B, [{"role": "user", "content": "a"}], None, []]),
+        ([[{"role": "assistant", "content": "a"}], "b"], [[{"role": "assistant", "content": "a"}], B]),
+        (["[]", []], [[{"role": "assistant", "content": "[]"}], []]),
         (
             [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": [{"text": "b"}, {"url": 1}, "c"]}]],
             [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": "bc"}]],
@@ -126,7 +129,7 @@ def test_a_lone_surrogate_in_the_name_of_a_column_becomes_the_replacement_charac
         ),
     ],
 )
-def test_messages_keep_role_and_text_and_beside_strings_their_text(values, expected):
+def test_messages_keep_role_and_text_and_a_string_beside_them_is_a_message_of_the_assistant(values, expected):
     assert completions(values) == expected
 
 
@@ -159,11 +162,12 @@ def test_a_message_nested_without_end_is_refused():
     ("value", "reward"),
     [
         ([{"role": "assistant", "content": "b"}, None], 1.0),
-        ([None], 0.0),
+        ([None], None),
+        ([{"role": "user", "content": "b"}], None),
         ([{"role": "assistant", "content": ({"text": "b"},)}], 1.0),
         (({"role": "assistant", "content": ("a", "b")},), 1.0),
     ],
-    ids=["null message", "only a null message", "tuple of parts", "tuples"],
+    ids=["null message", "only a null message", "no assistant", "tuple of parts", "tuples"],
 )
 @pytest.mark.parametrize("other", [None, "b", [{"role": "assistant", "content": "b"}]], ids=["null", "text", "chat"])
 def test_a_completion_scores_the_same_whatever_the_row_beside_it(value, other, reward):
@@ -198,7 +202,13 @@ def test_structure_travels_as_json_text(metadata, other, expected):
     [
         ([{"completion": "a"}, ["b"]], "Row 1 is list; a row is a mapping of columns to values."),
         ([None], "Row 0 is NoneType; a row is a mapping of columns to values."),
-        ([{"completion": ["b"]}], "Row 0: a chat message is str, not a mapping with `role` and `content`."),
+        (
+            [{"completion": ["b"]}],
+            (
+                "Row 0: a chat message is str, not a mapping with `role` and `content`.\n\n"
+                "For a row for each element: --map 'completion=$.completion[]'"
+            ),
+        ),
     ],
 )
 def test_a_row_that_is_no_mapping_is_refused(rows, message):
@@ -311,7 +321,7 @@ def test_the_caller_is_told_of_messages_without_any_content_and_what_they_have(r
     with pytest.warns(
         assay.AssayWarning, match="has a readable `content`, so their text is empty; their fields: from, "
     ):
-        found = assay.score([{"completion": value} for value in rows], SPEC)
+        found = assay.score([{"completion": value} for value in rows], SPEC, any_role=True)
     assert found["reward"].to_list() == [float(value == "b") for value in rows]
 
 

@@ -137,7 +137,8 @@ def pickled(run):
 def test_the_text_of_a_stored_completion_is_that_of_the_completion(completions):
     frame = pl.from_arrow(outputs(*completions).to_arrow())
     texts = frame.select(completion_text_expr("completion", frame.schema["completion"])).to_series().to_list()
-    assert texts == [mended(completion_text(completion)) for completion in completions]
+    expected = [completion_text(completion) for completion in completions]
+    assert texts == [None if text is None else mended(text) for text in expected]
     stored = outputs(*completions).to_arrow()["completion"].to_pylist()
     assert [completion_text(one) for one in stored] == texts
 
@@ -205,7 +206,7 @@ def test_messages_are_structs_that_anybody_can_read():
             {"role": "tool", "content": "4", **no_calls, "tool_call_id": "c1"},
             {"role": "assistant", "content": "four", **no_calls},
         ],
-        [{"role": None, "content": "text", **no_calls}],
+        [{"role": "assistant", "content": "text", **no_calls}],
     ]
     assert table["exact"].to_pylist() == [None, '{"completion": "text"}']
 
@@ -222,7 +223,7 @@ def test_assay_scores_the_table():
     parts = [{"role": "assistant", "content": [{"type": "text", "text": "fo"}, {"type": "text", "text": "ur"}]}]
     run = outputs(CHAT, "four", parts, [], "five")
     rewards = assay.score(run.to_arrow(), {"checks": [{"type": "contains", "value": "four"}]})
-    assert rewards["reward"].to_list() == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert rewards["reward"].to_list() == [1.0, 1.0, 1.0, None, 0.0]
     assert rewards["example_id"].to_list() == [0, 1, 2, 3, 4]
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import encodable, quoted
-from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.lane import Lane, is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
 from assay.expressions.text import LOWER, equals_expr, lower, lower_expr, strip_expr, stripped_pattern
 from assay.steps.base import Step
@@ -288,7 +288,7 @@ class ListEquals(Check):
 
     def _scores(self, texts: pl.Series) -> pl.Series:
         golds = self.items(self.params.value)
-        if len(golds) > THRESHOLDS.terms:
+        if is_small(texts) or len(golds) > THRESHOLDS.terms:
             scores = rowwise(pl.col("texts"), lambda value: self.row({"completion": value}), pl.Float64)
         else:
             scores = self._score_expr(self._items_expr(is_text=texts.dtype == pl.String), golds)

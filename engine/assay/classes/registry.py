@@ -10,6 +10,7 @@
 A package can provide a class through the entry-point group ``assay.verifiers``; it is loaded only when a spec names it.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -19,6 +20,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.calls.limits import own_failure
+from assay.calls.places import defined_at, raised_at
 from assay.errors import did_you_mean, said_by
 
 __all__ = [
@@ -121,6 +123,26 @@ def _check(name: str, cls: Any) -> None:
     class_name = getattr(cls, "name", name)
     if class_name != name:
         raise ValueError(f"{cls.__qualname__}.name is {class_name!r}, but the class is registered as {name!r}.")
+    _check_signature(name, cls)
+
+
+def _check_signature(name: str, cls: Any) -> None:
+    """Refuse a class whose ``verify`` no row could call.
+
+    Raises:
+        TypeError: It does not take ``prompt``, ``completion`` and ``target`` as keywords.
+    """
+    if not (place := defined_at(inspect.unwrap(cls.verify))):  # not written in Python
+        return
+    signature = inspect.signature(cls.verify)
+    is_function = inspect.isfunction(inspect.getattr_static(cls, "verify"))
+    try:
+        signature.bind(*([None] if is_function else []), prompt="", completion="", target="")
+    except TypeError:
+        raise TypeError(
+            f"{name}: verify is called with the keywords prompt, completion and target; "
+            f"this one takes {signature} ({place})."
+        ) from None
 
 
 def list_verifiers() -> list[str]:
@@ -163,7 +185,14 @@ def _load(point: EntryPoint) -> type:
     except BaseException as exception:
         if not own_failure(exception):
             raise
-        raise ValueError(f"the plug-in {_shown(point)} cannot be loaded: {said_by(exception)}") from exception
+        raise ValueError(
+            f"the plug-in {_shown(point)} cannot be loaded: {said_by(exception)}{_raised(exception)}"
+        ) from exception
+
+
+def _raised(exception: BaseException) -> str:
+    place = raised_at(exception)
+    return f" ({place})" if place else ""
 
 
 def _shown(point: EntryPoint) -> str:

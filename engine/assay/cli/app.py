@@ -288,8 +288,11 @@ def import_rubric(path: str) -> "Rubric":
     value = _attribute(path, "--rubric", "my_rewards:rubric")
     rubric = getattr(value, "rubric", value)  # of an environment
     if not isinstance(rubric, Rubric):
+        from assay.calls.places import defined_at
+
+        place = defined_at(rubric)
         raise UsageError(
-            f"--rubric {path}: is {type(rubric).__name__}, not an assay.Rubric.",
+            f"--rubric {path}: is {type(rubric).__name__}, not an assay.Rubric.{f'{chr(10)}  {place}' if place else ''}",
             "Name a rubric that is defined at the top level of the module.",
         )
     rubric.origin = path
@@ -331,7 +334,10 @@ def _attribute(path: str, option: str, example: str) -> Any:
     for name in attribute.split("."):
         if not hasattr(value, name):
             hint = did_you_mean(name, [public for public in vars(value) if not public.startswith("_")])
-            raise UsageError(f"{option} {path}: {module} has no `{name}`.", hint)
+            file = getattr(value, "__file__", None)
+            raise UsageError(
+                f"{option} {path}: {module}{f' ({shown_path(file)})' if file else ''} has no `{name}`.", hint
+            )
         value = getattr(value, name)
     return value
 
@@ -341,7 +347,10 @@ def _imported(name: str, option: str) -> Any:
         return importlib.import_module(name)
     except BaseException as error:  # a module may raise anything
         from assay.calls.limits import own_failure
+        from assay.calls.places import raised_at
 
         if not own_failure(error):
             raise
-        raise UsageError(f"{option}: {said_by(error)}") from None
+        fact, hint = (error.fact, error.hint) if isinstance(error, AssayError) else (said_by(error), "")
+        place = raised_at(error)
+        raise UsageError(f"{option}: {fact}{f'{chr(10)}  {place}' if place else ''}", hint) from None

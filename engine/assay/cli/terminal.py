@@ -23,6 +23,7 @@ __all__ = [
     "print_explanation",
     "print_listing",
     "print_presets",
+    "print_problems",
     "print_summary",
     "print_warning",
 ]
@@ -49,7 +50,8 @@ def print_warning(console: Console, message: str) -> None:
 
 
 def print_summary(console: Console, summary: "Summary") -> None:
-    """Print the numbers of a run, and each check with its most frequent reasons."""
+    """Print the problems of a run, its numbers, and each check with its most frequent reasons."""
+    print_problems(console, summary)
     console.print(
         f"{counted(summary.rows, 'row')} · mean reward {_number(summary.mean_reward)} · "
         f"pass rate {_number(summary.pass_rate, '.1%')} · {_number(summary.rows_per_second, ',.0f')} rows/s",
@@ -77,6 +79,12 @@ def print_summary(console: Console, summary: "Summary") -> None:
         else summary.out
     )
     console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else "")), soft_wrap=True)
+
+
+def print_problems(console: Console, summary: "Summary") -> None:
+    """Print why the rewards of a run are not what the verifiers mean."""
+    for problem in summary.problems:
+        console.print(Text.assemble(("problem: ", "bold red"), printable(problem)), soft_wrap=True)
 
 
 def _reasons(check: "CheckSummary") -> str:

@@ -38,10 +38,18 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
-from assay.compiling.requirements import check_columns, consumed_columns, doubted_rows, needed_columns, refused_rows
+from assay.compiling.requirements import (
+    check_columns,
+    consumed_columns,
+    doubted_rows,
+    kept_columns,
+    needed_columns,
+    referred_columns,
+    refused_rows,
+)
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import SpecError, UsageError, said_by
-from assay.expressions.completion import completion_text_expr, content_warning
+from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
@@ -53,10 +61,9 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NO_CHECK", "NULL_COMPLETION", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "Plan", "compile", "no_task"]
 
 _ROW = HIDDEN + "row"
-NULL_COMPLETION = "the completion is null"
 NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
@@ -73,21 +80,23 @@ class Plan:
     Attributes:
         verifiers: The verifiers, in order.
         schema: The columns of the rollouts and their types.
-        keep: Input columns to pass through; None for all that no check reads.
+        keep: Input columns to pass through, as ``kept_columns`` reads them; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
+        any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
     """
 
     verifiers: tuple[VerifierSpec, ...]
     schema: tuple[tuple[str, Any], ...]
     keep: tuple[str, ...] | None = None
     details: bool = True
+    any_role: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details)
+        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role)
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
@@ -114,7 +123,7 @@ class Plan:
         """
         names = [name for name, _ in self.schema if not name.startswith(HIDDEN)]
         consumed, results = consumed_columns(self.verifiers), {*self.results}
-        kept = [name for name in names if name not in consumed] if self.keep is None else list(self.keep)
+        kept = kept_columns(self.keep, names, consumed)
         taken = {*results, *kept}
         out: dict[str, str] = {}
         for name in kept:
@@ -150,6 +159,17 @@ class Plan:
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)), UNSCORED)
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """Hidden columns that tell which checks have errors: the scores and errors of all checks that may have any."""
+        names = [
+            name
+            for verifier, spec, _ in self.checks
+            if may_err(spec)
+            for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
+        ]
+        return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
+
+    @property
     def piece(self) -> int:
         """Rows to process together: few to save memory, more if checks compute once what several rows share."""
         shared = any(check.reads or not check.is_builtin for _, _, check in self.checks)
@@ -157,12 +177,12 @@ class Plan:
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool = False) -> pl.LazyFrame:
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the hidden columns that the summary reads.
+            watched: Add the hidden columns that the summary reads, or the named ones.
 
         Raises:
             UsageError: Polars cannot run in this process.
@@ -177,7 +197,8 @@ class Plan:
             for output_name, name in self.passed_through.items()
         ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
-        return frame.select(*kept, *results, *(self.watched if watched else ()))
+        added = watched if not isinstance(watched, bool) else self.watched if watched else ()
+        return frame.select(*kept, *results, *added)
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -209,7 +230,10 @@ class Plan:
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
+            groups = _few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
+            if groups.is_empty():
+                continue
+            groups = groups.sort("row")
             by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -217,7 +241,9 @@ class Plan:
             warnings += doubted_rows(groups.select("doubt", "row", "rows").rows())
         return warnings
 
-    def score(self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None) -> pl.DataFrame:
+    def score(
+        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str] = ()
+    ) -> pl.DataFrame:
         """Score a frame that has this plan's schema, or can be converted to it without loss.
 
         The types of a single batch may differ from those of the whole data: expected values that are all null or all integers,
@@ -226,6 +252,7 @@ class Plan:
         Args:
             rollouts: The frame.
             rows: Number of rows of a lazy frame, if known: a few rows are scored without streaming.
+            watched: As in ``lazy``.
 
         Returns:
             One row for each rollout, in order, with ``columns``.
@@ -235,12 +262,12 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame).collect(engine="in-memory")
+            return _few_rows(self.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
         with in_pieces(max(1, each)):
-            return self.lazy(frame).collect()
+            return self.lazy(frame, watched=watched).collect()
 
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
@@ -255,7 +282,8 @@ class Plan:
     @cached_property
     def _layers(self) -> list[list[pl.Expr]]:
         schema = pl.Schema(self.schema)
-        bad, text = no_rollout_expr(schema), completion_text_expr(COMPLETION, schema[COMPLETION])
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
@@ -292,7 +320,7 @@ class Plan:
         return [by_depth[depth] for depth in sorted(by_depth)]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
-        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(pl.lit(NULL_COMPLETION))
+        reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
         if TASK_FOUND in schema:
             ident = pl.col(TASK_ID).cast(pl.String).fill_null("null")
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
@@ -342,6 +370,11 @@ def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
         none_applies = pl.any_horizontal(condition for condition in conditions if condition is not None).not_()
         messages.append(pl.when(none_applies).then(pl.lit(NO_CHECK)))
     return messages
+
+
+def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
+    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
+    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
 
 
 def _check_alone(expr: pl.Expr) -> None:
@@ -404,8 +437,8 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
     settled = settle(CompileOptions, options, "compile")
     loaded = verifiers_of_run(verifiers, settled)
     if schema is None:
-        schema = dict.fromkeys(needed_columns(loaded), pl.String)
+        schema = dict.fromkeys([*needed_columns(loaded), *referred_columns(loaded)], pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
-    keep = settled["keep"]
-    return Plan(loaded, tuple(pl.Schema(schema).items()), None if keep is None else tuple(keep), settled["details"])
+    keep = None if settled["keep"] is None else tuple(settled["keep"])
+    return Plan(loaded, tuple(pl.Schema(schema).items()), keep, settled["details"], settled["any_role"])

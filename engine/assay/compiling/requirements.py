@@ -1,16 +1,19 @@
 """Which columns a run needs, and the errors if the rollouts lack them."""
 
-from collections.abc import Container, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Container, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from assay.checks.base import Check, RunCheck
+from assay.checks.golds import GoldCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
-from assay.expressions.completion import completion_text_expr
+from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
-from assay.spec.verifier import VerifierSpec
+from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.column import STRUCTURED
 
 __all__ = [
@@ -18,8 +21,11 @@ __all__ = [
     "check_one_verifier",
     "consumed_columns",
     "doubted_rows",
+    "kept_columns",
+    "named_columns",
     "needed_columns",
     "read_columns",
+    "referred_columns",
     "refused_rows",
 ]
 
@@ -30,7 +36,10 @@ _HOW_TO_NAME = (
     "Register your own function first: --import MODULE, or assay.fns.register_fn.\n"
     "For rows that name no function, set a default: --verifier-name FN, or verifier_name=."
 )
-_LIKELY = ("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text")
+_LIKELY = (
+    *("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text"),
+    *("messages", "conversation", "conversations"),
+)
 """Names that other tools give the completion."""
 
 
@@ -38,7 +47,7 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     """Return the columns that the checks require, each with those checks; every check reads the completion."""
     needed: dict[str, list[str]] = {COMPLETION: []}
     for verifier in verifiers:
-        for spec in verifier.nodes:
+        for spec in _readers([verifier]):
             for name in spec.check.reads if spec.check else ():
                 needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
     return needed
@@ -51,9 +60,25 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
         verifiers: The verifiers.
         present: Columns that there are; optional columns that checks do not read beside them are left out.
     """
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
+    checks = _checks(verifiers)
     optional = (name for check in checks for name in check.may_read if not _is_spared(check, name, present))
-    return list(dict.fromkeys([*needed_columns(verifiers), *optional]))
+    return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
+
+
+def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return the columns that references in specs begin with."""
+    references = [reference for spec in _readers(verifiers) for reference in spec.references]
+    of_params = [name for check in _checks(verifiers) if isinstance(check, GoldCheck) for name in check.stays]
+    return list(dict.fromkeys([*(name for reference in references for name in reference.columns), *of_params]))
+
+
+def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
+    """Return all checks that run, with those that decide when others run."""
+    return [reader for verifier in verifiers for spec in verifier.nodes for reader in spec.readers]
+
+
+def _checks(verifiers: Sequence[VerifierSpec]) -> list[Check]:
+    return [spec.check for spec in _readers(verifiers) if spec.check is not None]
 
 
 def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
@@ -62,9 +87,8 @@ def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
     return {COMPLETION} | {
-        name for check in checks for name in (*check.reads, *check.may_read) if name not in check.stays
+        name for check in _checks(verifiers) for name in (*check.reads, *check.may_read) if name not in check.stays
     }
 
 
@@ -77,7 +101,7 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     """
     needed = needed_columns(verifiers)
     columns = not_hidden(schema)
-    problems = _missing([name for name in needed if name not in schema], needed, columns)
+    problems = _missing([name for name in needed if name not in schema], needed, schema)
     if COMPLETION in schema:
         try:
             completion_text_expr(COMPLETION, schema[COMPLETION])
@@ -87,13 +111,46 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
-    problems += [problem for check in checks for problem in check.column_problems(schema)]
-    problems += _not_kept([*dict.fromkeys(keep or ())], columns)
+    problems += [problem for check in _checks(verifiers) for problem in check.column_problems(schema)]
+    references = [reference for spec in _readers(verifiers) for reference in spec.references]
+    problems += [problem for reference in references if (problem := reference.problem(schema)) is not None]
+    problems = list(dict.fromkeys(problems))
+    problems += _not_kept(kept_columns(keep or (), columns, ()), columns)
     if problems:
         raise ColumnsError(
             "\n".join(fact for fact, _ in problems), "\n".join(dict.fromkeys(hint for _, hint in problems if hint))
         )
+
+
+def kept_columns(keep: Sequence[str] | None, columns: Sequence[str], consumed: Collection[str]) -> list[str]:
+    """Return the names of the input columns to pass through, in order; some may not exist.
+
+    Args:
+        keep: Names; ``*`` for all columns, ``+name`` for the default and one more; None for the default. A column whose own name
+            is ``*`` or begins with ``+`` is meant by its name.
+        columns: The input columns.
+        consumed: Those that are not in the default.
+    """
+    known = set(columns)
+    default = [name for name in columns if name not in consumed]
+    if keep is None:
+        return default
+    added = [name[1:] for name in keep if name.startswith("+") and name not in known]
+    wider = {*default, *added}
+    kept: list[str] = []
+    for name in keep:
+        if name in known or not name.startswith(("*", "+")):
+            kept.append(name)
+        elif name == "*":
+            kept += columns
+        else:
+            kept += [name for name in columns if name in wider] + added if name.startswith("+") else [name]
+    return list(dict.fromkeys(kept))
+
+
+def named_columns(keep: Sequence[str] | None) -> list[str]:
+    """Return the names that columns to keep may have, before it is known which columns there are."""
+    return [name for given in keep or () for name in (given, given.removeprefix("+"))]
 
 
 def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, str]]:
@@ -107,13 +164,13 @@ def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, st
 
 
 def _missing(
-    missing: Sequence[str], needed: Mapping[str, Sequence[str]], columns: Sequence[str]
+    missing: Sequence[str], needed: Mapping[str, Sequence[str]], schema: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     if not missing:
         return []
     readers = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
     fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{readers}"
-    return [(f"{fact}\nColumns: {listed(columns)}.", _likely(missing, columns))]
+    return [(f"{fact}\nColumns: {listed(not_hidden(schema))}.", _likely(missing, schema))]
 
 
 def refused_rows(problems: Sequence[tuple[str, int, int]]) -> InputError:
@@ -169,19 +226,34 @@ def _rows_named(problems: Sequence[tuple[str, int, int]], noun: str) -> list[str
     return [*lines, f"… and {rest:,} other {noun}{'s' * (rest > 1)}"] if rest > 0 else lines
 
 
-def _likely(missing: Sequence[str], columns: Sequence[str]) -> str:
-    """Return hints for missing columns, one per line: the likely names."""
-    by_lower = {column.lower(): column for column in columns}
-    hints = []
-    for name in missing:
-        candidate = (
-            next((by_lower[column] for column in _LIKELY if column in by_lower), None) if name == COMPLETION else None
-        )
-        guess = candidate or closest(name, columns)
-        if guess:
-            hints.append(f"Did you mean `{guess}` for `{name}`? Rename it with --map {name}={guess}.")
+def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
+    """Return hints for missing columns, one per line: the likely sources, as options to copy."""
+    sources = {name: _sources(name, schema) for name in missing}
+    guesses = {name: _guess(name, list(usable)) for name, usable in sources.items()}
+    hints = [
+        f"Did you mean `{guess}` for `{name}`? Rename it with --map {shlex.quote(f'{name}={sources[name][guess]}')}."
+        for name, guess in guesses.items()
+        if guess
+    ]
     if not hints:
         hints.append("Rename a column with --map NAME=COLUMN.")
     if any(name != COMPLETION for name in missing):
         hints.append("Join a task table with --tasks for columns that the rollouts lack.")
     return "\n".join(hints)
+
+
+def _sources(name: str, schema: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns that can be read as a missing one by their type, each with what ``--map`` takes for it."""
+    columns = not_hidden(schema)
+    if name == COMPLETION:
+        sources = {column: completion_source(column, schema[column]) for column in columns}
+        return {column: source for column, source in sources.items() if source}
+    if name in STRUCTURED:
+        return {column: column for column in columns if isinstance(schema[column], pl.Struct | pl.String | pl.Null)}
+    return {column: column for column in columns}
+
+
+def _guess(name: str, columns: Sequence[str]) -> str:
+    by_lower = {column.lower(): column for column in columns}
+    likely = next((by_lower[column] for column in _LIKELY if column in by_lower), "") if name == COMPLETION else ""
+    return likely or closest(name, columns)

@@ -1,17 +1,33 @@
 """The text of a completion, which is a string or a list of chat messages.
 
-For messages, the text is the content of the last assistant message, or of the last message if there is no assistant message. Of a
-list of parts, the text parts are concatenated. Content that is null, absent or not text, and an empty conversation, give ``""``.
-A null completion has no text.
+For messages, the text is the content of the last assistant message. Of a list of parts, the text parts are concatenated. Content
+that is null, absent or not text gives ``""``. A null completion has no text, and neither has a conversation without an assistant
+message: its last message was written by somebody else. With ``any_role``, the last message of such a conversation counts, and an
+empty conversation is an empty text.
 """
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
 
 from assay.errors import ColumnsError
 
-__all__ = ["MESSAGE_HINT", "completion_text", "completion_text_expr", "content_warning"]
+__all__ = [
+    "MESSAGE_HINT",
+    "NULL_COMPLETION",
+    "completion_source",
+    "completion_text",
+    "completion_text_expr",
+    "completions_hint",
+    "content_warning",
+    "no_text",
+    "no_text_expr",
+]
+
+NULL_COMPLETION = "the completion is null"
+_NO_ASSISTANT = "the conversation has no assistant message (--any-role: the last message counts)"
 
 MESSAGE_HINT = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
@@ -30,28 +46,42 @@ def _part_text(part: Any) -> str:
     return part if isinstance(part, str) else ""
 
 
-def completion_text(completion: Any) -> str | None:
+def completion_text(completion: Any, *, any_role: bool = False) -> str | None:
     """Return the text of a completion: the definition in Python.
 
     Args:
         completion: A string, a list of ``{"role", "content"}`` mappings, or None.
+        any_role: Whether the last message counts where there is no assistant message.
 
     Returns:
-        The text, or None for a null completion.
+        The text, or None if there is none; ``no_text`` is the reason.
     """
     if completion is None or isinstance(completion, str):
         return completion
     messages = [message or {} for message in completion]
-    candidates = [message for message in messages if message.get("role") == "assistant"] or messages
-    return _content_text(candidates[-1].get("content")) if candidates else ""
+    candidates = [message for message in messages if message.get("role") == "assistant"]
+    if any_role:
+        candidates = candidates or messages or [{}]
+    return _content_text(candidates[-1].get("content")) if candidates else None
 
 
-def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
+def no_text(completion: Any) -> str:
+    """Return why a completion has no text."""
+    return NULL_COMPLETION if completion is None else _NO_ASSISTANT
+
+
+def no_text_expr(column: str) -> pl.Expr:
+    """Return ``no_text`` as an expression."""
+    return pl.when(pl.col(column).is_null()).then(pl.lit(NULL_COMPLETION)).otherwise(pl.lit(_NO_ASSISTANT))
+
+
+def completion_text_expr(column: str, dtype: pl.DataType, *, any_role: bool = False) -> pl.Expr:
     """Return ``completion_text`` as an expression.
 
     Args:
         column: Name of the completion column.
         dtype: Its type: String, or a list of structs.
+        any_role: As there.
 
     Returns:
         A String expression.
@@ -64,21 +94,53 @@ def completion_text_expr(column: str, dtype: pl.DataType) -> pl.Expr:
         return values.cast(pl.String)
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct | pl.Null):
-        raise ColumnsError(
-            f"`{column}` has type {dtype}; a completion is a string or a list of chat messages.",
-            "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME.",
-        )
+        fact = f"`{column}` has type {dtype}; a completion is a string or a list of chat messages."
+        raise ColumnsError(fact, completions_hint(column, dtype))
     fields = dict(inner.to_schema()) if isinstance(inner, pl.Struct) else {}
+    last = values.list.last()
+    has_assistant: pl.Expr = pl.lit(value=False)
+    if _is_text(fields.get("role")):
+        assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
+        last_assistant = values.list.filter(assistant).list.last()
+        has_assistant = last_assistant.is_not_null()
+        last = pl.when(has_assistant).then(last_assistant).otherwise(last) if any_role else last_assistant
     text: pl.Expr = pl.lit("")
-    if isinstance(inner, pl.Struct):
-        last = values.list.last()
-        if _is_text(fields.get("role")):
-            assistant = pl.element().struct.field("role").cast(pl.String) == "assistant"
-            last_assistant = values.list.filter(assistant).list.last()
-            last = pl.when(last_assistant.is_not_null()).then(last_assistant).otherwise(last)
-        if _is_content(fields.get("content")):
-            text = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
-    return pl.when(values.is_not_null()).then(text)
+    if _is_content(fields.get("content")):
+        text = _content_expr(last.struct.field("content"), fields["content"]).fill_null("")
+    return pl.when(values.is_not_null() & (pl.lit(value=True) if any_role else has_assistant)).then(text)
+
+
+def completions_hint(column: str, dtype: Any) -> str:
+    """Return what to do about a column that is no completion: to read each of its elements, if they are completions."""
+    if source := completion_source(column, dtype):
+        return f"For a row for each element: --map {shlex.quote(f'completion={source}')}"
+    return "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME."
+
+
+def completion_source(column: str, dtype: Any) -> str:
+    """Return what ``--map`` takes to read a column as the completion.
+
+    Args:
+        column: The column.
+        dtype: Its type.
+
+    Returns:
+        The column; a path to each of its elements, ``$.column[]``, if they are completions; ``""`` if it holds none.
+    """
+    if _is_completion(dtype):
+        return column
+    inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
+    plain = not any(char in column for char in '.[]"$')
+    return (
+        f"$.{column if plain else f'[{json.dumps(column)}]'}[]" if inner is not None and _is_completion(inner) else ""
+    )
+
+
+def _is_completion(dtype: Any) -> bool:
+    """Return whether a type can be that of a completion: text, or messages with a field that messages have."""
+    inner = dtype.inner if isinstance(dtype, pl.List) else None
+    fields = inner.to_schema() if isinstance(inner, pl.Struct) else {}
+    return _is_text(dtype) or "role" in fields or "content" in fields
 
 
 def content_warning(column: str, dtype: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, is_small, on_rows, rowwise, text
+from assay.expressions.lane import Lane, among, is_small, on_rows, rowwise, text
 from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
@@ -154,7 +154,8 @@ def _on_fresh_stack(decoded: Callable[[], Any], otherwise: Any) -> Any:
 
 MAX_STARTS = 100
 """Maximum brackets of a text at which JSON is looked for."""
-_BRACKET = re.compile(r"[\[{]")
+_BEGIN = re.compile(rf"\{{{_SPACE}[\x22}}]|\[{_SPACE}[\[{{\x22\]0-9tfnNI-]")
+"""Matches where an object or a list may begin: a failing parser takes ten times as long."""
 
 
 def values_within(text: str) -> Iterator[Any]:
@@ -163,12 +164,15 @@ def values_within(text: str) -> Iterator[Any]:
     Each bracket that opens may begin one; the search goes on behind what was read, and ends after 100 brackets.
     """
     at, deep = 0, text.count("[") + text.count("{") > MAX_DEPTH
+    object_at, list_at = text.find("{"), text.find("[")  # five times as fast as a search for either
     for _ in range(MAX_STARTS):
-        bracket = _BRACKET.search(text, at)
-        if bracket is None:
+        object_at = text.find("{", at) if 0 <= object_at < at else object_at
+        list_at = text.find("[", at) if 0 <= list_at < at else list_at
+        at = max(object_at, list_at) if min(object_at, list_at) < 0 else min(object_at, list_at)
+        if at < 0:
             return
-        at = bracket.start()
-        value, at = _value_from(text, at) if not (deep and _too_deep_from(text, at)) else (NOT_JSON, at + 1)
+        possible = _BEGIN.match(text, at) and not (deep and _too_deep_from(text, at))
+        value, at = _value_from(text, at) if possible else (NOT_JSON, at + 1)
         if value is not NOT_JSON:
             yield value
 
@@ -233,8 +237,7 @@ def _candidate_expr(_: pl.Schema) -> pl.Expr:
 def candidates(values: pl.Series) -> pl.Series:
     """Return the texts that begin and end like JSON, and null for the others: none of these is JSON."""
     if is_small(values):  # a few texts are not worth a query; the parsers reject what begins like JSON and is none
-        begin = (*_FIRST, *_FIRST_WORDS)
-        kept = (value if value is not None and value.startswith(begin) else None for value in values.to_list())
+        kept = [value if value and _begins_like_json(value) else None for value in values.to_list()]
         return pl.Series(values.name, kept, dtype=pl.String)
     texts = pl.col(values.name)
     words = (texts.is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
@@ -243,10 +246,14 @@ def candidates(values: pl.Series) -> pl.Series:
     return values.to_frame().select(pl.when(begins).then(texts)).to_series()
 
 
+def _begins_like_json(value: str) -> bool:
+    return value[0] in _FIRST or value.startswith(_FIRST_WORDS)
+
+
 def _begin_and_end(texts: pl.Series) -> pl.Series:
     # two anchored patterns, because a single one would read everything in between
     ends = texts.str.contains(_ENDS)
-    return ends.scatter(ends.arg_true(), texts.filter(ends).str.contains(_BEGINS))
+    return among(ends, ends, texts, lambda ending: ending.str.contains(_BEGINS))
 
 
 CANDIDATE = Lane("json-candidate", _candidate_expr)

@@ -10,6 +10,7 @@ A function takes the completion's text, the row's ``expected`` (a JSON value, No
 the reward. A function may have a *twin*, the same as a Polars expression; where the twin returns null, the function runs.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
+from assay.calls.places import defined_at
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.regex.search import Question, search, search_each
@@ -326,7 +328,7 @@ def register(
 
     Raises:
         ValueError: The name is empty or belongs to a built-in function.
-        TypeError: The function or the twin is not callable.
+        TypeError: The function or the twin is not callable, or the function does not take these arguments.
     """
     if not isinstance(fn_name, str) or not fn_name.strip() or not fn_name.isprintable():
         raise ValueError(f"{fn_name!r} cannot be the name of a verifier function: use printable characters.")
@@ -335,6 +337,7 @@ def register(
     for candidate in (fn, expr):
         if candidate is not None and not callable(candidate):
             raise TypeError(f"{fn_name}: {type(candidate).__name__} is not callable.")
+    _check_signature(fn_name, fn)
     if isinstance(params, str):
         raise TypeError(f"{fn_name}: params is a list of names: params=[{params!r}]")
     if expr is not None:
@@ -349,6 +352,27 @@ def register_fn(
     if not isinstance(fn_name, str):
         raise TypeError('register_fn takes a name: @register_fn("startswith")')
     return partial(_registered, fn_name, expr, params)
+
+
+def _check_signature(fn_name: str, fn: Callable[..., Any] | None) -> None:
+    """Refuse a function that no row could call.
+
+    Raises:
+        TypeError: It does not take three arguments.
+    """
+    try:
+        signature = inspect.signature(fn) if fn is not None else None
+    except ValueError:  # written in C, without a description of its parameters
+        return
+    try:
+        if signature is not None:
+            signature.bind("", None, {})
+    except TypeError:
+        place = defined_at(fn) if fn is not None else ""
+        raise TypeError(
+            f"{fn_name}: a verifier function is called with (model_output, expected, params); "
+            f"this one takes {signature}{f' ({place})' if place else ''}."
+        ) from None
 
 
 def _registered(

@@ -164,7 +164,7 @@ def bench(
 
 
 def _measure(plan: Plan, rollouts: Rollouts, frame: pl.LazyFrame) -> Bench:
-    text = completion_text_expr(COMPLETION, rollouts.frame.collect_schema()[COMPLETION])
+    text = completion_text_expr(COMPLETION, rollouts.frame.collect_schema()[COMPLETION], any_role=plan.any_role)
     column = rollouts.frame.select(rows=pl.len(), bytes=text.str.len_bytes().sum())
     rows, size = map(int, _collect(column).row(0))
     if not rows:
@@ -179,8 +179,9 @@ def _measure(plan: Plan, rollouts: Rollouts, frame: pl.LazyFrame) -> Bench:
     sample = _collect(frame.head(rows_within(_CHECK_LIMITS)))
     loop_sample = sample[: rows_within(_LOOP_LIMITS)]
     dicts = loop_sample.to_dicts()
-    difference = _difference(score_rows(dicts, plan.verifiers), plan.score(loop_sample))
-    [loop_seconds] = _best([partial(score_rows, dicts, plan.verifiers)])
+    loop = partial(score_rows, dicts, plan.verifiers, any_role=plan.any_role)
+    difference = _difference(loop(), plan.score(loop_sample))
+    [loop_seconds] = _best([loop])
     base, costs = _check_costs(plan, sample)
     return Bench(rows, size, seconds, floor, loop_sample.height, loop_seconds, sample.height, base, costs, difference)
 
@@ -215,7 +216,8 @@ def _check_costs(plan: Plan, rows: pl.DataFrame) -> tuple[float, tuple[CheckCost
     """Return the base cost of a plan, and the cost of each check beyond it, in nanoseconds per row."""
     nothing = load_verifier({"checks": [{"type": _Nothing.type}]}, checks=[_Nothing])
     single = [replace(verifier, checks=(replace(spec, weight=1.0),)) for verifier, spec, _ in plan.checks]
-    frames = [Plan((verifier,), plan.schema, keep=()).lazy(rows.lazy()) for verifier in (nothing, *single)]
+    plans = [Plan((verifier,), plan.schema, keep=(), any_role=plan.any_role) for verifier in (nothing, *single)]
+    frames = [alone.lazy(rows.lazy()) for alone in plans]
     with in_pieces(plan.piece):
         seconds = _best([partial(_collect, frame) for frame in frames])
     base, *times = (best / rows.height * 1e9 for best in seconds)

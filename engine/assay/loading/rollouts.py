@@ -12,9 +12,11 @@ import polars as pl
 import polars.selectors as cs
 
 from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, shown_path
+from assay.expressions.completion import completion_source, completions_hint
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.detection import Choice, Preview, choose, preview, preview_remote
+from assay.loading.documents.document import form_of
 from assay.loading.formats.files import (
     Cut,
     Files,
@@ -25,7 +27,7 @@ from assay.loading.formats.format import LINES, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
 from assay.loading.presets.preset import NONE
-from assay.names import BAD, HIDDEN
+from assay.names import BAD, COMPLETION, HIDDEN
 from assay.options import ReadingOptions, documented, settle
 from assay.system.processes import prepare_process
 from assay.system.redaction import redacted
@@ -385,7 +387,7 @@ def _open_streams(paths: Sequence[str], reading: Reading) -> Rollouts:
     names: dict[Path, str] = {}
     for path in paths:
         with open_input(Path(path)) as stream:
-            names[spool(stream, shown_path(path))] = path_text(path)
+            names[spool(stream, shown_path(path), form_of(Path(path)) or LINES.suffixes[0])] = path_text(path)
     return _open_files(list(names), reading, names)
 
 
@@ -404,12 +406,16 @@ def rename(frame: pl.LazyFrame, mapping: Mapping[str, str]) -> pl.LazyFrame:
         mapping: The new name, and the name in the frame.
 
     Raises:
-        ColumnsError: A column to rename is missing.
+        ColumnsError: A column to rename is missing, or holds lists of completions.
     """
-    columns = frame.collect_schema().names()
+    schema = frame.collect_schema()
+    columns = schema.names()
     for name, column in mapping.items():
         if column not in columns:
             hint = did_you_mean(column, columns) or f"Columns: {listed(not_hidden(columns))}."
             raise ColumnsError(f"--map {name}={column}: the rollouts have no column `{column}`.", hint)
+        if name == COMPLETION and completion_source(column, schema[column]) not in ("", column):
+            fact = f"--map {name}={column}: `{column}` is a list of completions, {schema[column]}."
+            raise ColumnsError(fact, completions_hint(column, schema[column]))
     renamed = frame.with_columns(exactly(column).alias(name) for name, column in mapping.items())
     return renamed.drop(cs.by_name([column for column in set(mapping.values()) if column not in mapping]))

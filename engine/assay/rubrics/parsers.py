@@ -27,7 +27,7 @@ __all__ = ["Parser", "ThinkParser", "XMLParser", "get_text_content"]
 
 
 def get_text_content(completion: Messages | None) -> str:
-    """Return the text of a completion, as checks read it.
+    """Return the text of a completion, as checks read it with ``--any-role``.
 
     Args:
         completion: Text, or chat messages.
@@ -36,7 +36,7 @@ def get_text_content(completion: Messages | None) -> str:
         Text as it is; for messages, the content of the last assistant message, else of the last message, its parts joined;
         ``""`` if there is no text.
     """
-    return completion_text(completion) or ""
+    return completion_text(completion, any_role=True) or ""
 
 
 def _as_it_is(text: str) -> str:

@@ -17,7 +17,7 @@ from assay.options import FileOptions, documented, settle
 from assay.runs.error_limit import ErrorLimit
 from assay.runs.file_run import FileRun, is_folder
 from assay.runs.streaming import output_schema, stream
-from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
+from assay.scoring.in_memory import cause, engine_error, prepare, report, tell, warn
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource
 from assay.system.progress import Ticks
@@ -59,6 +59,8 @@ def score_file(
         BadRowsError: There are more malformed lines than ``max_bad_rows`` allows; nothing is written.
         TooManyErrors: There are more scoring errors than ``max_errors`` allows; nothing is written, or no further parts.
         PartsError: Parts of a folder could not be scored; the others are complete.
+        FailedRunError: With ``strict``: a check broke on every row, or every row has an error; the result is written. Without,
+            this is a warning.
     """
     if isinstance(verifiers, Plan):
         raise UsageError(
@@ -81,9 +83,12 @@ def score_file(
         if is_folder(out):
             from assay.runs.into_folder import into_folder  # imports the engines, which a single file does not need
 
-            return into_folder(source, plan, run)
-        with closing_checks(loaded):
-            return _to_file(source, plan, run)
+            summary = into_folder(source, plan, run)
+        else:
+            with closing_checks(loaded):
+                summary = _to_file(source, plan, run)
+    report(summary.failures, settled)
+    return summary
 
 
 def _to_file(source: Rollouts, plan: Plan, run: FileRun) -> Summary:

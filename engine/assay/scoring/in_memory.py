@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any, Unpack
 
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, read_columns
+from assay.compiling.requirements import check_one_verifier, named_columns, read_columns
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
-from assay.errors import AssayError, AssayWarning, InputError, OutputError, UsageError
+from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
@@ -24,12 +25,13 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
+from assay.scoring.summary import faults_of
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
 
-__all__ = ["cause", "engine_error", "prepare", "score", "tell", "warn"]
+__all__ = ["cause", "engine_error", "prepare", "report", "score", "tell", "warn"]
 
 
 @documented(ScoreOptions)
@@ -57,6 +59,7 @@ def score(
         InputError: Rollouts or tasks cannot be read, or a row names a function that is not registered.
         BadRowsError: There are more malformed lines than ``max_bad_rows`` allows.
         ColumnsError: Columns that the checks read are missing or have the wrong type.
+        FailedRunError: With ``strict``: a check broke on every row, or every row has an error; without, this is a warning.
 
     Example:
         >>> import assay
@@ -75,7 +78,9 @@ def score(
         source = open_rollouts(rollouts, reading, read_columns(loaded))
         source, plan = prepare(source, loaded, settled)
         warn(loaded)
-        return _scored(source, plan)
+        scored = _scored(source, plan, plan.faults)
+    report(faults_of(plan, scored), settled)
+    return scored.select(cs.by_name(plan.columns))
 
 
 def _refuse_options(options: ScoreOptions) -> None:
@@ -100,12 +105,12 @@ def _by_plan(open_source: Callable[[], Rollouts], plan: Plan) -> pl.DataFrame:
         return _scored(source, plan)
 
 
-def _scored(source: Rollouts, plan: Plan) -> pl.DataFrame:
+def _scored(source: Rollouts, plan: Plan, watched: Sequence[str] = ()) -> pl.DataFrame:
     try:
         for message in plan.refuse(source.frame, rows=source.rows):
             warnings.warn(message, AssayWarning, stacklevel=3)
         with closing_checks(plan.verifiers):
-            return plan.score(source.frame, rows=source.rows)
+            return plan.score(source.frame, rows=source.rows, watched=watched)
     except ENGINE_ERRORS as error:
         raise engine_error(error, source.files, plan) from cause(error, source.files)
 
@@ -122,7 +127,7 @@ def prepare(
     if tasks is not None:
         table, notes = load_tasks(tasks, storage_options)
         present = {*source.frame.collect_schema(), *table.collect_schema()}
-        columns = (*read_columns(verifiers, present), *(keep or ()))
+        columns = (*read_columns(verifiers, present), *named_columns(keep))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         overrides = override_notes(source.frame, table, columns)
         joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
@@ -133,8 +138,24 @@ def prepare(
         schema = tuple(source.frame.collect_schema().items())
     except OSError as error:
         raise engine_error(error, source.files) from cause(error, source.files)
-    plan = Plan(verifiers, schema, None if keep is None else tuple(keep), options["details"])
+    keep = None if keep is None else tuple(keep)
+    plan = Plan(verifiers, schema, keep, options["details"], options["any_role"])
     return replace(source, notes=(*source.notes, *plan.notes)), plan
+
+
+def report(failures: Sequence[str], options: ScoreOptions) -> None:
+    """Warn the caller about a run whose rewards are not what the verifiers mean.
+
+    Raises:
+        FailedRunError: The run is strict.
+    """
+    if options["lenient"] or not failures:
+        return
+    if options["strict"]:
+        fact = "\n".join(["The rewards are not what the verifiers mean:", *(f"  {failure}" for failure in failures)])
+        raise FailedRunError(fact, "Correct the verifiers or the rows, or accept this with lenient=True.")
+    for failure in failures:
+        warnings.warn(failure, AssayWarning, stacklevel=3)
 
 
 def tell(messages: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ from assay.aggregating.columns import check_column, detail_columns, extra_column
 from assay.aggregating.pipeline import applies, one_line, outcome_of, unscored
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
-from assay.compiling.plan import NO_CHECK, NULL_COMPLETION, no_task
-from assay.expressions.completion import completion_text
+from assay.compiling.plan import NO_CHECK, no_task
+from assay.expressions.completion import completion_text, no_text
 from assay.names import BAD, COMPLETION, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
@@ -21,23 +21,26 @@ from assay.values.failures import failure
 __all__ = ["score_row", "score_rows"]
 
 
-def score_row(row: Row, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
+def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = False) -> dict[str, Any]:
     """Score one rollout.
 
     Args:
         row: The rollout's columns; ``completion`` as a string or messages.
         verifiers: The verifiers, in order.
+        any_role: Whether the last message counts in a conversation without an assistant message.
 
     Returns:
         The result columns of a run: reward, passed, feedback, error, scores, checks.
     """
-    return score_rows([row], verifiers)[0]
+    return score_rows([row], verifiers, any_role=any_role)[0]
 
 
-def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[dict[str, Any]]:
+def score_rows(
+    rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False
+) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
-    prepared = [_prepared(row) for row in rows]
+    prepared = [_prepared(row, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
@@ -46,10 +49,10 @@ def score_rows(rows: Iterable[Row], verifiers: Sequence[VerifierSpec]) -> list[d
     return [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
 
 
-def _prepared(row: Row) -> tuple[Row, str | None]:
+def _prepared(row: Row, *, any_role: bool) -> tuple[Row, str | None]:
     """Return a row as checks read it, and the reason why it cannot be scored."""
-    text = completion_text(row[COMPLETION])
-    reason = NULL_COMPLETION if text is None else None
+    text = completion_text(row[COMPLETION], any_role=any_role)
+    reason = no_text(row[COMPLETION]) if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         reason = no_task(row[TASK_ID])
     if (bad := row.get(BAD)) is not None or (bad := failure(row)) is not None:

@@ -24,7 +24,7 @@ from assay.errors import counted
 from assay.names import FUNCTION, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
-__all__ = ["CheckSummary", "Summary"]
+__all__ = ["CheckSummary", "Summary", "faults_of"]
 
 _REASONS_KEPT = 10_000
 """Maximum number of distinct reasons per check: a task table may hold any number of messages."""
@@ -44,6 +44,7 @@ class CheckSummary:
         mean: Mean score; None if no row was scored.
         reasons: Counts of the reasons.
         remarks: Counts of remarks on rows without an error that the user should know about.
+        broken: Why the check cannot run at all, known before the run; ``""`` if it can.
     """
 
     id: str
@@ -55,6 +56,7 @@ class CheckSummary:
     total: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
     remarks: Counter[str] = field(default_factory=Counter)
+    broken: str = ""
 
     @property
     def notes(self) -> list[str]:
@@ -130,6 +132,7 @@ class Summary:
         seconds: Wall time from the first row to the last.
         earlier: Rows that an earlier run had scored; ``rows`` includes them.
         out: Path of the rewards, or None.
+        skipped: Checks that did not run because their type is unknown, each with the reason.
     """
 
     checks: list[CheckSummary]
@@ -145,6 +148,7 @@ class Summary:
     seconds: float = 0.0
     earlier: int = 0
     out: str | None = None
+    skipped: list[str] = field(default_factory=list)
 
     _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
 
@@ -152,17 +156,18 @@ class Summary:
     def of(cls, plan: Plan) -> "Summary":
         """Return an empty summary of a plan."""
         checks = [
-            CheckSummary(_ident(plan, verifier, spec), spec.type, _weight(verifier, spec))
+            CheckSummary(_ident(plan, verifier, spec), spec.type, _weight(verifier, spec), broken=spec.broken)
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
-        notes = [
+        skipped = [
             f"{verifier.id}/{spec.id}: {spec.note}"
             for verifier in plan.verifiers
             for top in verifier.checks
             for spec in top.nodes()
             if spec.note
         ]
+        notes = [*skipped]
         broken = [
             f"{verifier.id}/{spec.id}: broken: {spec.broken}"
             for verifier in plan.verifiers
@@ -172,7 +177,28 @@ class Summary:
         for shown, name in plan.passed_through.items():
             if shown != name:
                 notes.append(f"the input's column `{name}` is kept as `{shown}`")
-        return cls(checks, notes, broken)
+        return cls(checks, notes, broken, skipped=skipped)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the rewards are not what the verifiers mean: checks that did not run or broke on every row, errors on every row."""
+        skipped = [f"did not run: {reason}" for reason in self.skipped if self.rows]
+        return [*skipped, *(problem for problem, _ in self._failures())]
+
+    @property
+    def failures(self) -> list[str]:
+        """The problems that no warning before the run has named."""
+        return [problem for problem, is_known in self._failures() if not is_known]
+
+    def _failures(self) -> list[tuple[str, bool]]:
+        """Return the problems of rows, each with whether a warning before the run has named the cause."""
+        broken = [check for check in self.checks if 0 < check.rows == check.errors]
+        problems = [
+            (f"broke on every row: {check.id}: {check.broken or counted(check.rows, 'error')}", bool(check.broken))
+            for check in broken
+        ]
+        is_known = any(check.broken for check in broken)
+        return [*problems, ("every row has an error", is_known)] if 0 < self.rows == self.errors else problems
 
     @property
     def notes(self) -> list[str]:
@@ -256,6 +282,7 @@ class Summary:
         names: Sequence[str] = (
             "rows",
             "scored",
+            "problems",
             "mean_reward",
             "pass_rate",
             "errors",
@@ -272,6 +299,24 @@ class Summary:
             "broken": self.broken,
             "checks": [check.as_json() for check in self.checks],
         }
+
+
+def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
+    """Return ``Summary.failures`` of ``plan.score(…, watched=plan.faults)``."""
+    summary = Summary.of(plan)
+    summary.rows, summary.errors = scored.height, scored.height - scored["error"].null_count()
+    for named, part in _named_parts(plan, scored):
+        for ident, (verifier, spec, _) in named:
+            if not may_err(spec):
+                continue
+            entry = next((entry for entry in summary.checks if entry.id == ident), None)
+            if entry is None:
+                entry = CheckSummary(ident, spec.type, spec.weight)
+                summary.checks.append(entry)
+            score, error = part[hidden(check_column(verifier, spec))], part[error_column(verifier, spec)]
+            entry.rows += len(score) - score.null_count()
+            entry.errors += len(error) - error.null_count()
+    return summary.failures
 
 
 def _add(counts: Counter[str], more: Counter[str]) -> None:

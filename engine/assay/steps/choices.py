@@ -11,7 +11,6 @@ from typing import NamedTuple
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.errors import encodable
 from assay.expressions.lane import nulls
 from assay.expressions.text import WHITESPACE, as_class, strip_expr
 from assay.steps.base import Step, StepExample
@@ -177,7 +176,5 @@ class Split(Step):
         return [item for part in text.split(self.params.sep) if (item := part.strip())]
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        if encodable(self.params.sep) != self.params.sep:  # no text contains a lone surrogate
-            return super().expr(texts)
         items = texts.str.split(self.params.sep).list.eval(strip_expr(pl.element()))
         return items.list.eval(pl.element().filter(pl.element() != ""))

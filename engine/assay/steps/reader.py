@@ -242,6 +242,8 @@ def _message(errors: Sequence[Any], kind: type[Step]) -> str:
         name = error["loc"][0]
         written = f"{{{kind.name}: …}}" if name == kind.shorthand else f"{{{kind.name}: {{{name}: …}}}}"
         return f"`{kind.name}` needs `{name}`: write {written}"
+    if error["type"] == "string_unicode":
+        return f"{named(error['input'])} has a lone surrogate, which no text has"
     raised = error.get("ctx", {}).get("error")
     if isinstance(raised, ValueError):
         return str(raised)

@@ -6,7 +6,6 @@ from typing import Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.errors import encodable
 from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, filled, holds, split_at, stripped
 from assay.expressions.tags import Tag as TagText
@@ -133,7 +132,7 @@ class Tag(Step):
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         tag = TagText(self.params.name)
-        if tag.marks is None or encodable(self.params.name) != self.params.name:
+        if tag.marks is None:
             return rowwise(texts, self._finder(tag), pl.String)
         return by_columns(texts, self._finder(tag), self._column)
 

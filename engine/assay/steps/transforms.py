@@ -3,7 +3,7 @@
 import polars as pl
 from pydantic import Field
 
-from assay.errors import encodable, quoted
+from assay.errors import quoted
 from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
@@ -91,7 +91,7 @@ class Replace(Step):
     )
 
     def row(self, text: str) -> str:
-        return text.replace(self.params.old, encodable(self.params.new))
+        return text.replace(self.params.old, self.params.new)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if not is_plain(self.params.old):
@@ -99,7 +99,7 @@ class Replace(Step):
         return by_columns(texts, self.row, self._column)
 
     def _column(self, texts: pl.Series) -> pl.Series:
-        return texts.str.replace_all(self.params.old, encodable(self.params.new), literal=True)
+        return texts.str.replace_all(self.params.old, self.params.new, literal=True)
 
     def describe(self) -> str:
         return f"with {quoted(self.params.new)} for {quoted(self.params.old)}"
@@ -108,7 +108,7 @@ class Replace(Step):
 class MapParams(Params):
     """A table."""
 
-    values: dict[str, str] = Field(description="What to give for each text.")
+    values: dict[str, str] = Field(min_length=1, description="What to give for each text.")
     default: str | None = Field(
         default=None, description="What to give for any other text; by default nothing is found."
     )
@@ -129,11 +129,12 @@ class Map(Step):
     )
 
     def row(self, text: str) -> str | None:
-        value = self.params.values.get(text, self.params.default)
-        return None if value is None else encodable(value)
+        return self.params.values.get(text, self.params.default)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return rowwise(texts, self.row, pl.String, distinct=True)
+        table = self.params.values
+        values = texts.replace_strict([*table], [*table.values()], default=self.params.default, return_dtype=pl.String)
+        return pl.when(texts.is_not_null()).then(values)
 
     def describe(self) -> str:
         return "looked up in a table"

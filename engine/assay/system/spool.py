@@ -25,17 +25,18 @@ _FILES: set[Path] = set()
 _RUN_FILES: ContextVar[list[Path] | None] = ContextVar("assay-spool", default=None)
 
 
-def spool_file(name: str) -> Path:
+def spool_file(name: str, suffix: str = ".jsonl") -> Path:
     """Create an empty temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
         name: The input that is copied to it, for messages.
+        suffix: The suffix of its name.
 
     Raises:
         InputError: There is no folder for temporary files, or it cannot be written to.
     """
     try:
-        handle, path_name = tempfile.mkstemp(prefix="assay-", suffix=".jsonl")
+        handle, path_name = tempfile.mkstemp(prefix="assay-", suffix=suffix)
     except OSError as error:
         raise _refused(name, "a temporary file", error) from None
     os.close(handle)
@@ -46,17 +47,18 @@ def spool_file(name: str) -> Path:
     return path
 
 
-def spool(stream: IO[bytes], name: str) -> Path:
+def spool(stream: IO[bytes], name: str, suffix: str = ".jsonl") -> Path:
     """Copy a stream to a temporary file, which is removed at the end of the run, or of the program outside a run.
 
     Args:
         stream: Read to its end, in blocks.
         name: The stream's name in messages.
+        suffix: The suffix of the file's name.
 
     Raises:
         InputError: The stream cannot be read, there is no folder for temporary files, or the disk is full.
     """
-    path = spool_file(name)
+    path = spool_file(name, suffix)
     try:
         with path.open("wb") as file:
             while block := _read(stream, name):

@@ -14,7 +14,7 @@ from assay.expressions.json import loads
 from assay.expressions.mixed import TYPED, untyped, untyped_expr
 from assay.names import HIDDEN
 from assay.values import tagged_json as exact
-from assay.values.chats import EXACT, chat_of
+from assay.values.chats import EXACT, chat_of, is_plain_text
 
 __all__ = [
     "ARGUMENTS",
@@ -74,7 +74,9 @@ def messages(value: Any) -> Any:
         value = parsed
     if not isinstance(value, list | tuple):
         return value
-    return value if all(map(_is_plain, value)) else [_message(message) for message in value]
+    if all(map(_is_plain, value)):
+        return value
+    return value[0]["content"] if is_plain_text(value) else [_message(message) for message in value]
 
 
 def _is_plain(message: Any) -> bool:

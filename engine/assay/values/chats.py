@@ -15,10 +15,24 @@ from assay.expressions.completion import completion_text
 from assay.expressions.json import mended
 from assay.values import tagged_json as exact
 
-__all__ = ["EXACT", "TEXT", "Structs", "chat_of", "chat_structs", "chat_type", "value_of"]
+__all__ = [
+    "EXACT",
+    "PLAIN_TEXT",
+    "TEXT",
+    "Structs",
+    "chat_of",
+    "chat_structs",
+    "chat_type",
+    "is_plain_text",
+    "plain_text",
+    "value_of",
+]
 
 EXACT = "exact"
 """Name of the field, and of the column, for what the other fields cannot represent."""
+
+PLAIN_TEXT = '""'
+"""``exact`` of a message that stands for a text, in a column that also has messages."""
 
 # 64-bit offsets, because a run can hold more than 2 GB of text
 TEXT = pa.large_string()
@@ -28,6 +42,18 @@ _TEXTS = ("role", "content", "tool_call_id")
 _CALLS = "tool_calls"
 
 Structs = list[dict[str, Any] | None]
+
+
+def plain_text(text: str) -> list[dict[str, str]]:
+    """Return a text completion as a conversation, for a column that also has messages: one message of the assistant."""
+    return [{"role": "assistant", "content": text, EXACT: PLAIN_TEXT}]
+
+
+def is_plain_text(completion: Any) -> bool:
+    """Return whether a conversation stands for a text: whether ``plain_text`` returned it."""
+    if not isinstance(completion, list | tuple) or len(completion) != 1:
+        return False
+    return isinstance(completion[0], Mapping) and completion[0].get(EXACT) == PLAIN_TEXT
 
 
 def chat_type(chats: list[Structs | None]) -> Any:
@@ -78,7 +104,7 @@ def _struct_of(fields: dict[Any, Any], place: str, losses: exact.Losses) -> dict
             if struct[name] == value:
                 del fields[name]
         elif name == "content" and isinstance(value, list | tuple):
-            struct[name] = mended(completion_text([{"content": value}]) or "")
+            struct[name] = mended(completion_text([{"content": value}], any_role=True) or "")
     if isinstance(fields.get(_CALLS), list):
         calls = enumerate(fields.pop(_CALLS))
         struct[_CALLS] = [exact.write(call, f"{place}.{_CALLS}[{at}]", losses) for at, call in calls]

@@ -13,13 +13,13 @@ import polars as pl
 import pyarrow as pa
 
 from assay.errors import AssayWarning, InputError
-from assay.expressions.completion import MESSAGE_HINT, completion_text
+from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import typed
 from assay.names import EXPECTED
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
-from assay.values.chats import EXACT
+from assay.values.chats import EXACT, plain_text
 from assay.values.shape import LEAVES, NESTS, Shape
 
 __all__ = ["OPEN", "STRUCTURED", "Column", "column"]
@@ -205,7 +205,10 @@ def _as_list(value: Any) -> Any:
 
 
 class _Completions(Column):
-    """Strings, or messages as role and text plus ``exact`` if they have more; a mix of both becomes text."""
+    """Strings, or messages as role and text plus ``exact`` if they have more; beside messages, a string is one of the assistant.
+
+    NOTE: messages as text could not tell a conversation without an assistant message from others.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -228,9 +231,9 @@ class _Completions(Column):
 
     def _look(self, message: Any, at: int) -> None:
         if not isinstance(message, Mapping | None):
-            raise InputError(
-                f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
-            )
+            is_several = isinstance(message, str | list | tuple)
+            fact = f"Row {at}: a chat message is {type(message).__name__}, not a mapping with `role` and `content`."
+            raise InputError(fact, completions_hint(self.name, pl.List(pl.String)) if is_several else "")
         if message is not None and not _is_plain(message):
             self._exact = True
             self._shape_of(message, at)
@@ -249,11 +252,14 @@ class _Completions(Column):
             warnings.warn(f"{fact} {MESSAGE_HINT}", AssayWarning, stacklevel=2)
 
     def series(self, values: Sequence[Any]) -> pl.Series:
-        if self._as_text or not self._chats:
-            texts = [None if value is None else mended(completion_text(value) or "") for value in values]
+        if not self._chats:
+            texts = [None if value is None else mended(value) for value in values]
             return pl.Series(self.name, texts, dtype=pl.String)
-        convert, dtype = (_exactly, _EXACT_CHAT) if self._exact else (_message, _CHAT)
-        chats = [value if value is None else [convert(message) for message in value] for value in values]
+        convert, dtype = (_exactly, _EXACT_CHAT) if self._exact or self._as_text else (_message, _CHAT)
+        chats = [
+            plain_text(mended(value)) if isinstance(value, str) else value and [convert(message) for message in value]
+            for value in values
+        ]
         return pl.Series(self.name, pa.array(chats, type=dtype))
 
 
@@ -285,7 +291,7 @@ def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
     role = (message or {}).get("role")
-    text = completion_text([{"content": (message or {}).get("content")}])
+    text = completion_text([{"content": (message or {}).get("content")}], any_role=True)
     return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
 
 

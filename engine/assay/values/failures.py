@@ -29,6 +29,7 @@ from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.lane import exactly, rowwise
 from assay.names import BAD, COMPLETION
 from assay.values.arguments import without_nulls
+from assay.values.chats import EXACT, PLAIN_TEXT, is_plain_text
 
 __all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]
 
@@ -116,7 +117,7 @@ def _is_silent(row: Mapping[str, Any], source: _Source) -> bool:
     if source.reward and row[source.reward] is not None:
         return False
     completion = row.get(COMPLETION)
-    if not completion:
+    if not completion or (is_plain_text(completion) and not completion[0]["content"]):
         return True
     last = completion[-1] if isinstance(completion, list | tuple) else None
     return source.breaks_off and isinstance(last, Mapping) and last.get("role") != "assistant"
@@ -189,6 +190,11 @@ def _silent_expr(schema: pl.Schema, source: _Source) -> pl.Expr:
     if isinstance(dtype, pl.List):
         silent = completion.is_null() | (completion.list.len() == 0)
         inner = dtype.inner
+        fields = inner.to_schema() if isinstance(inner, pl.Struct) else {}
+        if fields.get(EXACT) == fields.get("content") == pl.String:
+            first = completion.list.first().struct
+            is_text = (completion.list.len() == 1) & first.field(EXACT).eq_missing(PLAIN_TEXT)
+            silent |= is_text & first.field("content").eq_missing("")
         if source.breaks_off and isinstance(inner, pl.Struct):
             last = completion.list.last()
             by_other = pl.lit(value=True)

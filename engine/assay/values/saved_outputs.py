@@ -141,8 +141,12 @@ class _Saving:
         if isinstance(value, list):
             structs = chat_structs(value, f"row {at}.{name}", self.losses)
         else:
+            # a text completion was written by the model, as a message of the assistant is
+            author = {"role": "assistant"} if name == "completion" else {}
             structs = (
-                [{"content": mended(value)}] if isinstance(value, str) else chat_structs(value, "", exact.Losses())
+                [{**author, "content": mended(value)}]
+                if isinstance(value, str)
+                else chat_structs(value, "", exact.Losses())
             )
         if value is not None and not (isinstance(value, list) and structs is not None):
             self.exact[at][name] = value

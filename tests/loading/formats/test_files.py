@@ -88,9 +88,7 @@ def test_a_path_that_means_no_rollouts_is_refused(tmp_path, name, message):
     written(tmp_path, '{"completion": "b"}\n', "rollouts.jsonl")
     written(tmp_path, "completion: b\n", "notes.txt")
     (tmp_path / "empty").mkdir()
-    endings = (
-        ".parquet, .pq, .jsonl, .ndjson, .jsonl.gz, .jsonl.zst, .ndjson.gz, .ndjson.zst, .arrow, .ipc, .feather, .csv"
-    )
+    endings = ".parquet, .pq, .jsonl, .ndjson, .jsonl.gz, .jsonl.zst, .ndjson.gz, .ndjson.zst, .json, .json.gz, .json.zst, .xlsx, .arrow, .ipc, .feather, .csv, .tsv"
     assert said(tmp_path / name) == f"{tmp_path / name}{message.format(endings)}"
 
 
@@ -176,7 +174,7 @@ def test_a_file_cut_short_is_named(tmp_path, name, keep):
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.jsonl"])
 def test_a_web_page_in_place_of_a_file_is_named(tmp_path, name):
     path = written(tmp_path, "<!doctype html><html><body>502 Bad Gateway</body></html>\n", name)
-    assert f"{path}" in said(path).splitlines()[name == "rows.jsonl"]
+    assert f"{path}" in said(path).splitlines()[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"completion,id\nb,1,2\n", b"completion\nb\xff\n"])

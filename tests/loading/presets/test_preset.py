@@ -169,7 +169,9 @@ def test_openai_batch_of_nothing_but_failures_is_unscored(tmp_path):
 def test_openai_batch_of_texts(tmp_path):
     record = batch("a")
     record["response"]["body"]["choices"] = [{"index": 0, "text": "4", "finish_reason": "stop"}]
-    assert rollouts(tmp_path, [record, batch("b", [choice(0, "5")])])["completion"].to_list() == ["4", "5"]
+    assert rollouts(tmp_path, [record])["completion"].to_list() == ["4"]
+    both = rollouts(tmp_path, [record, batch("b", [choice(0, "5")])])["completion"].to_list()
+    assert [[message["content"] for message in chat] for chat in both] == [["4"], ["5"]]
 
 
 def test_batch_output_is_joined_with_its_input(tmp_path):

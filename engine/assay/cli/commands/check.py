@@ -22,7 +22,7 @@ _SAMPLES = 200
 
 
 @command(modules=("assay.cli.terminal", "assay.testing"))
-@takes(FileOptions, "tasks", "mapping", "preset", "strict", "modules", "checks")
+@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "strict", "modules", "checks")
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,

@@ -15,7 +15,7 @@ from assay.cli.app import (
     takes,
     to_stderr,
 )
-from assay.errors import UsageError
+from assay.errors import FailedRunError, UsageError
 from assay.options import FileOptions
 from assay.system.stdout import only_data, write_data
 
@@ -65,7 +65,7 @@ def score(
     **options: Any,
 ) -> None:
     """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
-    from assay.cli.terminal import print_summary
+    from assay.cli.terminal import print_problems, print_summary
     from assay.runs.score_file import score_file
     from assay.system.progress import progress
 
@@ -76,6 +76,7 @@ def score(
         )
     if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
         options["workers"] = 1  # only a process can be killed wherever a function hangs
+    lenient = options.pop("lenient")
     with only_data(), progress("scoring") as tell:
         import_modules(options["modules"])
         options["checks"] = import_checks(options["checks"])
@@ -85,11 +86,17 @@ def score(
             out,
             command=command_line(),
             progress=tell,
+            lenient=True,  # the summary and the exit code tell what a warning would
             **options,
         )
-    if as_data and out != "-":
-        write_data(json.dumps(summary.as_json()) + "\n")
-    elif as_data:
-        typer.echo(json.dumps(summary.as_json()), err=True)
+    console = to_stderr()
+    if as_data:
+        print_problems(console, summary)
+        as_text = json.dumps(summary.as_json())
+        typer.echo(as_text, err=True) if out == "-" else write_data(f"{as_text}\n")
     else:
-        print_summary(to_stderr(), summary)
+        print_summary(console, summary)
+    if summary.problems and not lenient:
+        hint = "exit code 3 because of the problems above; --lenient accepts them"
+        console.print(hint, markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(FailedRunError.exit_code)

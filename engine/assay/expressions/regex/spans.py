@@ -8,7 +8,7 @@ matches of a pattern that may be empty, because Python goes on in another way af
 Other patterns are run by ``re``: in this process if it cannot take long for this size of text, else in a process with limits.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from re import _constants as sre  # type: ignore[attr-defined]
@@ -18,7 +18,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.calls.limits import Limits
-from assay.errors import said_by
+from assay.errors import encodable, said_by
 from assay.expressions.lane import is_small
 from assay.expressions.regex.boundaries import Items
 from assay.expressions.regex.charsets import CHARACTERS, accepted, accepted_ascii, most_ranges, reaches_beyond_ascii
@@ -359,17 +359,19 @@ def results(operation: Operation, texts: Sequence[str], limits: Limits | None = 
     """
     limits = limits or Limits()
     answers: list[Any] = [_here(operation, text, limits) for text in texts]
-    waiting = [at for at, answer in enumerate(answers) if answer is _ELSEWHERE]
+    waiting = Counter(text for text, answer in zip(texts, answers, strict=True) if answer is _ELSEWHERE)
     replies = guarded_task(
         operation.task,
-        [Question(operation.pattern, texts[at]) for at in waiting],
+        [Question(operation.pattern, text) for text in waiting],  # equal ones once
         seconds=limits.regex_timeout,
         stop=limits.stop,
-        late=lambda _: note_timeout(limits, 1),
+        late=lambda question: note_timeout(limits, waiting[question.text]),
     )
-    for at, reply in zip(waiting, replies, strict=True):
-        answers[at] = reply if isinstance(reply, Exception) else operation.read(texts[at], reply)
-    return answers
+    others = {
+        text: reply if isinstance(reply, Exception) else operation.read(text, reply)
+        for text, reply in zip(waiting, replies, strict=True)
+    }
+    return [others[text] if answer is _ELSEWHERE else answer for text, answer in zip(texts, answers, strict=True)]
 
 
 _ELSEWHERE = object()
@@ -386,10 +388,11 @@ def _here(operation: Operation, text: str, limits: Limits) -> Any:
             return operation.by_re(text)
         except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
             answer = error
-    written = _engine_pattern(operation, pl.Series([text], dtype=pl.String), is_beyond=not text.isascii())
-    if written is None:
+    if encodable(text) != text:  # a lone surrogate, which no column has
         return answer
-    return operation.by_columns(pl.Series("text", [text], dtype=pl.String), written).item()
+    column = pl.Series("text", [text], dtype=pl.String)
+    written = _engine_pattern(operation, column, is_beyond=not text.isascii())
+    return answer if written is None else operation.by_columns(column, written).item()
 
 
 def _engine_pattern(operation: Operation, texts: pl.Series, *, is_beyond: bool) -> str | None:

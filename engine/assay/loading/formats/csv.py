@@ -3,20 +3,35 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from assay.errors import shown_path
+from assay.loading.documents.delimiters import DELIMITERS, delimiter_of, usual_delimiter
+from assay.loading.documents.identity import sure_kind
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.special_files import engine_path
 
-__all__ = ["open_csv"]
+__all__ = ["delimiter_note", "delimiter_of_url", "open_csv", "scan_csv"]
+
+_HEAD = 1 << 20
+_LINES = 100
+"""Bytes of a file, and lines at a URL, in which the delimiter is found."""
 
 
 def open_csv(path: Path, reading: Reading) -> File:
-    """Open a CSV file."""
+    """Open a CSV file; its delimiter is found in its header."""
     del reading
-    return _CsvFile(path, _scan(path).collect_schema(), (Unit(None, path.stat().st_size),))
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if (error := sure_kind(head, str(path), "CSV")) is not None:
+        raise error
+    delimiter = delimiter_of(head, str(path), whole=len(head) < _HEAD)
+    schema = scan_csv(engine_path(path), separator=delimiter).collect_schema()
+    notes = delimiter_note(str(path), delimiter)
+    return _CsvFile(path, schema, (Unit(None, path.stat().st_size),), delimiter, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -24,12 +39,13 @@ class _CsvFile:
     path: Path
     schema: pl.Schema
     units: tuple[Unit, ...]
+    delimiter: str = ","
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """Return all rows, or none if the range excludes its one unit."""
-        frame = _scan(self.path)
+        frame = scan_csv(engine_path(self.path), separator=self.delimiter)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
@@ -37,5 +53,46 @@ class _CsvFile:
         return by_engine(self.scan(first, last), names, self.units[0].size)
 
 
-def _scan(path: Path) -> pl.LazyFrame:
-    return pl.scan_csv(engine_path(path), infer_schema=False, glob=False)
+def scan_csv(path: str, options: Any = None, separator: str = ",") -> pl.LazyFrame:
+    """Return the rows of a file or URL as a lazy frame of text.
+
+    Args:
+        path: The path or URL.
+        options: The ``storage_options`` of Polars.
+        separator: The delimiter.
+    """
+    return pl.scan_csv(path, infer_schema=False, glob=False, storage_options=options, separator=separator)
+
+
+# ── delimiters ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def delimiter_of_url(url: str, options: Any) -> str:
+    """Return the delimiter of the file at a URL; only its first lines are fetched."""
+    lines = pl.scan_csv(  # as a CSV without quotes, because no other reader of lines replaces bytes that are not UTF-8
+        url,
+        has_header=False,
+        quote_char=None,
+        separator="\0",
+        encoding="utf8-lossy",
+        infer_schema=False,
+        glob=False,
+        storage_options=options,
+        n_rows=_LINES,
+        truncate_ragged_lines=True,
+    ).collect()
+    head = "\n".join(line or "" for line in lines.to_series())
+    return delimiter_of(head.encode(), url.partition("?")[0], whole=lines.height < _LINES)
+
+
+def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
+    """Return a note that names the delimiter, if it is not the usual one.
+
+    Args:
+        name: Name of the file.
+        delimiter: Its delimiter.
+    """
+    if delimiter == usual_delimiter(name.partition("?")[0]):
+        return ()
+    shown = "" if delimiter == "\t" else f" ({delimiter})"
+    return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)

@@ -11,6 +11,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, did_you_mean, shown_path
+from assay.loading.documents.document import form_of
 from assay.loading.formats.engine_source import one_after_another
 from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, open_each, suffix_of
 from assay.loading.formats.parquet import ParquetFile
@@ -32,7 +33,8 @@ ENGINE_ERRORS = (PolarsError, PanicException, OSError)
 def expand(source: str | Path) -> list[Path]:
     """Return the files of a path: the file itself, the files of a folder, or the matches of a glob, sorted by name.
 
-    In folders and globs, files are ignored whose name begins with ``_`` or ``.`` or ends in ``.tmp``.
+    In folders and globs, files are ignored whose name begins with ``_`` or ``.`` or ends in ``.tmp``; in folders, JSON documents and
+    workbooks, too, if there are files of other formats.
 
     Raises:
         InputError: There are no files.
@@ -42,7 +44,9 @@ def expand(source: str | Path) -> list[Path]:
         return [path]
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.is_file() and suffix_of(file) in SUFFIXES]
-        kinds = {SUFFIXES[suffix_of(file)].name for file in files if _visible(file)}
+        files = [file for file in files if _visible(file)]
+        files = [file for file in files if not form_of(file)] or files  # beside rollouts, a document is about them
+        kinds = {SUFFIXES[suffix_of(file)].name for file in files}
         if len(kinds) > 1:
             raise InputError(
                 f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",

@@ -28,7 +28,9 @@ class Format:
         magic: First bytes of its files, if they are always the same.
         frame: Gives the lazy frame whose schema a preset is recognised by.
         records: Gives the first records that a preset is recognised by, where columns have no types.
-        scan_url: Reads a URL in place, given the options of the store; without it, the file is copied first.
+        scan_url: Reads a URL in place, given the options of the store, and the delimiter if there is one; without it, the file is
+            copied first.
+        delimiter: Finds the delimiter of the file at a URL.
         counts_rows: Whether the rows of a URL can be counted without reading them.
     """
 
@@ -38,7 +40,8 @@ class Format:
     magic: bytes = b""
     frame: Callable[[Path, Reading], pl.LazyFrame] | None = None
     records: Callable[[Path, Reading], Sequence[Mapping[str, Any]]] | None = None
-    scan_url: Callable[[str, Any], pl.LazyFrame] | None = None
+    scan_url: Callable[..., pl.LazyFrame] | None = None
+    delimiter: Callable[[str, Any], str] | None = None
     counts_rows: bool = False
 
 
@@ -83,6 +86,18 @@ def _open_csv(path: Path, reading: Reading) -> File:
     return open_csv(path, reading)
 
 
+def _scan_csv(url: str, options: Any, delimiter: str) -> pl.LazyFrame:
+    from assay.loading.formats.csv import scan_csv
+
+    return scan_csv(url, options, delimiter)
+
+
+def _delimiter(url: str, options: Any) -> str:
+    from assay.loading.formats.csv import delimiter_of_url
+
+    return delimiter_of_url(url, options)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of a Polars error: its message without the trace of the query."""
     if isinstance(error, PanicException):  # Polars has printed its own message to standard error
@@ -92,7 +107,10 @@ def first_line(error: BaseException) -> str:
 
 LINES = Format(
     "jsonl",
-    (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
+    (
+        *(".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
+        *(".json", ".json.gz", ".json.zst", ".xlsx"),  # documents, whose records are read as lines
+    ),
     _open_jsonl,  # together, because the files settle the types of their columns together
     records=_first_records,
 )
@@ -118,9 +136,10 @@ _FORMATS = (
     ),
     Format(
         "csv",
-        (".csv",),
+        (".csv", ".tsv"),
         _each("csv", _open_csv),
-        scan_url=lambda url, options: pl.scan_csv(url, glob=False, storage_options=options, infer_schema=False),
+        scan_url=_scan_csv,
+        delimiter=_delimiter,
     ),
 )
 

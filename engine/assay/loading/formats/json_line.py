@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,11 +46,15 @@ class Oddities:
     def __len__(self) -> int:
         return sum(self._counts.values())
 
-    def notes(self, name: str) -> tuple[str, ...]:
-        """Return the notes on a file, given its name."""
-        return tuple(
-            f"{shown_path(name)}:{self._first[kind]}: {self._note(kind)}" for kind in _NOTES if kind in self._counts
-        )
+    def notes(self, name: str, places: Sequence[int] = ()) -> tuple[str, ...]:
+        """Return the notes on a file.
+
+        Args:
+            name: Its name.
+            places: Numbers of lines that stand for the first, second … line; none if a line's number is its own.
+        """
+        first = {kind: places[line - 1] if places else line for kind, line in self._first.items()}
+        return tuple(f"{shown_path(name)}:{first[kind]}: {self._note(kind)}" for kind in _NOTES if kind in first)
 
     def _note(self, kind: str) -> str:
         count = self._counts[kind]

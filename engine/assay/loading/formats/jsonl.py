@@ -71,8 +71,8 @@ class JsonlFile:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """Its chunks; a compressed file is one unit, because it can only be read from the beginning."""
-        if not self.source.compression:
+        """Its chunks; a compressed file or a document is one unit, because it can only be read from the beginning."""
+        if not self.source.is_stream:
             return tuple(Unit(chunk.rows, chunk.length) for chunk in self.chunks)
         return (Unit(sum(chunk.rows for chunk in self.chunks), sum(chunk.length for chunk in self.chunks)),)
 
@@ -82,13 +82,13 @@ class JsonlFile:
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield the same rows frame by frame, one frame per chunk."""
-        chosen = self.chunks if self.source.compression and (first, last) in ((0, None), (0, 1)) else ()
-        if not self.source.compression:
+        chosen = self.chunks if self.source.is_stream and (first, last) in ((0, None), (0, 1)) else ()
+        if not self.source.is_stream:
             chosen = self.chunks[first:last]
         return self._frames(chosen, names)
 
     def _frames(self, chosen: Sequence[Chunk], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        opening = self.source.open() if self.source.compression else self.source.seek()
+        opening = self.source.open() if self.source.is_stream else self.source.seek()
         with opening as file:
             for chunk in chosen:
                 frame = self._frame(chunk, self._bytes(file, chunk), columns)
@@ -97,7 +97,7 @@ class JsonlFile:
                 yield pick(frame, columns)
 
     def _bytes(self, opened: Any, chunk: Chunk) -> bytes:
-        if self.source.compression:
+        if self.source.is_stream:
             data = _read_exactly(opened, chunk.length) if chunk.whole else _skip_bytes(opened, chunk.length)
         else:
             file: IO[bytes] = opened

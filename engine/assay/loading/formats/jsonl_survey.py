@@ -11,8 +11,10 @@ import polars as pl
 
 from assay.errors import InputError, shown_path
 from assay.expressions.mixed import TYPED
+from assay.loading.documents.document import Document
+from assay.loading.documents.identity import other_kind
 from assay.loading.formats.json_forms import Forms, fits
-from assay.loading.formats.json_line import Bad, LineReader, too_long
+from assay.loading.formats.json_line import BOM, Bad, LineReader, too_long
 from assay.loading.formats.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.loading.formats.lines import Piece, Source, cut
 from assay.loading.formats.reading import BadRow, Reading
@@ -33,6 +35,10 @@ FEW = 1 << 14
 
 _EXACT_INTEGER = 2**53
 _SAMPLE = 200
+_HEAD = 1 << 16
+
+_NOT_JSON = ("malformed", "truncated_tail")
+_NOT_OBJECTS = (*_NOT_JSON, "not_an_object")
 
 
 def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[JsonlFile]:
@@ -85,17 +91,36 @@ class _Survey:
         self._chunks: list[tuple[Chunk, Forms | None]] = []
         self._bad: list[BadRow] = []
         self._rows, self._offset, self._line = 0, 0, 1
+        self._places: Sequence[int] = ()
+        self._notes: tuple[str, ...] = ()
+        self._head = b""
         if source.stamp[0] == 0:
             raise InputError(f"{shown_path(source.name)}: the file is empty.")
 
     def run(self, pool: ThreadPoolExecutor) -> None:
         """Survey the file; the next lines are read while the last are surveyed."""
-        with self._source.open() as read:
+        with self._source.open(self._look) as read:
             pieces = cut(read, self._reading.max_line)
             next_piece = pool.submit(next, pieces, None)
             while (piece := next_piece.result()) is not None:
                 next_piece = pool.submit(next, pieces, None)
+                self._head = self._head or piece.data[:_HEAD]
                 self._survey_piece(piece)
+        if (error := self._other_kind()) is not None:
+            raise error
+
+    def _other_kind(self) -> InputError | None:
+        """Return the error of a file that is not JSON lines, but something else; None if it has malformed lines."""
+        if not self._bad or self._bad[0].row or self._bad[0].code not in _NOT_OBJECTS or self._source.form:
+            return None
+        if len(self._bad) < self._rows and not self._head.removeprefix(BOM).lstrip().startswith(b"["):
+            return None
+        whole = len(self._head) < _HEAD
+        texts = self._reading.max_bad_rows in (None, 0)
+        return other_kind(self._head, self._source.name, "JSON lines", whole=whole, texts=texts)
+
+    def _look(self, document: Document) -> None:
+        self._places, self._notes = document.places, document.notes
 
     def file(self, schema: pl.Schema) -> JsonlFile:
         """Return the opened file, given the final types of the columns."""
@@ -106,7 +131,7 @@ class _Survey:
             )
         if self._bad or BAD in schema:
             schema = pl.Schema({**schema, BAD: pl.String()})
-        notes = self._reader.odd.notes(self._source.name)
+        notes = (*self._notes, *self._reader.odd.notes(self._source.name, self._places))
         return JsonlFile(self._source, self._reading, self._columns, schema, chunks, tuple(self._bad), notes)
 
     def _survey_piece(self, piece: Piece) -> None:
@@ -169,12 +194,16 @@ class _Survey:
 
     def _add_bad(self, line: int, position: int, raw: bytes, error: Bad) -> None:
         name = self._source.name
+        if self._source.form and error.code in _NOT_JSON:
+            self._source.refuse()
         if len(self._bad) == MOST_BAD:
             first = self._bad[0]
             hint = f"The first is line {first.line}: {first.reason}"
-            raise InputError(f"{shown_path(name)}: more than {MOST_BAD:,} lines are not JSON objects.", hint)
+            many = InputError(f"{shown_path(name)}: more than {MOST_BAD:,} lines are not JSON objects.", hint)
+            raise self._other_kind() or many
+        place = self._places[line - 1] if self._places else line
         self._bad.append(
-            BadRow(name, self._rows, line, self._offset + position, error.code, error.reason, _sample(raw)),
+            BadRow(name, self._rows, place, self._offset + position, error.code, error.reason, _sample(raw)),
         )
         self._rows += 1
 

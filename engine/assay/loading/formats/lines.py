@@ -1,23 +1,29 @@
-"""The bytes of a file of lines, plain or compressed: cut into chunks of whole lines, in constant memory."""
+"""The bytes of a file of lines, plain or compressed, or of a document as lines: cut into chunks of whole lines, in constant memory."""
 
 import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import pyarrow as pa
 
 from assay.errors import InputError, shown_path
+from assay.loading.documents.document import Document, form_of, reader
+from assay.loading.documents.json_document import read_json, refuse
 from assay.loading.formats.reading import Reading, changed
+from assay.system.memory import room
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Piece", "Source", "compression", "cut"]
+__all__ = ["Piece", "Source", "compression", "cut", "first_records"]
 
 _SAMPLE = 200
 _ANY_RATIO = 1 << 20
 """Uncompressed size in bytes up to which any compression ratio is allowed."""
+
+_COPIES = 4
+"""Shares of the memory for rows that a document takes: its bytes, those of its lines, and twice that for frames and places."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -40,6 +46,8 @@ class Source:
         stamp: Its size and modification time.
         max_ratio: Maximum ratio of uncompressed to compressed bytes.
         max_bytes: Maximum uncompressed size in bytes; None for no limit.
+        form: Suffix of a document, which is read whole and gives lines; ``""`` for a file of lines.
+        memory_limit: Memory limit of the reading process, in bytes; None for the default.
     """
 
     path: Path
@@ -48,6 +56,8 @@ class Source:
     stamp: tuple[int, int]
     max_ratio: float
     max_bytes: int | None
+    form: str = ""
+    memory_limit: int | None = None
 
     @classmethod
     def of(cls, path: Path, name: str, reading: Reading) -> "Source":
@@ -60,15 +70,72 @@ class Source:
         if not kind and limit is not None and stamp[0] > limit:
             fact = f"{shown_path(name)}: {stamp[0]:,} bytes; --max-uncompressed allows {limit:,}."
             raise InputError(fact, "Raise the limit if you trust the file.")
-        return cls(path, name, kind, stamp, reading.max_ratio, limit)
+        return cls(path, name, kind, stamp, reading.max_ratio, limit, form_of(path), reading.memory_limit)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether its lines can only be read from the beginning."""
+        return bool(self.compression or self.form)
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Callable[[int], bytes]]:
+    def open(self, look: Callable[[Document], object] = lambda _: None) -> Iterator[Callable[[int], bytes]]:
         """Open the file for reading from the beginning: yield a function that returns the given number of bytes, fewer at the end.
 
+        Args:
+            look: Called with a document before it is read.
+
         Raises:
-            InputError: It has changed, its compressed bytes are damaged, or they become too many.
+            InputError: It has changed, its compressed bytes are damaged, or they become too many; or it is a document that cannot
+                be read as rows.
         """
+        if not self.form:
+            with self._open_bytes() as read:
+                yield read
+        else:
+            document = self._document()
+            look(document)
+            yield reader(document.data)
+
+    def refuse(self) -> NoReturn:
+        """Refuse a document with a record that is not JSON.
+
+        Raises:
+            InputError: Always, with the place.
+        """
+        refuse(self._whole(), self.name)
+
+    def _document(self) -> Document:
+        data = self._whole()
+        if self.form == ".json":
+            return read_json(data, self.name)
+        from assay.loading.documents.workbook import read_workbook
+
+        most = max(_ANY_RATIO, int(self.max_ratio * len(data)))
+        return read_workbook(data, self.name, min(most, self._room, self.max_bytes or most))
+
+    @property
+    def _room(self) -> int:
+        """Most bytes of a document."""
+        return room(self.memory_limit) // _COPIES
+
+    def _whole(self) -> bytearray:
+        data, limit = bytearray(), self._room
+        with self._open_bytes() as read:
+            while block := read(1 << 20):
+                data += block
+                if max(len(data), self.stamp[0]) > limit:
+                    raise self._too_large(limit)
+        return data
+
+    def _too_large(self, limit: int) -> InputError:
+        lines = f"jq -c '.[]' {shown_path(self.name)} > NAME.jsonl"
+        return InputError(
+            f"{shown_path(self.name)}: {self.stamp[0]:,} bytes; a document is read whole, and the memory limit allows {limit:,}.",
+            f"Raise it with --memory-limit, or {f'make JSON lines of it: {lines}' if self.form == '.json' else 'save it as CSV.'}",
+        )
+
+    @contextlib.contextmanager
+    def _open_bytes(self) -> Iterator[Callable[[int], bytes]]:
         self._check_unchanged()
         if not self.compression:
             with self.path.open("rb") as file:

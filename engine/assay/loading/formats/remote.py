@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
+from assay.loading.documents.document import form_of
+from assay.loading.formats.csv import delimiter_note
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
@@ -111,12 +114,16 @@ class Remote:
     @property
     def kind(self) -> Format:
         """The format, by the suffix; of a compressed file, the format inside."""
-        path = Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
+        path = self._file
         name = path.with_suffix("") if path.suffix.lower() in _COMPRESSED else path
         by_suffix = SUFFIXES.get(name.suffix.lower())
         if by_suffix is None or (name != path and by_suffix is not LINES):
             raise InputError(f"{self.shown}: unknown file format.", known_suffixes())
         return by_suffix
+
+    @property
+    def _file(self) -> Path:
+        return Path(urlsplit(self.url).path if self.scheme in _WEB else self.url)
 
     def expand(self) -> list["Remote"]:
         """Return the files that the URL means, sorted by name.
@@ -137,7 +144,10 @@ class Remote:
             lambda options: _expand_paths(pattern, hidden_file_prefix=("_", "."), storage_options=options).collect()
         )
         files = [self._sibling(url) for url in sorted(urls.to_series()) if not url.endswith(".tmp")]
-        files = [file for file in files if not is_folder or Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
+        if is_folder:
+            files = [file for file in files if Path(file.url).suffix.lower() in (*SUFFIXES, *_COMPRESSED)]
+            # a folder of rollouts often has a document about them
+            files = [file for file in files if not form_of(file._file)] or files  # noqa: SLF001
         if not files:
             raise InputError(f"{self.shown}: no rollout files found.", known_suffixes())
         kinds = {file.kind.name for file in files}
@@ -157,15 +167,16 @@ class Remote:
         if self.kind.scan_url is None:
             copy = self._open_copy(reading)
             return RemoteFile(self, copy.schema, copy.units, copy)
-        schema = self._request(lambda options: self._frame(options).collect_schema())
+        known = () if self.kind.delimiter is None else (self._request(partial(self.kind.delimiter, self._engine_url)),)
+        schema = self._request(lambda options: self._frame(options, *known).collect_schema())
         rows = None
         if self.kind.counts_rows:
             rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
-        return RemoteFile(self, schema, (Unit(rows, 0),))
+        return RemoteFile(self, schema, (Unit(rows, 0),), known=known)
 
-    def frame(self) -> pl.LazyFrame:
-        """Return all rows, read in place."""
-        return self._frame(self._options())
+    def frame(self, *known: str) -> pl.LazyFrame:
+        """Return all rows, read in place; ``known`` is the delimiter, if there is one."""
+        return self._frame(self._options(), *known)
 
     @property
     def _engine_url(self) -> str:
@@ -179,16 +190,18 @@ class Remote:
         numbered = {name: int(value) if _NUMBERS.match(name) else value for name, value in options.items()}
         return {**(defaults or {}), **numbered} or None
 
-    def _frame(self, options: dict[str, Any] | None) -> pl.LazyFrame:
+    def _frame(self, options: dict[str, Any] | None, *known: str) -> pl.LazyFrame:
         scan = self.kind.scan_url
         if scan is None:
             raise TypeError(f"{self.kind.name} is copied before it is read")
-        return scan(self._engine_url, options)
+        return scan(self._engine_url, options, *known)
 
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        path = spool_file(self.shown)
+        if form_of(self._file) == ".xlsx":  # Polars copies lines only
+            raise InputError(f"{self.shown}: a workbook at a URL cannot be read.", "Download it, and score the file.")
+        path = spool_file(self.shown, form_of(self._file) or LINES.suffixes[0])
         self.hidden[str(path)] = self.shown
         options = self._options()
         try:
@@ -264,12 +277,13 @@ class Remote:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A ``File`` at a URL; JSON lines are read from the copy."""
+    """A ``File`` at a URL; JSON lines are read from the copy. ``known`` is the delimiter, if it has one."""
 
     remote: Remote
     schema: pl.Schema
     units: tuple[Unit, ...]
     copy: File | None = None
+    known: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -289,7 +303,9 @@ class RemoteFile:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user."""
-        return tuple(redacted(note, self.remote.hidden) for note in (self.copy.notes if self.copy else ()))
+        if self.copy is not None:
+            return tuple(redacted(note, self.remote.hidden) for note in self.copy.notes)
+        return tuple(note for delimiter in self.known for note in delimiter_note(self.name, delimiter))
 
     def reopen(self, reading: Reading) -> "RemoteFile":
         """Return the same file with other reading options."""
@@ -305,7 +321,7 @@ class RemoteFile:
         """Return the rows of some units; a file that is read in place is one unit."""
         if self.copy is not None:
             return self.copy.scan(first, last)
-        frame = self.remote.frame()
+        frame = self.remote.frame(*self.known)
         return frame if (first, last) in ((0, None), (0, 1)) else frame.clear()
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:

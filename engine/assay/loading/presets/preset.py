@@ -325,8 +325,11 @@ def laid_out(
     fields = {} if preset is None else {name: Field(name, _sources(source)) for name, source in preset.fields.items()}
     if not sure and "completion" in fields:
         fields["completion"] = Field("completion", fields["completion"].sources, required=True)
+    of_preset = dict(fields)
     for name, source in mapping.items():
-        fields[name] = Field(name, (Source(_path(name, source)),), required=True)
+        # messages name the columns as the preset calls them, so a caller may, too, where the records have no such column
+        named = of_preset[source].sources if source in of_preset and not of_preset[source].stays else ()
+        fields[name] = Field(name, (Source(_path(name, source)), *named), required=True)
     if preset is None:
         return Layout(tuple(fields.values()))
     return Layout(

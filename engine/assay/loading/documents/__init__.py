@@ -1,0 +1,1 @@
+"""Files that are read whole: their records as JSON lines."""

@@ -1,0 +1,259 @@
+"""A JSON document: an array of records, an object with one list of them, or a single record.
+
+Only its outermost brackets and commas are looked at. Each is replaced where it stands, so that a record keeps its place and its bytes,
+and ``LineReader`` decides what they mean, as in a file of JSON lines.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn
+
+from assay.errors import InputError, shown_path
+from assay.loading.documents.document import Document
+from assay.loading.documents.identity import other_kind, sure_kind
+
+__all__ = ["read_json", "refuse"]
+
+_HEAD = 1 << 16
+_BOM = b"\xef\xbb\xbf"
+_STRING = rb'"[^"\\\r\n]*+(?:\\.[^"\\\r\n]*+)*+"'
+_TOKEN = re.compile(_STRING + rb'|["\[\]{}]')
+_VALUE = re.compile(rb"[\[{]|" + _STRING + rb'|[^\s,:"\[\]{}]++')
+_GAP = re.compile(rb"[ \t\r\n]*+")
+_BLANK = bytes.maketrans(b"\r\n", b"  ")
+_COMPLETION, _ROLE = b'"completion"', b'"role"'
+_AS_RECORDS = "Write an array of objects; with pandas: df.to_json(PATH, orient='records')."
+
+
+class _Malformed(Exception):  # noqa: N818  (never leaves this module)
+    """The structure is not that of JSON."""
+
+
+class _Span(NamedTuple):
+    """The place of a value: of its first byte, and of the byte after its last."""
+
+    start: int
+    end: int
+
+
+def read_json(data: bytearray, name: str) -> Document:
+    """Return the records of a document.
+
+    Args:
+        data: Its bytes.
+        name: Its name in messages.
+
+    Raises:
+        InputError: It is not JSON, or holds no list of records.
+    """
+    try:
+        rows = _rows(data, _place_of_all(data), name)
+    except _Malformed:
+        refuse(data, name)
+    return _document(data, rows)
+
+
+def _document(data: bytearray, rows: "_Rows") -> Document:
+    """Replace everything outside the records by spaces and line breaks."""
+    lines = data.translate(_BLANK)
+    first, last = rows.elements[0], rows.elements[-1]
+    start = len(_BOM) if data.startswith(_BOM) else 0
+    lines[start : first.start] = b" " * (first.start - start)
+    for before, element in zip(rows.elements, rows.elements[1:], strict=False):
+        lines[before.end : element.start] = b"\n".ljust(element.start - before.end)
+    lines[last.end :] = b"\n"
+    return Document(lines, _line_numbers(data, rows.elements), rows.notes)
+
+
+def _line_numbers(data: bytearray, elements: list[_Span]) -> Sequence[int]:
+    numbers, line, position = array("q"), 1, 0
+    for element in elements:
+        line += data.count(b"\n", position, element.start)
+        position = element.start
+        numbers.append(line)
+    return numbers
+
+
+# ── which records ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Rows(NamedTuple):
+    """The places of the records, and notes for the user."""
+
+    elements: list[_Span]
+    notes: tuple[str, ...] = ()
+
+
+def _rows(data: bytearray, place: _Span, name: str) -> _Rows:
+    opening = data[place.start : place.start + 1]
+    if opening == b"[":
+        return _Rows(_records(data, _elements(data, place), name, "the array"))
+    if opening == b"{":
+        return _rows_of_object(data, place, name)
+    raise _Malformed
+
+
+def _rows_of_object(data: bytearray, place: _Span, name: str) -> _Rows:
+    """Return the object itself, or the elements of its one list of objects: not of messages, and not beside a completion."""
+    members = _members(data, place)
+    if not members:
+        raise InputError(f"{shown_path(name)}: the object is empty.", _AS_RECORDS)
+    is_record = _COMPLETION in members
+    lists = {key: array for key, value in members.items() if (array := _list_of_objects(data, value)) and not is_record}
+    if len(lists) > 1:
+        keys = [_key(key) for key in lists]
+        hint = f"Keep one: jq '.{keys[0]}' {shown_path(name)} > {keys[0]}.json"
+        raise InputError(f"{shown_path(name)}: has several lists of objects: {', '.join(keys)}.", hint)
+    for key, elements in lists.items():
+        note = f"{shown_path(name)}: the rows are the elements of its list `{_key(key)}`"
+        return _Rows(_records(data, elements, name, f"`{_key(key)}`"), (note,))
+    if _are_columns(data, list(members.values())):
+        raise InputError(f"{shown_path(name)}: the object holds columns, not records.", _AS_RECORDS)
+    return _Rows([place])
+
+
+def _list_of_objects(data: bytearray, value: _Span) -> list[_Span]:
+    """Return the elements of a list whose first element is an object, and not a message; else none."""
+    if data[value.start : value.start + 1] != b"[":
+        return []
+    elements = _elements(data, value)
+    return elements if elements and _is_object(data, elements[0]) and not _are_messages(data, elements) else []
+
+
+def _are_messages(data: bytearray, elements: list[_Span]) -> bool:
+    return bool(elements) and _is_object(data, elements[0]) and _ROLE in _members(data, elements[0])
+
+
+def _are_columns(data: bytearray, values: list[_Span]) -> bool:
+    """Whether values are lists of one length, and none of messages, or objects with the same keys, of which one is ``"0"``."""
+    openings = {bytes(data[value.start : value.start + 1]) for value in values}
+    if openings == {b"["}:
+        lists = [_elements(data, value) for value in values]
+        return len(set(map(len, lists))) == 1 and not any(_are_messages(data, elements) for elements in lists)
+    if openings != {b"{"}:
+        return False
+    keys = [list(_members(data, value)) for value in values]
+    return b'"0"' in keys[0] and all(other == keys[0] for other in keys)
+
+
+def _records(data: bytearray, elements: list[_Span], name: str, where: str) -> list[_Span]:
+    if not elements:
+        raise InputError(f"{shown_path(name)}: {where} is empty.")
+    if not any(_is_object(data, element) for element in elements):
+        raise InputError(f"{shown_path(name)}: {where} holds no objects.", _AS_RECORDS)
+    return elements
+
+
+def _is_object(data: bytearray, place: _Span) -> bool:
+    return data[place.start : place.start + 1] == b"{"
+
+
+def _key(key: bytes) -> str:
+    return str(json.loads(key.decode(errors="replace"), strict=False))
+
+
+# ── structure ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _place_of_all(data: bytearray) -> _Span:
+    start = _after_gap(data, len(_BOM) if data.startswith(_BOM) else 0)
+    end = _end_of(data, start)
+    if _after_gap(data, end) != len(data):
+        raise _Malformed
+    return _Span(start, end)
+
+
+def _after_gap(data: bytearray, position: int) -> int:
+    gap = _GAP.match(data, position)
+    return gap.end() if gap else position
+
+
+def _end_of(data: bytearray, start: int) -> int:
+    """Return the place after the value that begins at a place."""
+    value = _VALUE.match(data, start)
+    if value is None:
+        raise _Malformed
+    if data[start] not in b"[{":
+        return value.end()
+    depth = 0
+    for token in _TOKEN.finditer(data, start):
+        first = data[token.start()]
+        if first in b"[{":
+            depth += 1
+        elif first in b"]}":
+            depth -= 1
+            if not depth:
+                return token.end()
+        elif token.end() == token.start() + 1:  # a quote that nothing closes in its line
+            break
+    raise _Malformed
+
+
+def _elements(data: bytearray, place: _Span) -> list[_Span]:
+    """Return the places of the elements of an array."""
+    return list(_separated(data, place, b"]"))
+
+
+def _members(data: bytearray, place: _Span) -> dict[bytes, _Span]:
+    """Return the places of an object's values by their keys, which stay as they are written."""
+    members = {}
+    keys = _separated(data, place, b"}", b":")
+    for key, value in zip(keys, keys, strict=True):
+        if data[key.start] not in b'"':
+            raise _Malformed
+        members[bytes(data[key.start : key.end])] = value
+    return members
+
+
+def _separated(data: bytearray, place: _Span, closing: bytes, first: bytes = b",") -> Iterator[_Span]:
+    """Yield the places of values in brackets, between which ``first`` and a comma take turns."""
+    position = _after_gap(data, place.start + 1)
+    if data[position : position + 1] == closing:
+        return
+    separators = (first, b",")
+    at = 0
+    while True:
+        end = _end_of(data, position)
+        yield _Span(position, end)
+        separator = _after_gap(data, end)
+        found = data[separator : separator + 1]
+        if found == closing and separator == place.end - 1 and separators[at] == b",":
+            return
+        if found != separators[at]:
+            raise _Malformed
+        at = 1 - at
+        position = _after_gap(data, separator + 1)
+
+
+def refuse(data: bytearray, name: str) -> NoReturn:
+    """Refuse a document that is not JSON.
+
+    Raises:
+        InputError: Always, with the place in the words of Python.
+    """
+    if (other := sure_kind(bytes(data[:_HEAD]), name, "JSON")) is not None:
+        raise other
+    text, shown = data.decode("utf-8-sig", errors="replace"), shown_path(name)
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _refusal(error, text, data, name) from None
+    except (ValueError, RecursionError):
+        pass
+    raise InputError(f"{shown}: a JSON document must be an array or an object.", _AS_RECORDS)
+
+
+def _refusal(error: json.JSONDecodeError, text: str, data: bytearray, name: str) -> InputError:
+    shown, begins = shown_path(name), text.lstrip()[:1]
+    if not begins:
+        return InputError(f"{shown}: the file is blank.")
+    if begins not in "[{" and (other := other_kind(bytes(data[:_HEAD]), name, "JSON", whole=len(data) <= _HEAD)):
+        return other
+    if error.msg == "Extra data" and begins == "{" and text[error.pos :].startswith("{"):
+        hint = "Name it .jsonl if each stands on a line of its own, or gather them: jq -s . OLD > NEW.json"
+        return InputError(f"{shown}: holds JSON objects one after another, not one array of them.", hint)
+    fact = f"{shown}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
+    is_cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    return InputError(fact, "The file may be cut off." if is_cut else "")

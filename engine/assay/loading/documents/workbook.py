@@ -1,0 +1,171 @@
+"""An Excel workbook: the rows of its first sheet under the names in the sheet's first row.
+
+Read by openpyxl, which keeps what the cells hold: whole numbers of any length, 7 apart from 7.0 and from the text 007.
+"""
+
+import datetime as dt
+import io
+import json
+import re
+import warnings
+import zipfile
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.errors import InputError, listed, shown_path
+from assay.loading.documents.document import Document
+from assay.loading.documents.identity import sure_kind
+
+__all__ = ["read_workbook"]
+
+_MAGIC = b"PK\x03\x04"
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_MOST_ROWS = 1 << 20
+_SHEETS = 3
+_BROKEN = (
+    zipfile.BadZipFile,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""Errors of openpyxl for a damaged workbook; that of XML is a ``SyntaxError``."""
+
+
+def read_workbook(data: bytearray, name: str, limit: int) -> Document:
+    """Return the rows of the first sheet.
+
+    Args:
+        data: The bytes of the workbook.
+        name: Its name in messages.
+        limit: Most bytes that it may have when it is unpacked.
+
+    Raises:
+        InputError: It is not a workbook, is too large, or has no table; or openpyxl is not installed.
+    """
+    shown = shown_path(name)
+    if not data.startswith(_MAGIC):
+        raise sure_kind(bytes(data[:64]), name, "a workbook") or InputError(f"{shown}: not an Excel workbook.")
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError:
+        hint = "pip install 'assay[excel]'"
+        raise InputError(f"{shown}: openpyxl, which reads workbooks, is not installed.", hint) from None
+    try:
+        _refuse_large(data, shown, limit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on styles and validations, which are not read
+            return _document(_sheets(data), shown)
+    except _BROKEN as error:
+        problem = str(error).strip().partition("\n")[0]
+        raise InputError(f"{shown}: not a readable workbook: {problem}", "Open and save it again, or as CSV.") from None
+
+
+def _refuse_large(data: bytearray, shown: str, limit: int) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > limit:
+        hint = "Raise --memory-limit or --max-ratio if you trust it, or save it as CSV."
+        raise InputError(f"{shown}: {len(data):,} bytes expand to {size:,}; the limits allow {limit:,}.", hint)
+
+
+def _sheets(data: bytearray) -> Sequence[Any]:
+    """Return the sheets that have cells."""
+    from openpyxl.cell.text import Text
+    from openpyxl.reader.excel import ExcelReader
+    from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
+    from openpyxl.xml.functions import iterparse
+
+    class Reader(ExcelReader):  # type: ignore[misc]  # openpyxl has no annotations
+        def read_strings(self) -> None:
+            # NOTE: its own version drops every "x005F_" from the texts
+            part = self.package.find(SHARED_STRINGS)
+            if part is None:
+                return
+            with self.archive.open(part.PartName[1:]) as source:
+                for _, node in iterparse(source):
+                    if node.tag == f"{{{SHEET_MAIN_NS}}}si":
+                        self.shared_strings.append(Text.from_tree(node).content)
+                        node.clear()
+
+    reader = Reader(io.BytesIO(data), read_only=True, data_only=True)
+    reader.read()
+    return list(reader.wb.worksheets)
+
+
+def _document(sheets: Sequence[Any], shown: str) -> Document:
+    if not sheets:
+        raise InputError(f"{shown}: has no sheet with cells.")
+    lines, places = bytearray(), array("q")
+    rows = _rows(sheets[0], shown)
+    names = _names(next(rows, (0, ())), shown)
+    blank: list[int] = []
+    for number, cells in rows:
+        values = {name: _value(cell) for name, cell in zip(names, cells, strict=False)}
+        if all(value is None for value in map(_value, cells)):
+            blank.append(number)
+            continue
+        for column, cell in enumerate(cells):
+            if (column >= len(names) or not names[column]) and _value(cell) is not None:
+                raise InputError(f"{shown}: row {number} has a value in column {column + 1}, which has no name.")
+        record = {name: values.get(name) for name in names if name}
+        lines += json.dumps(record).encode() + b"\n"
+        places.append(number)
+    if not places:
+        raise InputError(f"{shown}: the sheet has no rows below its names.")
+    inside = [number for number in blank if number < places[-1]]
+    return Document(lines, places, (*_sheet_notes(sheets, shown), *_blank_notes(inside, shown)))
+
+
+def _rows(sheet: Any, shown: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield the numbers and cells of the rows, from the first that is not blank."""
+    sheet.reset_dimensions()  # some writers state a wrong size
+    is_first = True
+    for number, cells in enumerate(sheet.iter_rows(), 1):
+        if number > _MOST_ROWS:
+            raise InputError(f"{shown}: has more rows than a sheet can have.")
+        is_first = is_first and all(_value(cell) is None for cell in cells)
+        if not is_first:
+            yield number, cells
+
+
+def _names(row: tuple[int, tuple[Any, ...]], shown: str) -> list[str]:
+    values = [_value(cell) for cell in row[1]]
+    names = ["" if value is None else str(value) for value in values]
+    if not any(names):
+        raise InputError(f"{shown}: the first sheet is empty.")
+    twice = [name for at, name in enumerate(names) if name and name in names[:at]]
+    if twice:
+        raise InputError(f"{shown}: row {row[0]} has the name `{twice[0]}` twice.", "Each column needs its own name.")
+    return names
+
+
+def _value(cell: Any) -> Any:
+    """Return the value of a cell: dates as ISO 8601, durations as text, null for an error such as #N/A."""
+    value = cell.value
+    if cell.data_type == "e":
+        return None
+    if isinstance(value, str):
+        return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value) if isinstance(value, dt.timedelta) else value
+
+
+def _sheet_notes(sheets: Sequence[Any], shown: str) -> tuple[str, ...]:
+    if len(sheets) == 1:
+        return ()
+    others = listed([f"`{sheet.title}`" for sheet in sheets[1 : _SHEETS + 1]])
+    more = f" and {len(sheets) - 1 - _SHEETS:,} more" if len(sheets) - 1 > _SHEETS else ""
+    return (f"{shown}: the rows are those of its first sheet, `{sheets[0].title}`; not read: {others}{more}",)
+
+
+def _blank_notes(rows: Sequence[int], shown: str) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    subject = "a row" if len(rows) == 1 else f"the first of {len(rows):,} rows"
+    return (f"{shown}:{rows[0]}: {subject} blank and skipped",)

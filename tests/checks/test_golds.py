@@ -1,0 +1,268 @@
+"""Check types with golds: scores by a column of golds, lists, and verdicts that are not ours."""
+
+import json
+import random
+from itertools import product
+
+import polars as pl
+import pytest
+from cases import DATA, sized
+from hostile import hostile_pieces
+
+from assay import CHECKS, load_verifier
+from assay.expressions.lane import about, layers
+from assay.scoring.reference import score_rows
+from assay.testing import assert_plan_conforms
+from assay.thresholds import set_to
+
+BY_TYPE = {check.type: check for check in CHECKS}
+
+
+def check_of(name, **params):
+    cls = BY_TYPE[name]
+    return load_verifier({"checks": [{"type": name, "params": params}]}).checks[0].check if cls else None
+
+
+def scores(check, texts, golds=None):
+    """Scores by columns, with a gold for each text, or with the check's own."""
+    dtype = pl.List(pl.String) if check.takes_list and isinstance(texts[0], list) else pl.String
+    frame = pl.DataFrame({"text": pl.Series(texts, dtype=dtype), "gold": pl.Series(golds or [""] * len(texts))})
+    with about("text"):
+        for layer in layers(check.lanes(), frame.schema):
+            frame = frame.with_columns(layer)
+        expr = check.expr() if golds is None else check.expr_by(pl.col("gold"))
+        return frame.select(score=expr.cast(pl.Float64))["score"].to_list()
+
+
+BY_GOLD = [
+    *product(("contains", "not_contains"), ({}, {"caseSensitive": True})),
+    *product(("starts_with", "ends_with"), ({}, {"caseSensitive": True}, {"strip": False})),
+    *product(
+        ("equals",), ({}, {"caseSensitive": True}, {"strip": False}, {"normalize": "squad"}, {"normalize": "math"})
+    ),
+    ("equals", {"strip": False, "caseSensitive": True, "normalize": "nfkc"}),
+    *product(("number",), ({}, {"relTol": 0.1}, {"relTol": 0.1, "absTol": 3})),
+    *product(("choice",), ({}, {"letters": "abkiſ1", "base": 1})),
+]
+
+
+def golds_for(name, params, texts, rng):
+    if name == "number":
+        return [rng.choice(("3", "-3", "1,200", "$.5", "1e300", "5")) for _ in texts]
+    if name == "choice":
+        return [rng.choice((*params.get("letters", "ABCD"), "2", "3")) for _ in texts]
+    pieces = (
+        text[start : start + rng.choice((1, 2, 5, 99))] for text in texts for start in [rng.randrange(len(text) + 1)]
+    )
+    return [
+        rng.choice((piece, piece.swapcase(), rng.choice(texts), text, ""))
+        for piece, text in zip(pieces, texts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("name", "params"), BY_GOLD, ids=str)
+def test_a_column_of_golds_scores_as_the_row_does(name, params):
+    rng = random.Random(9)
+    pieces = ["A", "b", "k", "ſ", "3", "-3", "1,200", "5"] if name in ("number", "choice") else []
+    texts = [*hostile_pieces(sized(20_000, 1_000), seed=9), *pieces * 40]
+    golds = golds_for(name, params, texts, rng)
+    expected = [
+        check_of(name, value=gold, **params).row({"completion": text}) for text, gold in zip(texts, golds, strict=True)
+    ]
+    check = check_of(name, value=golds[0], **params)
+    assert scores(check, texts, golds) == expected
+    assert scores(check, [None, texts[0]], [golds[0], None]) == [None, None]
+    assert scores(check, texts[:1], golds[:1]) == expected[:1]
+    assert {0.0, 1.0} == set(expected)
+
+
+def test_words_have_no_column_of_golds():
+    assert check_of("contains", value="a", word=True).expr_by(pl.col("gold")) is None
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "multiset", "subset", "f1"])
+@pytest.mark.parametrize("golds", [["a", "b"], ["a", "a", "b"], [], ["the", "k"], ["a", "b", "c", "a"]], ids=str)
+@pytest.mark.parametrize("normalize", [None, "squad"])
+def test_lists_score_by_columns_as_they_do_by_row(kind, golds, normalize):
+    check = check_of("list_equals", value=golds, normalize=normalize, **{"as": kind})
+    rng = random.Random(11)
+    lists = [
+        rng.choices(["a", " b ", "c", "", "K", "The k", "\x1c"], k=rng.choice((0, 1, 2, 3, 4, 5))) for _ in range(200)
+    ]
+    texts = [",".join(items) for items in lists]
+    expected = [check.row({"completion": items}) for items in lists]
+    assert expected == [check.row({"completion": text}) for text in texts]
+    with set_to(small_batch=0):
+        assert scores(check, lists) == scores(check, texts) == expected
+        assert scores(check, [[*golds]]) == [1.0]
+        assert scores(check, [["x"], None]) == [check.row({"completion": ["x"]}), None]
+    assert scores(check, lists) == expected
+    assert golds != ["a", "b"] or len(set(expected)) > 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "score"),
+    [
+        ("list", "a, b", 0.0),
+        ("list", "a, b, b", 1.0),
+        ("set", "b, a", 1.0),
+        ("set", "a", 0.0),
+        ("multiset", "b, a, b", 1.0),
+        ("multiset", "a, b", 0.0),
+        ("subset", "c, b, b, a", 1.0),
+        ("subset", "c, b, a", 0.0),
+        ("f1", "a, b, c", 4 / 6),
+        ("f1", "", 0.0),
+    ],
+)
+def test_the_senses_of_equal_lists(kind, text, score):
+    assert check_of("list_equals", value=["a", "b", "b"], **{"as": kind}).row({"completion": text}) == score
+
+
+SPEC = {
+    "checks": [
+        {"type": "number", "value": 42, "absTol": 1, "id": "n"},
+        {"type": "number_range", "min": 0, "max": 5, "id": "r"},
+        {"type": "choice", "value": "b", "id": "c"},
+        {"type": "contains_all", "values": ["x", 'a "b"'], "id": "all"},
+        {"type": "contains_any", "values": list("tuvwxyz"), "id": "any"},
+        {"type": "count", "of": "words", "min": 5, "max": 9, "id": "w"},
+        {"type": "count", "of": "items", "min": 1, "id": "i"},
+        {"type": "list_equals", "value": ["red", "green"], "as": "set", "id": "l"},
+        {"type": "case", "is": "upper", "id": "case"},
+        {"type": "starts_with", "value": "yes", "id": "s"},
+        {"type": "contains", "value": "cat", "word": True, "id": "word"},
+    ]
+}
+
+
+def test_feedback_says_what_was_found_and_expected():
+    verifier = load_verifier(SPEC)
+    (result,) = score_rows([{"completion": "9 dogs"}], [verifier])
+    assert result["feedback"].split("\n") == [
+        'n: the number is "9 dogs", expected 42 (absTol 1)',
+        'r: the number is "9 dogs", expected at least 0 and at most 5',
+        'c: the choice is "9 dogs", not B',
+        'all: does not contain "x", \'a "b"\'',
+        'any: contains none of "t", "u", "v", "w", "x" and 2 more',
+        "w: number of words: 2, expected at least 5 and at most 9",
+        "i: the output is not a JSON list or object",
+        'l: does not have the items "red, green" (set)',
+        "case: is not in upper case",
+        's: does not begin with "yes"',
+        'word: does not contain the word "cat"',
+    ]
+    rows = [{"completion": text} for text in (*hostile_pieces(sized(20_000, 300), seed=12), "9 dogs", None, "[1]")]
+    assert_plan_conforms([verifier], rows)
+
+
+def test_specs_without_the_later_params_keep_their_canonical_form():
+    old = {"contains": {"value": "a", "caseSensitive": False}, "equals": {"value": "a", "caseSensitive": False}}
+    old["not_contains"] = old["contains"]
+    for name, params in old.items():
+        plain, same = (load_verifier({"checks": [{"type": name, "value": "a", **more}]}) for more in ({}, LATER[name]))
+        assert plain.checks[0].params == same.checks[0].params == params
+    assert (
+        load_verifier({"checks": [{"type": "contains", "value": "a", "word": True}]}).checks[0].params["word"] is True
+    )
+
+
+LATER = {"contains": {"word": False}, "not_contains": {"word": False}, "equals": {"strip": True, "normalize": None}}
+
+
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ({"type": "number", "value": "many"}, 'ValueError: params.value: "many" is not a number, or not finite'),
+        ({"type": "number", "value": 10**400}, "ValueError: params.value: it is not a number, or not finite"),
+        ({"type": "number_range"}, "ValueError: params.max: give `min`, `max` or both"),
+        (
+            {"type": "number_range", "min": 2, "max": 1},
+            "ValueError: params.max: it is below min (2): nothing could pass",
+        ),
+        (
+            {"type": "choice", "value": "E"},
+            'ValueError: params.value: "E" is none of the choices ABCD, nor the number of one, from 0',
+        ),
+        (
+            {"type": "equals", "value": "a", "normalize": "squda"},
+            'ValueError: params.normalize: unknown normalizer "squda". Did you mean `squad`?',
+        ),
+        (
+            {"type": "count", "of": "wrds", "min": 1},
+            'ValueError: params.of: it cannot count "wrds". Did you mean `words`?',
+        ),
+        ({"type": "count", "of": "words"}, "ValueError: params.exactly: give `min`, `max` or `exactly`"),
+        (
+            {"type": "count", "of": {"txt": "a"}, "min": 1},
+            "ValueError: params.of: write {text: phrase} or {pattern: P}",
+        ),
+        (
+            {"type": "count", "of": {"text": "a", "case": 1}, "min": 1},
+            "ValueError: params.of: unknown field `case`. Known: text, caseSensitive, case_sensitive.",
+        ),
+        (
+            {"type": "count", "of": {"pattern": "("}, "min": 1},
+            "ValueError: params.of: '(': missing ), unterminated subpattern at position 0",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_value_that_a_check_cannot_use_is_named(check, problem):
+    (result,) = score_rows([{"completion": "a"}], [load_verifier({"checks": [check]})])
+    assert result["error"].endswith(problem)
+
+
+def cases(name):
+    path = DATA / "checks" / name
+    if not path.exists():
+        pytest.skip(f"the verdicts are not there: {path}")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_squad():
+    """Exact match by SQuAD's official script, for lists of golds; the best one counts."""
+    rows = cases("squad.jsonl")
+    pairs = []
+    for at, row in enumerate(rows):
+        check = check_of("equals", value="", normalize="squad")
+        pairs += [(at, row["completion"], gold) for gold in check.counted(row["answers"])]
+    by_column = scores(check, [text for _, text, _ in pairs], [gold for *_, gold in pairs])
+    best = [0.0] * len(rows)
+    for (at, text, gold), score in zip(pairs, by_column, strict=True):
+        best[at] = max(best[at], score)
+        assert check_of("equals", value=gold, normalize="squad").row({"completion": text}) == score
+    assert best == [float(row["em"]) for row in rows]
+
+
+def test_golds_without_words_count_only_where_all_are():
+    check = check_of("equals", value="", normalize="squad")
+    assert check.counted(["The", "cat", "!"]) == ["cat"]
+    assert check.counted(["The", "!"]) == [""]
+    assert check.counted([]) == []
+    assert check_of("equals", value="").counted(["", "a"]) == ["", "a"]
+
+
+PROMPTFOO = {
+    "icontains-any": lambda value: ("contains_any", {"values": value}),
+    "icontains-all": lambda value: ("contains_all", {"values": value}),
+    "contains-any": lambda value: ("contains_any", {"values": value, "caseSensitive": True}),
+    "contains-all": lambda value: ("contains_all", {"values": value, "caseSensitive": True}),
+    "starts-with": lambda value: ("starts_with", {"value": value, "strip": False, "caseSensitive": True}),
+    "word-count": lambda value: (
+        "count",
+        {"of": "words", **(value if isinstance(value, dict) else {"exactly": value})},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PROMPTFOO)
+def test_promptfoo(kind):
+    rows = [row for row in cases("promptfoo_cases.jsonl") if row["type"] == kind]
+    for row in rows:
+        name, params = PROMPTFOO[kind](row["value"])
+        check = check_of(name, **params)
+        assert check.row({"completion": row["output"]}) == float(row["pass"]), row
+        assert scores(check, [row["output"], "x"])[0] == float(row["pass"]), row
+    assert len(rows) > 20
+    assert {row["pass"] for row in rows} == {True, False}

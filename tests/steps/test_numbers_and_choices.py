@@ -1,0 +1,172 @@
+"""The steps number, numbers, choice and split: both faces agree, and the definition is what the documentation says."""
+
+import math
+import re
+
+import polars as pl
+import pytest
+from cases import DATA, sized
+from hostile import hostile_pieces
+
+from assay.steps.choices import Choice, Split
+from assay.steps.numbers import Number, Numbers, number_value, number_values
+
+STEPS = (Number, Numbers, Choice, Split)
+
+
+def step(cls, **params):
+    return cls(cls.Params(**params))
+
+
+CASES = [
+    step(Number),
+    step(Number, at="first"),
+    step(Numbers),
+    *(step(Choice, letters=letters) for letters in ("ABCD", "ABCDEFGHIJ", "АБВé", "abkiſ1")),
+    *(step(Split, sep=sep) for sep in (",", "ab", "\n")),
+]
+
+
+@pytest.mark.parametrize("one", CASES, ids=lambda one: one.key.rpartition(".")[2].encode("unicode_escape").decode())
+def test_faces_agree_on_hostile_texts(one):
+    texts = [*hostile_pieces(sized(20_000, 2_000), seed=3), None]
+    expected = [None if text is None else one.row(text) for text in texts]
+    frame = pl.DataFrame({"text": texts})
+    result = frame.select(one.expr(pl.col("text"))).to_series()
+    assert result.to_list() == expected
+    assert result.dtype == (pl.List(pl.String) if one.gives_list else pl.String)
+    for at in range(5):
+        assert frame[at : at + 1].select(one.expr(pl.col("text"))).to_series().to_list() == expected[at : at + 1]
+    assert any(expected)
+
+
+@pytest.mark.parametrize(("cls", "example"), [(cls, example) for cls in STEPS for example in cls.examples])
+def test_an_example_is_true(cls, example):
+    assert step(cls, **(example.params or {})).row(example.text) == example.result
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("5-3", ["5", "3"]),
+        ("= -3", ["-3"]),
+        ("x2", None),
+        ("18km", ["18"]),
+        ("50%", ["50"]),
+        ("3/4", ["3", "4"]),
+        ("1,234,567.5e-3 and 1,23", ["1,234,567.5e-3", "1", "23"]),
+        ("\u2212$.5", ["\u2212$.5"]),
+        ("(3) f(x)4", ["3"]),
+        ("", None),
+    ],
+)
+def test_what_a_number_is(text, numbers):
+    assert step(Numbers).row(text) == numbers
+    assert step(Number).row(text) == (numbers and numbers[-1])
+
+
+VALUES = [
+    "1_0",
+    " 5 ",
+    "nan",
+    "inf",
+    "٣",
+    "",
+    "1e400",
+    "$-5",
+    "--5",
+    "$",
+    "5.",
+    "\u22125",
+    "1,2",
+    "9" * 400,
+    ".e5",
+    "+.5e+3",
+    "0x10",
+]
+
+
+def test_the_value_of_a_number_is_that_of_float():
+    texts = [*VALUES, *hostile_pieces(sized(20_000, 2_000), seed=4)]
+    texts += [number for text in texts for number in step(Numbers).row(text) or ()]
+    values = pl.DataFrame({"text": texts}).select(number_values(pl.col("text"))).to_series().to_list()
+    expected = [number_value(text) for text in texts]
+    assert list(map(repr, values)) == list(map(repr, expected))
+    assert all(value is None or math.isfinite(value) for value in expected)
+    assert [number_value(text) for text in ("$1,200.50", "\u22123", "1e400", "x")] == [1200.5, -3.0, None, None]
+
+
+OPENING, BRACES = r"""[\s*_`"'(\[{$]""", r"\\boxed\{|\\text\{|\\mathrm\{|\\mathbf\{"
+DEFINITION = (
+    rf"(?i:answer|choice|option)(?i:\s+is|\s+are)?\s*[:：]?(?:{OPENING}|{BRACES})*([L])(?:[^0-9A-Za-z_]|\Z)",
+    rf"\\boxed\{{(?:{BRACES}|[(\s])*([L])[)}}\s.:,]",
+    rf"""\A{OPENING}*([L])(?:[).:,\]}}*_`"']|\s*\Z)""",
+    r"\(([L])\)",
+    r"""(?:\A|\n)[ \t*_`"'(]*([L])[)*_`"'.]*\s*\Z""",
+)
+
+
+@pytest.mark.parametrize("letters", ["ABCD", "АБВé", "abkiſ1"])
+def test_a_choice_is_what_the_patterns_find_that_may_give_back(letters):
+    patterns = [re.compile(pattern.replace("[L]", f"[{letters}]")) for pattern in DEFINITION]
+    one, used = step(Choice, letters=letters), set()
+    for text in hostile_pieces(sized(20_000, 4_000), seed=5):
+        places = [(at, matches[-1]) for at, pattern in enumerate(patterns) if (matches := pattern.findall(text))]
+        used.update(at for at, _ in places[:1])
+        assert one.row(text) == (places[0][1] if places else None), text
+    assert len(used) >= (4 if letters == "ABCD" else 2)
+
+
+@pytest.mark.parametrize("letters", ["", "A ", "AA", "Aa", "A)", "*"])
+def test_letters_are_letters(letters):
+    with pytest.raises(ValueError, match=r"letter|character"):
+        step(Choice, letters=letters)
+
+
+LONG = [
+    r"\boxed{" * 20_000,
+    "answer" + " " * 200_000 + "x",
+    "A" + "\n" * 200_000 + "x",
+    "1," * 100_000,
+    "(" * 200_000,
+    r"\boxed{A" * 20_000,
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
+def test_a_long_text_is_read_in_linear_time(text):
+    """With a quadratic search this takes minutes; the time of a run is the limit."""
+    for one in CASES:
+        assert pl.DataFrame({"text": [text]}).select(one.expr(pl.col("text"))).to_series().to_list() == [one.row(text)]
+
+
+GSM8K = DATA / "gsm8k_rollouts.parquet"
+
+
+@pytest.mark.skipif(not GSM8K.exists(), reason=f"the real rollouts are not there: {GSM8K}")
+def test_gsm8k():
+    """The last number after ``A:`` is compared with the gold; the labels are those of the paper's way, by text."""
+    from assay.checks.numbers import Number as NumberCheck
+
+    rows = pl.read_parquet(GSM8K)
+    answers = rows["completion"].map_elements(
+        lambda text: text.rpartition("A:")[2].split("\n")[0].strip(), return_dtype=pl.String
+    )
+    found = answers.to_frame("text").select(step(Number).expr(pl.col("text"))).to_series()
+    labels = [
+        answer.replace(",", "") == gold.replace(",", "") for answer, gold in zip(answers, rows["answer"], strict=True)
+    ]
+    check = NumberCheck(NumberCheck.Params(value=0))
+    frame = pl.DataFrame({"text": found, "gold": rows["answer"]})
+    from assay.expressions.lane import about, layers
+
+    with about("text"):
+        for layer in layers(check.lanes(), frame.schema):
+            frame = frame.with_columns(layer)
+        scores = frame.select(score=check.expr_by(pl.col("gold")).fill_null(value=False))["score"]
+    by_row = [
+        text is not None and NumberCheck(NumberCheck.Params(value=gold)).row({"completion": text}) == 1
+        for text, gold in zip(found, rows["answer"], strict=True)
+    ]
+    assert scores.to_list() == by_row == labels
+    assert len(labels) == 5276
