@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.calls.async_runner import run_in_loop, within
-from assay.calls.limits import Limits, Settled, failed, only, own_failure, settled
+from assay.calls.graded import Graded, graded
+from assay.calls.limits import Limits, Settled, failed, only, own_failure
 from assay.errors import SpecError, UsageError, printable
 from assay.rubrics.members import (
     Entry,
@@ -247,10 +248,14 @@ class Rubric:
             return by_verifier(func, rollout)
         try:
             function = self._inspect(func, objects)
-            values = [[rollout[name]] if function.group else rollout[name] for name in ARGUMENTS]
+            values = [[rollout[name]] if function.takes_lists else rollout[name] for name in ARGUMENTS]
             result = function.caller(ARGUMENTS)(values)
             result = await within(result) if inspect.isawaitable(result) else result
-            return settled(only(result) if function.group else result)
+            reward = only(result) if function.takes_lists else result
+            if reward is None and function.skips:  # it does not apply
+                return 0.0, None
+            score, error = graded(reward)
+            return (score.score if isinstance(score, Graded) else score), error
         except BaseException as error:  # a function that raises must not end the run
             if not own_failure(error):
                 raise
@@ -352,12 +357,13 @@ class Rubric:
             try:
                 work = next(steps)
             except StopIteration as end:
-                rewards, errors = end.value
+                rewards, errors, _ = end.value
                 break
             await run_in_loop(work, limits)
         scores: list[Sequence[float]] = [[] for _ in funcs]
         for number, at in enumerate(positions):
-            scores[at], name = rewards[number], member_name(funcs[at])
+            scores[at] = [0.0 if reward is None else reward for reward in rewards[number]]
+            name = member_name(funcs[at])
             for row, error in errors[number].items():
                 add_error(rollouts["state"][row], f"{name}: {error}")
         for state, took in zip(rollouts["state"], seconds, strict=True):
