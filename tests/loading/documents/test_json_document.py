@@ -150,6 +150,10 @@ COLUMNS = "the object holds columns, not records.\n\nWrite an array of objects; 
         ("[]", ": the array is empty."),
         ('{"rows": []}', f": {COLUMNS}"),
         ("{}", ": the object is empty."),
+        (
+            '{"id": "v", "checks": [{"type": "json_valid"}]}',
+            ": is a verifier's spec, not rollouts.\n\nGive it with --spec.",
+        ),
         ("3", ": a JSON document must be an array or an object."),
         ('["b", 1]', ": the array holds no objects."),
         ('{"completion": {"0": "a", "1": "b"}, "n": {"0": 1, "1": 2}}', f": {COLUMNS}"),
