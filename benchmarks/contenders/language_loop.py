@@ -11,7 +11,7 @@ _NUMBER = re.compile(
     r"|[-+\u2212]?[$€£¥]?\.[0-9]+)"
 )
 _FENCE = re.compile(r"^```[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_JSON_FENCE = re.compile(r"^```json[^`\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_DATA = re.compile(r"<data>(.*?)</data>", re.DOTALL)
 _TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _LETTER = re.compile(r"answer is \((\w)\)")
 _CHOICE = re.compile(
@@ -92,7 +92,7 @@ def _fence(text):
 
 
 def _value(text):
-    found = _JSON_FENCE.findall(text)
+    found = _DATA.findall(text)
     return str(json.loads(found[-1])["value"]) if found else None
 
 

@@ -31,7 +31,7 @@ STEPS = {
     "after, to the end": _reads({"after": "</think>", "to": "end"}),
     "line": _reads({"line": "last"}),
     "fence": _reads("fence"),
-    "json": _reads({"fence": "json"}, {"json": {"path": "value"}}),
+    "json": _reads({"tag": "data"}, {"json": {"path": "value"}}),
     "regex": _reads({"regex": r"answer is \((\w)\)"}),
     "number": _reads("number"),
     "numbers": {"checks": [{"type": "list_equals", "value": ["7"], "as": "subset", "on": ["numbers"]}]},
@@ -162,6 +162,6 @@ def _text(body: str, right: dict[str, object]) -> str:
     answer, n = right["answer"], right["n"]
     value = json.dumps({"value": n, "unit": "kg"})
     return (
-        f"<think>\n{body[:half]}\n</think>\n{body[half:]}\n<answer> {answer} </answer>\n```json\n{value}\n```\n"
+        f"<think>\n{body[:half]}\n</think>\n{body[half:]}\n<answer> {answer} </answer>\n<data>{value}</data>\n```\n{n}\n```\n"
         f"So it is \\boxed{{{n}}}: the answer is ({right['letter']}).\n#### {n}"
     )

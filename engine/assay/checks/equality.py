@@ -279,7 +279,8 @@ class ListEquals(Check):
 
     def items(self, value: str | list[str]) -> list[str]:
         """Return the items of a text or a list, as they are compared."""
-        items = self.split.row(value) if isinstance(value, str) else [bare for item in value if (bare := item.strip())]
+        parts = value.split(self.params.sep) if isinstance(value, str) else value
+        items = [item for part in parts if (item := part.strip())]
         return items if self.params.normalize is None else [*map(normalizer(self.params.normalize), items)]
 
     def row(self, row: Row) -> float:

@@ -1,13 +1,14 @@
 """Steps for thoughts and tags."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
 from assay.expressions.lane import rowwise
-from assay.expressions.parts import by_columns, filled, holds, split_at, stripped
+from assay.expressions.parts import by_columns, by_slices, filled, holds, split_at, stripped
 from assay.expressions.tags import Tag as TagText
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
@@ -49,7 +50,7 @@ class AfterThink(Step):
         return None if self.params.strict or _OPEN in text else text
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return by_columns(texts, self.row, self._column)
+        return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
         closed = holds(texts, _CLOSE)
@@ -83,7 +84,7 @@ class Think(Step):
         return thoughts.strip() if opened and closed else None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return by_columns(texts, self.row, _think_column)
+        return by_columns(texts, self.row, partial(by_slices, column=_think_column))
 
     def describe(self) -> str:
         return "the thoughts"

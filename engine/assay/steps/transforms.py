@@ -1,6 +1,7 @@
 """Steps that write a text in another form."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import polars as pl
@@ -8,7 +9,7 @@ from pydantic import Field, field_validator
 
 from assay.errors import quoted
 from assay.expressions.lane import rowwise
-from assay.expressions.parts import by_columns, is_plain
+from assay.expressions.parts import by_columns, by_slices, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
 from assay.values.normalizers import normalized_expr, normalizer
@@ -43,7 +44,7 @@ class Upper(Step):
         return text.upper()
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
-        return by_columns(texts, self.row, _upper)
+        return by_columns(texts, self.row, partial(by_slices, column=_upper))
 
     def describe(self) -> str:
         return "in upper case"
