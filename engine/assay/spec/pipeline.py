@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -10,6 +10,7 @@ from assay.checks.base import Check
 from assay.checks.golds import GoldCheck
 from assay.errors import did_you_mean
 from assay.spec.check import Condition
+from assay.spec.reading import Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
 from assay.steps.sources import SOURCES, Source
@@ -17,10 +18,17 @@ from assay.steps.subject import Subject
 from assay.system.documents import Place, named
 from assay.values.references import Reference, is_reference, read_reference
 
-if TYPE_CHECKING:
-    from assay.spec.reader import SpecReader
-
-__all__ = ["gold_check", "likely_reference", "read_chain", "read_condition", "read_subject", "role_of", "with_steps"]
+__all__ = [
+    "gold_check",
+    "likely_reference",
+    "outline_of",
+    "read_chain",
+    "read_condition",
+    "read_subject",
+    "resolvable",
+    "role_of",
+    "with_steps",
+]
 
 _SOURCES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
 _TESTS = ("equals", "in", "exists", "matches")
@@ -31,7 +39,7 @@ _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 # ── what it reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
+def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
     items = data if isinstance(data, list) else [data]
     place = path if not isinstance(data, list) else (*path, 0)
@@ -42,7 +50,7 @@ def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject 
     return subject, [*([outline] if outline is not None else []), *chain.outline()]
 
 
-def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None, Any, int]:
+def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
     """Return the source that an item names, its outline, and 1; else 0."""
     if is_reference(item):
         reference = _reference(reader, item, path)
@@ -53,7 +61,7 @@ def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None
     return None, None, 0
 
 
-def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> Chain:
+def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
     """Return the steps that data describes.
 
     Args:
@@ -73,7 +81,7 @@ def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> 
         return Chain()
 
 
-def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path: Place) -> Subject | None:
+def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
     """Return the subject with the steps that the check takes itself."""
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
@@ -88,7 +96,7 @@ def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path
 # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> Reference | None:
+def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Reference | None:
     try:
         return read_reference(value)
     except ValueError as error:
@@ -97,14 +105,14 @@ def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> R
 
 
 def gold_check(
-    reader: "SpecReader", check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
+    reader: Reader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
 ) -> dict[str, Any] | None:
     """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check.
 
     Raises:
         ValidationError: A literal param cannot be used.
     """
-    given = {name: _resolvable(reader, value, (*path, name)) for name, value in params.items()}
+    given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
     lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
     references = [name for name, value in given.items() if isinstance(value, Reference)]
     gold = given.get(check.gold)
@@ -114,7 +122,7 @@ def gold_check(
     _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
     fields = check.Params.model_fields
     outline = {
-        fields[name].alias or name: [*map(_outline, value)] if isinstance(value, list) else _outline(value)
+        fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
         for name, value in given.items()
     }
     return {"params": outline, "check": GoldCheck(check, given, chain or Chain())}
@@ -124,16 +132,17 @@ def _is_dynamic(item: Any) -> bool:
     return isinstance(item, Reference)
 
 
-def _resolvable(reader: "SpecReader", value: Any, path: Place) -> Any:
-    """Return a param's value with references in place of the mappings that describe them."""
+def resolvable(reader: Reader, value: Any, path: Place) -> Any:
+    """Return a param's value with references in place of the mappings that describe them; None for one that cannot be used."""
     if is_reference(value):
         return _reference(reader, value, path)
     if isinstance(value, list) and any(map(is_reference, value)):
-        return [_resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
+        return [resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
     return value
 
 
-def _outline(value: Any) -> Any:
+def outline_of(value: Any) -> Any:
+    """Return a param's value as it stands in a spec."""
     return value.outline() if isinstance(value, Reference) else value
 
 
@@ -167,7 +176,7 @@ def likely_reference(params: Any) -> str:
 # ── when it runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_condition(reader: "SpecReader", data: Any, path: Place, depth: int) -> Condition | None:
+def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condition | None:
     """Return the condition under which a check runs; None if there is a problem."""
     fields = reader.fields(data, path, _CONDITION_FIELDS)
     if fields is None:
@@ -214,7 +223,7 @@ def _pattern_problem(pattern: str) -> str:
     return ""
 
 
-def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
     fields = reader.check(data, path, depth)
     if fields is None:
         return None
@@ -230,7 +239,7 @@ def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *
 # ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def role_of(reader: "SpecReader", fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
+def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
     """Return what a check's score does, and its weight or how much it takes off."""
     is_gate = reader.value(fields, path, "gate", bool, default=False)
     given = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * is_gate
