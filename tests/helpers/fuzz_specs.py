@@ -52,9 +52,16 @@ def _leaf(rng):
             {"type": "equals", "value": _gold(rng), "normalize": rng.choice(("squad", "inspect", "math", "casefold"))},
             {"type": "number", "value": _gold(rng)} | rng.choice(({}, {"relTol": 0.01}, {"at": "first"})),
             {"type": "choice", "value": _gold(rng)},
-            {"type": "contains_any", "values": rng.choice((["a", "b"], {"column": "golds"}, [{"column": "answer"}, "a"]))},
+            {
+                "type": "contains_any",
+                "values": rng.choice((["a", "b"], {"column": "golds"}, [{"column": "answer"}, "a"])),
+            },
             {"type": "contains_all", "values": ["a", "refund"], "score": "share"},
-            {"type": "list_equals", "value": rng.choice((["a", "b"], {"column": "golds"})), "as": rng.choice(("set", "f1"))},
+            {
+                "type": "list_equals",
+                "value": rng.choice((["a", "b"], {"column": "golds"})),
+                "as": rng.choice(("set", "f1")),
+            },
             {"type": "number_range", "min": 0, "max": small},
             {"type": "count", "of": rng.choice(("words", "chars", "lines", "bullets")), "max": small},
             {"type": "case", "is": "upper"},

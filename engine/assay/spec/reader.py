@@ -26,6 +26,7 @@ from assay.spec.pipeline import (
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
 from assay.values.params import canonical
+from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
 __all__ = ["CHECK_FIELDS", "COMBINE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
@@ -52,9 +53,7 @@ def _snake(name: str) -> str:
 
 def spellings(check: type[Check]) -> dict[str, str]:
     """Map every name that specs may use for a param to its field."""
-    fields = check.Params.model_fields
-    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
-    return names | dict(check.Params.spellings)
+    return params_spellings(check.Params)
 
 
 def place(path: Place) -> str:
