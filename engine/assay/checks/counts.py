@@ -30,7 +30,7 @@ class CountParams(Params):
         description=f"{', '.join(COUNTS)}; `{{text: phrase}}`, with `caseSensitive: true` as written; or `{{pattern: P}}`.",
         json_schema_extra={
             "anyOf": [
-                {"enum": [*COUNTS]},
+                {"type": "string", "enum": [*COUNTS]},
                 {
                     "type": "object",
                     "properties": {

@@ -31,7 +31,7 @@ def _normalize_field() -> Any:
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+        json_schema_extra={"anyOf": [{"type": "string", "enum": [*NORMALIZERS]}, option, {"type": "null"}]},
     )
 
 
