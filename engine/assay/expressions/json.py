@@ -10,7 +10,8 @@ The JSON path asks for something small, the first value or one key, because Pola
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -32,6 +33,7 @@ __all__ = [
     "NO_STRING",
     "OBJECT_TEXT",
     "STRING",
+    "candidates",
     "is_json",
     "keys_lane",
     "loads",
@@ -41,6 +43,7 @@ __all__ = [
     "nesting",
     "parse",
     "too_deep",
+    "values_within",
 ]
 
 MAX_DEPTH = 500
@@ -130,16 +133,16 @@ def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
     except ValueError:
         return NOT_JSON
     except RecursionError:
-        return _decoded_on_fresh_stack(value, decoder)
+        return _on_fresh_stack(partial(decoder.decode, value), NOT_JSON)
 
 
-def _decoded_on_fresh_stack(value: str, decoder: json.JSONDecoder) -> Any:
+def _on_fresh_stack(decoded: Callable[[], Any], otherwise: Any) -> Any:
     """Decode in a new thread, so that the verdict does not depend on the depth of the caller's stack."""
-    result: list[Any] = [NOT_JSON]
+    result: list[Any] = [otherwise]
 
     def decode() -> None:
         try:
-            result[0] = decoder.decode(value)
+            result[0] = decoded()
         except (ValueError, RecursionError):
             return
 
@@ -147,6 +150,56 @@ def _decoded_on_fresh_stack(value: str, decoder: json.JSONDecoder) -> Any:
     thread.start()
     thread.join()
     return result[0]
+
+
+MAX_STARTS = 100
+"""Maximum brackets of a text at which JSON is looked for."""
+_BEGIN = re.compile(rf"\{{{_SPACE}[\x22}}]|\[{_SPACE}[\[{{\x22\]0-9tfnNI-]")
+"""Matches where an object or a list may begin: a failing parser takes ten times as long."""
+
+
+def values_within(text: str) -> Iterator[Any]:
+    """Yield the JSON objects and lists within a text, from the left, by the limits of ``loads``.
+
+    Each bracket that opens may begin one; the search goes on behind what was read, and ends after 100 brackets.
+    """
+    at, deep = 0, text.count("[") + text.count("{") > MAX_DEPTH
+    object_at, list_at = text.find("{"), text.find("[")  # five times as fast as a search for either
+    for _ in range(MAX_STARTS):
+        object_at = text.find("{", at) if 0 <= object_at < at else object_at
+        list_at = text.find("[", at) if 0 <= list_at < at else list_at
+        at = max(object_at, list_at) if min(object_at, list_at) < 0 else min(object_at, list_at)
+        if at < 0:
+            return
+        possible = _BEGIN.match(text, at) and not (deep and _too_deep_from(text, at))
+        value, at = _value_from(text, at) if possible else (NOT_JSON, at + 1)
+        if value is not NOT_JSON:
+            yield value
+
+
+def _value_from(text: str, start: int) -> tuple[Any, int]:
+    """Return the value that begins with a bracket and where it ends; or ``NOT_JSON``, and where to search on."""
+    decode = partial(_full_decoder.raw_decode, text, start)
+    nothing = NOT_JSON, start + 1
+    try:
+        return decode()
+    except ValueError:
+        return nothing
+    except RecursionError:
+        found: tuple[Any, int] = _on_fresh_stack(decode, nothing)
+        return found
+
+
+def _too_deep_from(text: str, start: int) -> bool:
+    """Return whether the value that begins with a bracket nests past ``MAX_DEPTH``."""
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(text, start):
+        bracket = match.group()
+        depth += bracket in "[{"
+        depth -= bracket in "]}"
+        if not 0 < depth <= MAX_DEPTH:
+            return depth > MAX_DEPTH
+    return False
 
 
 def mended(value: str) -> str:
@@ -178,10 +231,11 @@ def missing_keys(value: str, keys: Sequence[str]) -> str:
 
 
 def _candidate_expr(_: pl.Schema) -> pl.Expr:
-    return text().map_batches(_candidates, return_dtype=pl.String, is_elementwise=True)
+    return text().map_batches(candidates, return_dtype=pl.String, is_elementwise=True)
 
 
-def _candidates(values: pl.Series) -> pl.Series:
+def candidates(values: pl.Series) -> pl.Series:
+    """Return the texts that begin and end like JSON, and null for the others: none of these is JSON."""
     if is_small(values):  # a few texts are not worth a query; the parsers reject what begins like JSON and is none
         begin = (*_FIRST, *_FIRST_WORDS)
         kept = (value if value is not None and value.startswith(begin) else None for value in values.to_list())

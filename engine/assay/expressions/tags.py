@@ -37,6 +37,16 @@ class Tag:
             self._open, self._close = (_Text(mark, re.compile(mark, re.DOTALL)) for mark in (f"<{name}>", f"</{name}>"))
             self._pattern = None
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it takes linear time: its name has no groups, alternatives and repeats."""
+        return self._pattern is None
+
+    @property
+    def marks(self) -> tuple[str, str] | None:
+        """The opening and the closing tag; None if they are patterns."""
+        return None if self._pattern or self._open.pattern else (self._open.text, self._close.text)
+
     def is_in(self, text: str) -> bool:
         """Return whether ``find`` would return a text."""
         if self._pattern is not None:

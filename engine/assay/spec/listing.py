@@ -1,4 +1,4 @@
-"""The list of check types, generated from their classes: ``assay checks`` and the reference in the README."""
+"""The lists of check types and steps, generated from their classes: ``assay checks`` and the reference in docs/."""
 
 import json
 from collections.abc import Sequence
@@ -6,18 +6,20 @@ from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.spec.reader import spellings
+from assay.steps.base import Step, StepExample
+from assay.steps.registry import STEP_TYPES
+from assay.values.params import spellings
 
-__all__ = ["as_json", "as_markdown"]
+__all__ = ["as_json", "as_markdown", "steps_as_json", "steps_as_markdown"]
 
 
-def _doc(check: type[Check]) -> str:
+def _doc(check: type[Check | Step]) -> str:
     """Return the class docstring as one paragraph, with Markdown code marks."""
     lines = [line.strip() for line in (check.__doc__ or "").strip().splitlines()]
     return " ".join(line for line in lines if line).replace("``", "`")
 
 
-def _params(check: type[Check]) -> list[dict[str, Any]]:
+def _params(check: type[Check | Step]) -> list[dict[str, Any]]:
     schema = check.Params.model_json_schema(by_alias=True)
     params = []
     for name, field in check.Params.model_fields.items():
@@ -25,7 +27,7 @@ def _params(check: type[Check]) -> list[dict[str, Any]]:
         schema_of_param = schema["properties"][public_name]
         aliases = [
             spelling
-            for spelling, field_name in spellings(check).items()
+            for spelling, field_name in spellings(check.Params).items()
             if field_name == name and spelling not in (name, public_name)
         ]
         params.append(
@@ -69,6 +71,47 @@ def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
         names = f"`{check['type']}`" + "".join(f" (`{alias}`)" for alias in check["aliases"])
         params = ", ".join(_param(param) for param in check["params"])
         lines.append(f"| {names} | {params} | {check['summary']} |")
+    return "\n".join(lines) + "\n"
+
+
+def steps_as_json(steps: Sequence[type[Step]] = STEP_TYPES) -> list[dict[str, Any]]:
+    """Return the steps as plain data: name, aliases, the param that stands beside the name, summary, params and examples."""
+    return [
+        {
+            "step": step.name,
+            "aliases": list(step.aliases),
+            "value": step.shorthand,
+            "summary": _doc(step),
+            "list": step.gives_list,
+            "params": _params(step),
+            "examples": [_example(step, example) for example in step.examples],
+        }
+        for step in steps
+    ]
+
+
+def _example(step: type[Step], example: StepExample) -> dict[str, Any]:
+    """Return an example as a spec writes its step, with the param that stands beside the name first."""
+    params = dict(example.params or {})
+    value = params.pop(step.shorthand, None)
+    written = step.name if not (params or value is not None) else {step.name: params if value is None else value}
+    beside = params if isinstance(written, dict) and value is not None else {}
+    return {
+        "step": {**written, **beside} if isinstance(written, dict) else written,
+        "text": example.text,
+        "result": example.result,
+    }
+
+
+def steps_as_markdown(steps: Sequence[type[Step]] = STEP_TYPES) -> str:
+    """Return the steps as a Markdown table."""
+    lines = ["| step (alias) | options | gives |", "|---|---|---|"]
+    for step in steps_as_json(steps):
+        names = f"`{step['step']}`" + "".join(f" (`{alias}`)" for alias in step["aliases"])
+        params = [
+            _param(param) + (" beside the name" if param["name"] == step["value"] else "") for param in step["params"]
+        ]
+        lines.append(f"| {names} | {', '.join(params)} | {step['summary']} |")
     return "\n".join(lines) + "\n"
 
 

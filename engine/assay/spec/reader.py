@@ -15,6 +15,7 @@ from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.system.documents import Document, Place, named
 from assay.values.params import canonical
+from assay.values.params import spellings as params_spellings
 
 __all__ = ["CHECK_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
@@ -33,9 +34,7 @@ def _snake(name: str) -> str:
 
 def spellings(check: type[Check]) -> dict[str, str]:
     """Map every name that specs may use for a param to its field."""
-    fields = check.Params.model_fields
-    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
-    return names | dict(check.Params.spellings)
+    return params_spellings(check.Params)
 
 
 def place(path: Place) -> str:

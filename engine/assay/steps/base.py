@@ -1,5 +1,6 @@
 """A step: from a text to a part of it, or to another form of it, written in Python and as an expression."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -31,33 +32,61 @@ class StepExample:
 class Step:
     """Base class of steps.
 
-    ``row`` and ``expr`` must give the same result on every text.
+    ``row`` and ``expr`` must give the same result on every text. Steps with the same ``key`` are equal.
 
     Attributes:
         name: The step's name in specs.
         aliases: Other names that specs may use.
         shorthand: The param that the value beside the name gives: ``{tag: answer}``; ``""`` if there is none.
+        takes_mapping: Whether a mapping beside the name is the value of ``shorthand``, not an object of params.
         gives_list: Whether the result is a list of texts.
         examples: Cases that document and test the step.
         params: This step's params.
         limits: The run's limits for patterns; None for no limits.
+        keeps: Whether the chain hands on this step's input where it finds nothing: ``notFound: keep``.
+        errors: Whether ``row`` may raise; then ``expr`` is a struct of ``value`` and ``error``, an error where ``row`` raises.
     """
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     shorthand: ClassVar[str] = ""
+    takes_mapping: ClassVar[bool] = False
     gives_list: ClassVar[bool] = False
     examples: ClassVar[tuple[StepExample, ...]] = ()
     Params: ClassVar[type[Params]] = Params
     limits: Limits | None = None
+    keeps: bool = False
 
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def within(self, limits: Limits | None) -> "Step":
+        """Return a copy of this step with the limits of a run."""
+        bounded = copy.copy(self)
+        bounded.limits = limits
+        return bounded
+
     @property
     def key(self) -> str:
         """What tells it from other steps: equal keys, equal results."""
-        return f"{type(self).__module__}.{type(self).__qualname__}:{self.params.model_dump()!r}"
+        kept = ":keep" if self.keeps else ""
+        return f"{type(self).__module__}.{type(self).__qualname__}:{self.params.model_dump()!r}{kept}"
+
+    @property
+    def errors(self) -> bool:
+        """See the attributes."""
+        return False
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """Type of the result."""
+        return pl.List(pl.String()) if self.gives_list else pl.String()
 
     @property
     def has_expr(self) -> bool:
@@ -75,9 +104,24 @@ class Step:
             texts: A String column; null stays null.
 
         Returns:
-            String, or List(String) if the step gives lists; null where it finds nothing.
+            String, or List(String) if the step gives lists; null where it finds nothing. If ``errors``, a struct of that as
+            ``value`` and of ``error``.
         """
-        return rowwise(texts, self.row, pl.List(pl.String) if self.gives_list else pl.String)
+        return rowwise(texts, self.row, self.dtype)
+
+    def outline(self) -> Any:
+        """Return plain data from which ``reader.read_steps`` makes an equal step: the name, or a mapping with the params."""
+        params = self.params.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        rest = params | ({"notFound": "keep"} if self.keeps else {})
+        alias = self.Params.model_fields[self.shorthand].alias if self.shorthand else None
+        value = rest.pop(alias or self.shorthand, None)
+        if value is not None:
+            return {self.name: value, **rest}
+        return {self.name: rest} if rest else self.name
+
+    def describe(self) -> str:
+        """Return what the step makes of a text, for people: ``the text after "A:"``."""
+        return self.name
 
     def explain(self) -> str:
         """Return which engine runs the step, and why."""

@@ -97,6 +97,9 @@ class Number(Step):
             return padded.str.extract(f"{_BEFORE}({_VALUE})", 1)
         return padded.str.extract_all(NUMBER).list.last().str.slice(1)
 
+    def describe(self) -> str:
+        return f"the {self.params.at} number"
+
 
 class Numbers(Step):
     """All numbers, as the step ``number`` reads them, in order; nothing if there is none."""
@@ -114,3 +117,6 @@ class Numbers(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)
         return pl.when(numbers.list.len() > 0).then(numbers.list.eval(pl.element().str.slice(1)))
+
+    def describe(self) -> str:
+        return "all numbers"

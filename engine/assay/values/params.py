@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params", "canonical"]
+__all__ = ["Params", "canonical", "spellings"]
 
 
 class Params(BaseModel):
@@ -26,3 +26,10 @@ def canonical(params: BaseModel) -> dict[str, Any]:
     fields = type(params).model_fields
     left_out = {name for name in getattr(params, "later", ()) if getattr(params, name) == fields[name].default}
     return params.model_dump(mode="json", by_alias=True, exclude=left_out)
+
+
+def spellings(params: type[Params]) -> dict[str, str]:
+    """Map every name that specs may use for a param to its field."""
+    fields = params.model_fields
+    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
+    return names | dict(params.spellings)

@@ -28,6 +28,7 @@ __all__ = [
     "outline",
     "outline_of",
     "parse",
+    "parse_within",
 ]
 
 ABSENT = object()
@@ -96,8 +97,28 @@ def parse(text: str) -> Path:
     Raises:
         ValueError: The text is not a path; the message says where it goes wrong.
     """
+    steps = _steps(text)
+    if not steps or not isinstance(steps[0], str):
+        raise ValueError(f"`{text}` is not a valid path: a path begins with the name of a column")
+    return Path(steps)
+
+
+@lru_cache(1024)
+def parse_within(text: str) -> Path:
+    """Parse a path that begins at a value, not at a column: it may begin with an index, and has no ``[]``.
+
+    Raises:
+        ValueError: The text is not such a path; the message says where it goes wrong.
+    """
+    steps = _steps(text)
+    if not steps or _EACH in steps:
+        raise ValueError(f'`{text}` is not the path of one value; write a.b, a[0], [0].a, a[-1] or a["b.c"]')
+    return Path(steps)
+
+
+def _steps(text: str) -> tuple[str | int | None, ...]:
     at = 2 if text.startswith("$.") else int(text.startswith("$["))
-    start, steps = at, list[str | int | None]()
+    steps = list[str | int | None]()
     while at < len(text):
         match = _STEP.match(text, at)
         if match is None or (steps and match["name"] and text[at] != ".") or (not steps and text[at] == "."):
@@ -109,9 +130,7 @@ def parse(text: str) -> Path:
         name = match["name"] or (json.loads(match["quoted"]) if match["quoted"] else None)
         steps.append(int(match["at"]) if match["at"] else name)
         at = match.end()
-    if start == at or not isinstance(steps[0], str):
-        raise ValueError(f"`{text}` is not a valid path: a path begins with the name of a column")
-    return Path(tuple(steps))
+    return tuple(steps)
 
 
 def find(value: Any, path: Path) -> Any:

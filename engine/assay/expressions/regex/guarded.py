@@ -16,14 +16,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assay.expressions.regex import match_process
-from assay.expressions.regex.match_process import GoneError, Kind, MatchProcess, Reply
+from assay.expressions.regex.match_process import GoneError, Kind, MatchProcess, Reply, Task
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["Answer", "Question", "guarded_search"]
+__all__ = ["Answer", "Question", "guarded_search", "guarded_task"]
 
 _BATCH = 32
 """Maximum texts per request; after a text that ends the process, the rest is sent again."""
@@ -67,9 +67,24 @@ def guarded_search(
     Raises:
         KeyboardInterrupt: The run has to stop.
     """
-    if not questions:
-        return []
-    return _Search(questions, seconds, stop, late).run()
+    return guarded_task(Task.FOUND, questions, seconds=seconds, stop=stop, late=late)
+
+
+def guarded_task(
+    task: Task,
+    questions: Sequence[Question],
+    *,
+    seconds: float | None,
+    stop: threading.Event | None = None,
+    late: Callable[[Question], None] | None = None,
+) -> list[Any]:
+    """Do what ``guarded_search`` does, for any task.
+
+    Returns:
+        For each question its result, or the error. ``FOUND`` is a Boolean; of other tasks, what the process replies, or False if
+        there is no match.
+    """
+    return _Search(questions, seconds, stop, late, task).run() if questions else []
 
 
 # ── the processes of this process ───────────────────────────────────────────────────────────────────────────────────────
@@ -168,9 +183,11 @@ class _Search:
         seconds: float | None,
         stop: threading.Event | None,
         late: Callable[[Question], None] | None,
+        task: Task,
     ) -> None:
+        self._task = task
         self._questions, self._seconds, self._stop, self._late = questions, seconds, stop, late
-        self._answers: list[Answer] = [False] * len(questions)
+        self._answers: list[Any] = [False] * len(questions)
         self._waiting = deque(range(len(questions)))
         self._problems: dict[tuple[str, int], Exception] = {}
         self._free: list[MatchProcess] = []
@@ -179,7 +196,7 @@ class _Search:
         self._batch = 1
         self._next = time.monotonic() + _PATIENCE  # when to take another process
 
-    def run(self) -> list[Answer]:
+    def run(self) -> list[Any]:
         try:
             while self._waiting or self._running:
                 self._share_out()
@@ -253,7 +270,7 @@ class _Search:
                 break
             request.left.append(self._waiting.popleft())
         texts = [self._questions[at].text for at in request.left]
-        process.ask(first.pattern, texts, first.flags, self._seconds)
+        process.ask(first.pattern, texts, first.flags, self._seconds, self._task)
         process.watch(self._poller)
 
     def _wait(self) -> None:
@@ -300,7 +317,11 @@ class _Search:
         if reply[0] is Kind.LATE:
             self._answers[at] = self._timed_out(self._questions[at])
         else:
-            self._answers[at] = _raised(reply) if reply[0] is Kind.RAISED else reply[0] is Kind.YES
+            self._answers[at] = _raised(reply) if reply[0] is Kind.RAISED else self._result(reply)
+
+    def _result(self, reply: Reply) -> Any:
+        kind, result = reply
+        return result if kind is Kind.YES and self._task is not Task.FOUND else kind is Kind.YES
 
     def _settle_gone(self, request: _Request, signal_: int) -> None:
         """Answer the question whose text or pattern ended the process."""

@@ -42,7 +42,7 @@ from assay.expressions.regex.charsets import (
 )
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Boundary", "NotLinearError", "has_many_cases", "linear", "narrowed"]
+__all__ = ["Boundary", "NotLinearError", "class_of", "has_many_cases", "linear", "narrowed"]
 
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
@@ -324,7 +324,7 @@ class _Writer:
         """Write ranges of code points."""
         self.size += _RANGE * len(ranges)
         self.check_size()
-        return _class(ranges)
+        return class_of(ranges)
 
     def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
         """Write an anchor."""
@@ -353,30 +353,30 @@ class _NarrowWriter(_Writer):
         self.count_cut(op, value, flags)
         self.size += _RANGE * most_ranges(op, value, flags)
         ranges = accepted_ascii(op, value, flags)
-        return _class(_in_lower_case(ranges) if self._lowered else ranges)
+        return class_of(_in_lower_case(ranges) if self._lowered else ranges)
 
     def other_characters(self, op: Any, value: Any, flags: int) -> str:
         self.cut = True
         self.size += _RANGE * (1 + most_ranges(op, value, flags))
         others = cut_to_ascii(all_but(accepted_ascii(op, value, flags)))
-        return _class(_in_lower_case(others) if self._lowered else others)
+        return class_of(_in_lower_case(others) if self._lowered else others)
 
     def part(self, op: Any, value: Any, flags: int, *, words: bool) -> str:
         self.count_cut(op, value, flags)
         self.size += _RANGE * (MOST_WORDS + most_ranges(op, value, flags))
         own = ASCII_WORDS if words else all_but(ASCII_WORDS)
         ranges = in_both(accepted_ascii(op, value, flags), own)
-        return _class(_in_lower_case(ranges) if self._lowered else ranges)
+        return class_of(_in_lower_case(ranges) if self._lowered else ranges)
 
     def words(self, flags: int) -> str:
         del flags
         self.size += _RANGE * MOST_WORDS
-        return _class(ASCII_WORDS)
+        return class_of(ASCII_WORDS)
 
     def no_word(self, flags: int, *, head: bool) -> str:
         if head and self._after_space:
             return r"[\x{A}\x{20}]"
-        return rf"(?:{_EDGES[head]}|[{_class(ASCII)[1:-1]}--{self.words(flags)}])"
+        return rf"(?:{_EDGES[head]}|[{class_of(ASCII)[1:-1]}--{self.words(flags)}])"
 
     def check_size(self) -> None:
         """Accept any size: the whole pattern is checked when it is known to be too large, or needed."""
@@ -442,7 +442,7 @@ _NAMES = {
 }
 
 
-def _class(ranges: Ranges) -> str:
+def class_of(ranges: Ranges) -> str:
     """Return a character class for ranges of code points."""
     if not ranges:
         return _NOTHING

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
-__all__ = ["COMPILE_SECONDS", "MEMORY", "GoneError", "Kind", "MatchProcess", "Reply"]
+__all__ = ["COMPILE_SECONDS", "MEMORY", "GoneError", "Kind", "MatchProcess", "Reply", "Task"]
 
 MEMORY = 1 << 30
 """Memory limit in bytes for a match and for compiling a pattern."""
@@ -25,8 +25,8 @@ COMPILE_SECONDS = 5.0
 _PIECE = 1 << 16
 """Approximate number of bytes per write."""
 _HEAD = struct.Struct(
-    "!ddIIQ"
-)  # time limits for a match and for compiling, flags, number of texts, bytes of the pattern
+    "!ddIIIQ"
+)  # time limits for a match and for compiling, flags, task, number of texts, bytes of the pattern
 _SIZE = struct.Struct("!Q")
 _REPLY = struct.Struct("!BI")  # kind of reply, and bytes of the message that follows
 _LONGEST_MESSAGE = 300
@@ -35,6 +35,7 @@ _LONGEST_TIME = 1e9
 
 _PROGRAM = r"""
 import os, re, resource, signal, struct, sys, warnings
+from collections import deque
 memory, head, size, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:5]), int(sys.argv[5])
 hard = resource.getrlimit(resource.RLIMIT_AS)[1]
 allowed = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
@@ -75,7 +76,8 @@ def within(seconds, function, *arguments):
 
 def attempt(seconds, function, *arguments):
     try:
-        return (1 if within(seconds, function, *arguments) else 0), b""
+        result = within(seconds, function, *arguments)
+        return (1, result) if isinstance(result, bytes) else ((1 if result else 0), b"")
     except Late:
         return 3, b""
     except Exception as error:
@@ -91,19 +93,39 @@ def compile(pattern, flags):
     compiled = re.compile(pattern, flags)
     return True
 
-last, compiled, outcome = None, None, (0, b"")
+def found(text):
+    return compiled.search(text) is not None
+
+def spans(matches):
+    match = next(matches, None)
+    return match and b" ".join(b"%d %d" % match.span(group) for group in range(compiled.groups + 1))
+
+def first(text):
+    return spans(compiled.finditer(text))
+
+def last(text):
+    return spans(iter(deque(compiled.finditer(text), maxlen=1)))
+
+def removed(text):
+    return compiled.sub("", text).encode("utf-8", "surrogatepass")
+
+def counted(text):
+    return b"%d" % len(compiled.findall(text))
+
+tasks = found, first, last, removed, counted
+latest, compiled, outcome = None, None, (0, b"")
 while start := source.read(head.size):
-    seconds, to_compile, flags, count, length = head.unpack(start)
+    seconds, to_compile, flags, task, count, length = head.unpack(start)
     request = source.read(length).decode("utf-8", "surrogatepass"), flags
-    if request != last:
+    if request != latest:
         re.purge()
-        last = request
+        latest = request
         outcome = attempt(to_compile, compile, *request)
     reply(*outcome)
     for _ in range(count):
         text = source.read(size.unpack(source.read(size.size))[0])
         if outcome[0] == 1:
-            reply(*attempt(seconds, lambda: compiled.search(text.decode("utf-8", "surrogatepass")) is not None))
+            reply(*attempt(seconds, lambda: tasks[task](text.decode("utf-8", "surrogatepass"))))
         del text  # free the memory for the next one
 """
 
@@ -117,8 +139,23 @@ class Kind(IntEnum):
     LATE = 3
 
 
+class Task(IntEnum):
+    """What a process does with a text."""
+
+    FOUND = 0
+    """Whether the pattern is found."""
+    FIRST = 1
+    """The spans of the first match: of the whole match and of each group, as numbers; -1 for a group without part."""
+    LAST = 2
+    """The spans of the last match."""
+    REMOVED = 3
+    """The text without the matches."""
+    COUNTED = 4
+    """The number of matches."""
+
+
 Reply = tuple[Kind, str]
-"""A kind, and for ``RAISED`` the exception's name and message, separated by a colon."""
+"""A kind; for ``RAISED`` the exception's name and message, separated by a colon, and for ``YES`` the result of a task."""
 
 
 class GoneError(Exception):
@@ -155,7 +192,9 @@ class MatchProcess:
         """Whether the process runs and belongs to this one; a fork inherits its parent's."""
         return self._owner == os.getpid() and self.process.poll() is None
 
-    def ask(self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None) -> None:
+    def ask(
+        self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None, task: Task = Task.FOUND
+    ) -> None:
         """Begin a request; ``exchange`` sends it.
 
         Args:
@@ -163,9 +202,10 @@ class MatchProcess:
             texts: The texts; if the pattern is invalid, there is no reply about them.
             flags: The pattern's flags.
             seconds: Limit on the processor time of a match; None for no limit.
+            task: What to do with the texts.
         """
         encoded = _encoded(pattern)
-        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, len(texts), len(encoded))
+        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, task, len(texts), len(encoded))
         self._unsent = _pieces(head + encoded, map(_encoded, texts))
         self.is_sent = False
 
@@ -215,7 +255,8 @@ class MatchProcess:
             end = _REPLY.size + size
             if len(self._read) < end:
                 break
-            replies.append((Kind(kind), self._read[_REPLY.size : end].decode("utf-8", "replace")))
+            errors = "surrogatepass" if kind == Kind.YES else "replace"
+            replies.append((Kind(kind), self._read[_REPLY.size : end].decode("utf-8", errors)))
             del self._read[:end]
         return replies
 

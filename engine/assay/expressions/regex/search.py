@@ -58,8 +58,10 @@ __all__ = [
     "Route",
     "backtracking_lane",
     "check_pattern",
+    "is_disputed",
     "lanes",
     "linear_answers",
+    "note_timeout",
     "route",
     "route_of_tree",
     "search",
@@ -176,14 +178,14 @@ def _with_guarded(questions: Sequence[Question], here: Sequence[Answer | None], 
     distinct = [*undecided]
 
     def late(question: Question) -> None:
-        _note_timeout(limits, undecided[question])
+        note_timeout(limits, undecided[question])
 
     answers = guarded_search(distinct, seconds=limits.regex_timeout, stop=limits.stop, late=late)
     others = dict(zip(distinct, answers, strict=True))
     return [others[question] if answer is None else answer for question, answer in zip(questions, here, strict=True)]
 
 
-def _note_timeout(limits: Limits, rows: int) -> None:
+def note_timeout(limits: Limits, rows: int) -> None:
     """Count rows that timed out, and tell the user once."""
     if limits.timeouts is None or limits.regex_timeout is None:
         return
@@ -261,7 +263,7 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
         return _any_of(folded, chosen.linear)
     answers = _decided(chosen.linear, chosen.beyond, [folded, ~is_ascii(values), values])
     if chosen.disputed:
-        disputed = values.to_frame().select(_is_disputed(pl.col(values.name))).to_series()
+        disputed = values.to_frame().select(is_disputed(pl.col(values.name))).to_series()
         return answers.set(disputed.fill_null(value=False), None)
     return answers
 
@@ -285,7 +287,7 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
     def build(_: pl.Schema) -> pl.Expr:
         values = text()
         if chosen.disputed:
-            values = pl.when(_is_disputed(values)).then(values)
+            values = pl.when(is_disputed(values)).then(values)
         return rowwise(values, bool, pl.Struct({"found": pl.Boolean, "error": pl.String}), each=answer)
 
     return Lane(f"regex:{pattern}", build)
@@ -517,7 +519,8 @@ def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
         return None, _TOO_DEEP
 
 
-def _is_disputed(values: pl.Expr) -> pl.Expr:
+def is_disputed(values: pl.Expr) -> pl.Expr:
+    """Return whether each text has a character that is a word character in only one of Python and Polars."""
     return beyond_ascii(values).str.contains(_disputed_words())
 
 

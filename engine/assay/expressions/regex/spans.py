@@ -1,0 +1,479 @@
+r"""What ``re.finditer`` finds of a pattern, how often, and what ``re.sub`` leaves without it: in the linear engine where that provably agrees.
+
+The linear engine prefers the same match as Python, the first by the order of alternatives and by greediness, for a pattern of sets of
+characters, concatenations, alternatives, repeats, groups and anchors that is written as it is. It is not used for look-around, groups
+within repeats and repeats of what may be empty; for ``$`` before a final line break, except to extract a group; and to find several
+matches of a pattern that may be empty, because Python goes on in another way after an empty match.
+
+Other patterns are run by ``re``: in this process if it cannot take long for this size of text, else in a process with limits.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from re import _constants as sre  # type: ignore[attr-defined]
+from typing import Any, Protocol
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from assay.calls.limits import Limits
+from assay.errors import encodable, said_by
+from assay.expressions.lane import is_small
+from assay.expressions.regex.boundaries import Items
+from assay.expressions.regex.charsets import CHARACTERS, accepted, accepted_ascii, most_ranges, reaches_beyond_ascii
+from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
+from assay.expressions.regex.guarded import Question, guarded_task
+from assay.expressions.regex.linear import NotLinearError, class_of
+from assay.expressions.regex.match_process import Task
+from assay.expressions.regex.search import is_disputed, note_timeout
+from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.text import is_ascii
+from assay.system.cache import cached_within
+from assay.thresholds import THRESHOLDS
+
+__all__ = ["ANY", "Extraction", "Matches", "Removal", "groups_of", "results", "results_column", "route_of"]
+
+ANY = "any"
+"""In place of a group: the first group of a match that is not empty; the match if the pattern has no groups."""
+
+Result = str | Exception | None
+
+
+# ── the pattern in the linear engine ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class _Writer:
+    r"""Writes a pattern so that the linear engine prefers the same matches, and numbers the same groups.
+
+    Attributes:
+        ascii: Whether to cut every set of characters to ASCII.
+        cut: Whether that changes one of them.
+        boundary: Whether there is a ``\b``.
+        ends: Whether the pattern consumes a final line break for its ``$``.
+        anchors: Number of anchors.
+        size: Estimated bytes of the written pattern.
+    """
+
+    ascii: bool
+    cut: bool = False
+    boundary: bool = False
+    ends: bool = False
+    anchors: int = 0
+    size: int = 0
+
+    def sequence(self, items: Items, flags: int, *, tail: bool = False) -> str:
+        last = len(items) - 1
+        return "".join(self.item(op, value, flags, tail=tail and at == last) for at, (op, value) in enumerate(items))
+
+    def item(self, op: Any, value: Any, flags: int, *, tail: bool) -> str:
+        if op in CHARACTERS:
+            return self.characters(op, value, flags)
+        if op is sre.AT:
+            return self.anchor(value, flags, tail=tail)
+        if op is sre.BRANCH:
+            return f"(?:{'|'.join(self.sequence(list(way), flags) for way in value[1])})"
+        if op is sre.SUBPATTERN:
+            group, add, remove, inner = value
+            if add & _TYPE_FLAGS:
+                raise NotLinearError("scoped a/u flags")
+            return f"({'?:' if group is None else ''}{self.sequence(list(inner), (flags | add) & ~remove)})"
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+            return self.repeat(value, flags) + ("?" if op is sre.MIN_REPEAT else "")
+        raise NotLinearError(_NAMES.get(str(op), str(op).lower().replace("_", " ")))
+
+    def characters(self, op: Any, value: Any, flags: int) -> str:
+        self.cut |= reaches_beyond_ascii(op, value, flags)
+        ranges = accepted_ascii(op, value, flags) if self.ascii else accepted(op, value, flags)
+        if not ranges:
+            raise NotLinearError("a character that cannot be there")
+        self.size += _RANGE * (most_ranges(op, value, flags) if self.ascii else len(ranges))
+        return class_of(ranges)
+
+    def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
+        multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
+        self.anchors += 1
+        if where is sre.AT_BOUNDARY:
+            self.boundary |= not flags & sre.SRE_FLAG_ASCII
+            return r"\b" if self.boundary and not self.ascii else r"(?-u:\b)"
+        if where is sre.AT_END and not multiline:
+            if not tail:
+                raise NotLinearError("$ with something after it")
+            self.ends = True
+        if where not in _ANCHORS:
+            raise NotLinearError(r"\B")
+        return _ANCHORS[where][multiline]
+
+    def repeat(self, value: Any, flags: int) -> str:
+        low, high, inner = value
+        if inner.getwidth()[0] == 0:
+            raise NotLinearError("a repeat of something that may be empty")
+        if high != 1 and _has_groups(inner):
+            raise NotLinearError("a group within a repeat")
+        before = self.size
+        body = self.sequence(list(inner), flags)
+        copies = max(low, 1) if high is sre.MAXREPEAT else max(high, 1)
+        self.size = before + (self.size - before) * copies
+        return f"(?:{body}){{{low},{'' if high is sre.MAXREPEAT else high}}}"
+
+
+def _has_groups(items: Any) -> bool:
+    """Return whether there is a group among nodes of a parsed pattern."""
+    for op, value in items:
+        if op is sre.SUBPATTERN and (value[0] is not None or _has_groups(value[3])):
+            return True
+        if op is sre.BRANCH and any(map(_has_groups, value[1])):
+            return True
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and _has_groups(value[2]):
+            return True
+    return False
+
+
+_RANGE = 60
+"""Bytes per range of a class in the engine."""
+_TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
+_ANCHORS = {  # without and with MULTILINE
+    sre.AT_BEGINNING_STRING: (r"\A", r"\A"),
+    sre.AT_BEGINNING: (r"\A", "(?m:^)"),
+    sre.AT_END_STRING: (r"\z", r"\z"),
+    sre.AT_END: (r"(?:\x{A}?\z)", "(?m:$)"),
+}
+_NAMES = {"ASSERT": "look-around", "ASSERT_NOT": "look-around", "GROUPREF": "a back-reference"}
+
+
+@dataclass(frozen=True)
+class Route:
+    r"""A pattern in the linear engine.
+
+    Attributes:
+        ascii: The pattern for ASCII texts; None if the engine cannot run it.
+        why: A sentence for ``assay explain``.
+        cut: Whether other texts need another pattern.
+        boundary: Whether it has a ``\b``, on which the engines disagree for some characters.
+        ends: Whether a match includes the final line break that ``$`` may stand before.
+        anchored: Whether a match depends on what stands beside it.
+        empty: Whether a match may be empty.
+    """
+
+    ascii: str | None
+    why: str
+    cut: bool = False
+    boundary: bool = False
+    ends: bool = False
+    anchored: bool = False
+    empty: bool = False
+
+
+def route_of(pattern: str) -> Route:
+    """Return how the linear engine runs a pattern; cached."""
+    return _route(pattern, THRESHOLDS.linear_bytes)
+
+
+@cached_within(8_000_000, lambda route, pattern, *_: 4 * len(pattern) + len(route.ascii or ""))
+def _route(pattern: str, linear_bytes: int) -> Route:
+    try:
+        writer, written, tree = on_any_stack(lambda: _written(pattern, linear_bytes, ascii=True))
+    except (NotLinearError, TooExpensiveError) as error:
+        return Route(None, f"{_BY_RE}: {error}")
+    except RecursionError:
+        return Route(None, f"{_BY_RE}: a pattern nested too deeply")
+    first = next(iter(tree), None)
+    leads = first == (sre.AT, sre.AT_BEGINNING) and bool(tree.state.flags & sre.SRE_FLAG_MULTILINE)
+    return Route(
+        written,
+        _LINEAR,
+        writer.cut,
+        writer.boundary,
+        writer.ends,
+        anchored=writer.anchors > leads,
+        empty=tree.getwidth()[0] == 0,
+    )
+
+
+_LINEAR = "linear engine: the same match on every text"
+_BY_RE = "Python's re, in a separate process if it may take long, {limit}"
+
+
+@cached_within(16_000_000, lambda written, pattern, *_: 4 * len(pattern) + len(written or ""))
+def _beyond_ascii(pattern: str, linear_bytes: int) -> str | None:
+    """Return the pattern for texts beyond ASCII; None if the engine cannot run it."""
+    try:
+        return on_any_stack(lambda: _written(pattern, linear_bytes, ascii=False)[1])
+    except (NotLinearError, RecursionError):
+        return None
+
+
+def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, str, Any]:  # noqa: A002
+    tree = parsed(pattern, 0)
+    writer = _Writer(ascii)
+    written = writer.sequence(list(tree), tree.state.flags, tail=True)
+    if writer.size > linear_bytes:
+        raise NotLinearError("a pattern too large for the linear engine")
+    try:
+        pl.Series([""], dtype=pl.String).str.extract(written, 0)
+    except PolarsError:
+        raise NotLinearError("a pattern too large for the linear engine") from None
+    return writer, written, tree
+
+
+def groups_of(pattern: str) -> tuple[int, dict[str, int]]:
+    """Return the number of groups of a pattern, and the numbers of those with names.
+
+    Raises:
+        re.error: Python does not accept the pattern.
+        ValueError: The pattern is too large.
+    """
+    try:
+        state = on_any_stack(lambda: parsed(pattern, 0)).state
+    except (TooExpensiveError, RecursionError) as error:
+        raise ValueError(f"the pattern is too large to extract a group: {error}") from None
+    return state.groups - 1, dict(state.groupdict)
+
+
+# ── what is done with it ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Operation(Protocol):
+    """Something done with a pattern and a text."""
+
+    @property
+    def pattern(self) -> str:
+        """The pattern."""
+        ...
+
+    @property
+    def task(self) -> Task:
+        """What a process does with a text."""
+        ...
+
+    def is_exact(self, route: Route) -> bool:
+        """Return whether the linear engine does it as Python does."""
+        ...
+
+    def by_re(self, text: str) -> str | None:
+        """Do it with ``re``: the definition."""
+        ...
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        """Do it with the linear engine."""
+        ...
+
+    def read(self, text: str, reply: Any) -> str | None:
+        """Return the result from the reply of a process."""
+        ...
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A group of the first or the last match.
+
+    Attributes:
+        pattern: A valid pattern.
+        group: Number of the group, 0 for the whole match; or ``ANY``.
+        last: Whether to take the last match instead of the first.
+    """
+
+    pattern: str
+    group: int | str = 0
+    last: bool = False
+
+    @property
+    def task(self) -> Task:
+        return Task.LAST if self.last else Task.FIRST
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.group == 0 or (self.group == ANY and groups_of(self.pattern)[0] == 0)
+
+    def is_exact(self, route: Route) -> bool:
+        if route.ends and (self._is_whole or self.last):
+            return False
+        return not self.last or (not route.empty and (self._is_whole or not route.anchored))
+
+    def by_re(self, text: str) -> str | None:
+        matches = compile_pattern(self.pattern).finditer(text)
+        match = next(iter(deque(matches, maxlen=1)), None) if self.last else next(matches, None)
+        return None if match is None else self._of((match.group(), *match.groups()))
+
+    def _of(self, groups: Sequence[str | None]) -> str | None:
+        if isinstance(self.group, int):
+            return groups[self.group]
+        return next((group for group in groups[len(groups) > 1 :] if group), None)
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        if self.last:  # what stands beside the last match does not matter: see is_exact
+            texts = texts.str.extract_all(written).list.last()
+            if self.group == 0:
+                return texts
+        if isinstance(self.group, int):
+            return texts.str.extract(written, self.group)
+        if self._is_whole:
+            found = texts if self.last else texts.str.extract(written, 0)
+            return found.set(found == "", None)
+        groups = texts.to_frame("text").select(pl.col("text").str.extract_groups(written)).to_series().struct.unnest()
+        return groups.select(
+            pl.coalesce(pl.when(group != "").then(group) for group in map(pl.col, groups.columns))
+        ).to_series()
+
+    def read(self, text: str, reply: Any) -> str | None:
+        if not reply:
+            return None
+        ends = [int(end) for end in reply.split()]
+        spans = zip(ends[::2], ends[1::2], strict=True)
+        return self._of([None if start < 0 else text[start:end] for start, end in spans])
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The text without the matches of a pattern: ``re.sub(pattern, "", text)``."""
+
+    pattern: str
+
+    @property
+    def task(self) -> Task:
+        return Task.REMOVED
+
+    def is_exact(self, route: Route) -> bool:
+        return not route.empty and not route.ends
+
+    def by_re(self, text: str) -> str | None:
+        return compile_pattern(self.pattern).sub("", text)
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        return texts.str.replace_all(written, "")
+
+    def read(self, text: str, reply: Any) -> str | None:
+        del text
+        return str(reply)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The number of matches, in digits: ``len(re.findall(pattern, text))``."""
+
+    pattern: str
+
+    @property
+    def task(self) -> Task:
+        return Task.COUNTED
+
+    def is_exact(self, route: Route) -> bool:
+        return not route.empty and not route.ends
+
+    def by_re(self, text: str) -> str | None:
+        return str(len(compile_pattern(self.pattern).findall(text)))
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        return texts.str.count_matches(written).cast(pl.String)
+
+    def read(self, text: str, reply: Any) -> str | None:
+        del text
+        return str(reply)
+
+
+# ── on texts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def results(operation: Operation, texts: Sequence[str], limits: Limits | None = None) -> list[Result]:
+    """Return the result for each text, None where nothing is found; or the exception: a limit was exceeded.
+
+    Raises:
+        KeyboardInterrupt: The run has to stop.
+    """
+    limits = limits or Limits()
+    answers: list[Any] = [_here(operation, text, limits) for text in texts]
+    waiting = Counter(text for text, answer in zip(texts, answers, strict=True) if answer is _ELSEWHERE)
+    replies = guarded_task(
+        operation.task,
+        [Question(operation.pattern, text) for text in waiting],  # equal ones once
+        seconds=limits.regex_timeout,
+        stop=limits.stop,
+        late=lambda question: note_timeout(limits, waiting[question.text]),
+    )
+    others = {
+        text: reply if isinstance(reply, Exception) else operation.read(text, reply)
+        for text, reply in zip(waiting, replies, strict=True)
+    }
+    return [others[text] if answer is _ELSEWHERE else answer for text, answer in zip(texts, answers, strict=True)]
+
+
+_ELSEWHERE = object()
+"""In place of the result for a text that needs a separate process."""
+
+
+def _here(operation: Operation, text: str, limits: Limits) -> Any:
+    """Return the result for a text, if it takes bounded time in this process."""
+    if limits.stop is not None and limits.stop.is_set():
+        raise KeyboardInterrupt
+    answer: Any = _ELSEWHERE
+    if quick(operation.pattern, len(text)):
+        try:
+            return operation.by_re(text)
+        except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
+            answer = error
+    if encodable(text) != text:  # a lone surrogate, which no column has
+        return answer
+    column = pl.Series("text", [text], dtype=pl.String)
+    written = _engine_pattern(operation, column, is_beyond=not text.isascii())
+    return answer if written is None else operation.by_columns(column, written).item()
+
+
+def _engine_pattern(operation: Operation, texts: pl.Series, *, is_beyond: bool) -> str | None:
+    """Return the pattern in the linear engine for texts that are all ASCII, or all not; None if it cannot run it."""
+    route = route_of(operation.pattern)
+    if route.ascii is None or not operation.is_exact(route):
+        return None
+    if not is_beyond or not (route.cut or route.boundary):
+        return route.ascii
+    if route.boundary and _disputed(texts).any():
+        return None
+    return _beyond_ascii(operation.pattern, THRESHOLDS.linear_bytes)
+
+
+def _disputed(texts: pl.Series) -> pl.Series:
+    return texts.to_frame("text").select(is_disputed(pl.col("text"))).to_series()
+
+
+def results_column(operation: Operation, texts: pl.Series, limits: Limits | None = None) -> tuple[pl.Series, pl.Series]:
+    """Return ``results`` for a String column without nulls, as a column of results and one of errors.
+
+    Raises:
+        KeyboardInterrupt: The run has to stop.
+    """
+    texts = texts.alias("text")
+    if is_small(texts):
+        return _by_rows(operation, texts, limits)
+    beyond = ~is_ascii(texts)
+    disputed = _disputed(texts) if route_of(operation.pattern).boundary and beyond.any() else beyond & ~beyond
+    values, errors = (pl.Series("text", [None], dtype=pl.String).new_from_index(0, len(texts)) for _ in range(2))
+    for mask, is_beyond in ((~beyond, False), (beyond & ~disputed, True), (disputed, None)):
+        chosen = texts.filter(mask)
+        if not len(chosen):
+            continue
+        found, failed = _by_engine(operation, chosen, limits, is_beyond=is_beyond)
+        if len(chosen) == len(texts):
+            return found, failed
+        values = values.scatter(mask.arg_true(), found)
+        errors = errors.scatter(mask.arg_true(), failed) if failed.null_count() < len(failed) else errors
+    return values, errors
+
+
+def _by_engine(
+    operation: Operation, texts: pl.Series, limits: Limits | None, *, is_beyond: bool | None
+) -> tuple[pl.Series, pl.Series]:
+    """Run the linear engine if it can, else ``re``; ``is_beyond`` is None for texts on which the engines disagree."""
+    few = len(texts) <= THRESHOLDS.beyond_rows and bool(is_beyond)  # the engine would need Python's tables of Unicode
+    if is_beyond is None or (few and quick(operation.pattern, texts.str.len_chars().max() or 0)):  # type: ignore[arg-type]
+        return _by_rows(operation, texts, limits)
+    written = _engine_pattern(operation, texts.clear(), is_beyond=is_beyond)
+    if written is None:
+        return _by_rows(operation, texts, limits)
+    return operation.by_columns(texts, written), texts.clear(len(texts))
+
+
+def _by_rows(operation: Operation, texts: pl.Series, limits: Limits | None) -> tuple[pl.Series, pl.Series]:
+    answers = results(operation, texts.to_list(), limits)
+    values = [None if isinstance(answer, Exception) else answer for answer in answers]
+    errors = [said_by(answer) if isinstance(answer, Exception) else None for answer in answers]
+    return pl.Series("text", values, dtype=pl.String), pl.Series("text", errors, dtype=pl.String)
