@@ -15,6 +15,7 @@ from assay.steps.chain import Chain
 from assay.steps.reader import read_steps
 from assay.steps.registry import STEP_TYPES, STEPS, by_name
 from assay.thresholds import set_to
+from assay.values.normalizers import NORMALIZERS
 
 BY_NAME = {step.name: step for step in STEP_TYPES}
 
@@ -51,6 +52,11 @@ CHAINS = {
         {"replace": {"old": "ab" * 600, "new": ""}},
     ],
     "map": [{"map": {"Yes": "1", "a": "x"}}, {"map": {"Yes": "1"}, "default": "é"}],
+    "number": ["number", {"number": "first"}],
+    "numbers": ["numbers"],
+    "choice": ["choice", {"choice": "abkiſ1"}],
+    "normalize": [*({"normalize": name} for name in NORMALIZERS), {"normalize": {"lmEval": {"ignoreCase": True}}}],
+    "split": ["split", {"split": "a"}],
     "firstOf": [
         {"firstOf": [["boxed"], [{"after": "answer is"}], [{"regex": r"\d+"}], ["fence", {"json": "last"}]]},
         {"firstOf": ["boxed", {"firstOf": [[{"tag": "a"}], ["think"]]}]},

@@ -17,6 +17,7 @@ from assay.steps.base import Step
 from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
+from assay.steps.normalize import checked_normalizer, normalize_schema
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
 
@@ -27,18 +28,15 @@ _SQUAD = "squad"
 
 
 def _normalize_field() -> Any:
-    option: dict[str, Any] = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalize_schema()["anyOf"], {"type": "null"}]},
     )
 
 
 def _checked_normalizer(spec: Normalize) -> Normalize:
-    if spec is not None:
-        normalizer(spec)
-    return spec
+    return None if spec is None else checked_normalizer(spec)
 
 
 class EqualsParams(Params):

@@ -9,6 +9,7 @@ from assay.steps.choices import Choice, Split
 from assay.steps.first_of import FirstOf
 from assay.steps.json import Json
 from assay.steps.marks import After, Line
+from assay.steps.normalize import Normalize
 from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
@@ -18,7 +19,7 @@ __all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
 
 STEP_TYPES: tuple[type[Step], ...] = (
     *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
-    *(Lower, Upper, Strip, Remove, Replace, Map, Split),
+    *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Split),
     FirstOf,
 )
 """All steps, in the order of the documentation."""
