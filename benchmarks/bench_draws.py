@@ -11,10 +11,11 @@ from statistics import median
 import polars as pl
 
 from harness.comparing import absent, differences, not_expressible, verdicts, written
-from harness.draws import DRAWS, SEED, spec_draws
+from harness.draws import DRAWS, SEED, SpecDraw, spec_draws
 from harness.generate import CACHE, ROWS, drawn_file
-from harness.process import Race, contender, launch
+from harness.process import SPEC, Race, contender, launch
 from harness.table import Line, at_least, at_most, line, per_row
+from harness.texts import KINDS
 
 TURNS = 2
 LOOPED = min(ROWS, 2_000)
@@ -77,6 +78,16 @@ def test_drawn_specs(table):
     for name in [name for name in BY_HAND if name in files]:
         _summary(table, [(draw, race) for draw, race in races if name in race.commands], name, ASSAY)
     table.append(line(WHAT, f"the loop over row(), {LOOPED:,} rows, median", "", ratio=(median(loops), "assay")))
+
+
+def test_ten_checks_on_each_kind_of_text(table):
+    """The fixed ten checks on texts that they were not chosen for: what a user's file takes, where reading it is cheap."""
+    what = f"ten checks, file to file, {ROWS:,} rows, by kind of text"
+    for kind in list(KINDS)[:DRAWS]:
+        path = drawn_file(SpecDraw(0, kind, 50_000, ()))
+        race = Race({name: contender(module, path) for name, module in FILES.items()}, TURNS)
+        _exact(path, SPEC)
+        table.append(_line(what, f"{ASSAY}, {kind}", race, ASSAY, FLOOR, GOALS[ASSAY]))
 
 
 def _line(what, shown, race, name, other, goal=None):

@@ -39,7 +39,9 @@ class Thresholds:
         param_sets: Maximum distinct params for which the Polars version of a function runs for all rows; with more …
         param_rows: … it runs for params with at least this many rows, and the Python function runs for the others.
         pattern_rows: Minimum rows per pattern for the linear engine, which costs time to compile.
-        beyond_rows: Maximum texts beyond ASCII that Python searches; the linear engine's classes would take Python's tables of Unicode.
+        beyond_rows: Maximum texts beyond ASCII that Python searches in this process; from then on the linear engine does, whose classes
+            take Python's tables of Unicode.
+        small_texts: Maximum bytes of a small batch to search at once with these classes, which are slower than those for ASCII texts.
         sharers: Minimum lanes for which a lane is computed that only makes them faster: to lower a text takes as long as two searches.
         skeleton_patterns: Minimum patterns that differ only in their literals for a search by columns, which has to try each place.
         literal_places: Maximum occurrences of a literal that are inspected one by one.
@@ -76,6 +78,7 @@ class Thresholds:
     param_rows: int = 64
     pattern_rows: int = 256
     beyond_rows: int = 64
+    small_texts: int = 1 << 19
     sharers: int = 5
     skeleton_patterns: int = 64
     literal_places: int = 16

@@ -10,6 +10,7 @@ import pytest
 import assay
 from assay.aggregating.aggregate import mean, mean_steps
 from assay.aggregating.pipeline import one_line
+from assay.thresholds import EVER, set_to
 
 
 def score(completion, *checks, **verifier):
@@ -153,3 +154,18 @@ def test_a_reason_with_line_breaks_stays_one_line():
     row = {"completion": "", "metadata": '{"expectations": [{"text": "a", "message": "say\\n\\nit"}]}'}
     out = assay.score([row], {"checks": [{"type": "task_expectations"}]})
     assert out["feedback"].item() == "task_expectations: say it"
+
+
+def test_words_are_the_same_for_few_rows_and_for_many():
+    message = '{"expectations": [{"text": "a", "message": "say\\r\\nit"}]}'
+    texts = ["yes", "no", "", "a\nb", "yes a", None, "```json\n1```", '{"é": 1}']
+    rows = [{"completion": text, "metadata": metadata} for text in texts for metadata in (message, None, "{}", "[")]
+    kinds = ["json_valid", {"type": "json_keys", "requiredKeys": ["é\n"]}, "task_expectations"]
+    checks = [HOLDS, FAILS, *({"type": kind} if isinstance(kind, str) else kind for kind in kinds)]
+    spec = {"checks": [{**check, "id": f"c{at}", "negate": at % 3 == 1} for at, check in enumerate(2 * checks)]}
+    results = []
+    for few in (0, EVER):
+        with set_to(small_batch=few):
+            results.append(assay.score(rows, spec))
+    assert results[0].equals(results[1])
+    assert "say it" in results[0]["feedback"].str.join().item()

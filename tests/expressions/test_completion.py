@@ -153,9 +153,11 @@ def test_a_null_completion_is_unscored_and_a_silent_one_is_empty():
 def test_a_column_of_another_type_is_refused_with_what_a_completion_is(dtype, shown):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score(pl.DataFrame(schema={"completion": dtype}), {"checks": [{"type": "json_valid"}]})
-    assert str(refused.value) == (
-        f"`completion` has type {shown}; a completion is a string or a list of chat messages.\n\n"
-        "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME."
+    assert refused.value.fact == f"`completion` has type {shown}; a completion is a string or a list of chat messages."
+    assert refused.value.hint == (
+        "For a row for each element: --map 'completion=$.completion[]'"
+        if shown.startswith(("List(String)", "List(List("))
+        else "Each message is a struct with `role` and `content`; rename another column with --map completion=NAME."
     )
 
 

@@ -53,10 +53,19 @@ def test_a_goal_may_be_a_least():
 
 
 def test_the_front_page_shows_cold_figures(monkeypatch, tmp_path):
-    lines = [line(*key, time, state=state) for key in readme.FEW for time, state in (("2 s", "cold"), ("1 s", "warm"))]
+    states = (("1 s", "warm"), ("2 s", "cold"))
+    lines = [line(what, f"{who}, draw 9", time, state=state) for what, who in readme.FEW for time, state in states]
     page = tmp_path / "performance.md"
     page.write_text(readme.replaced("<!-- bench:begin -->\n<!-- bench:end -->\n", "bench", as_markdown(lines)), "utf-8")
     monkeypatch.setattr(readme, "PERFORMANCE", page)
     head, _, *rows = readme.few_of_benchmarks().splitlines()
     assert head == "| measured | contender | state | time | ratio |"
-    assert rows == [f"| {measured} | {contender} | cold | 2 s |  |" for measured, contender in readme.FEW]
+    assert rows == [f"| {measured} | {contender}, draw 9 | cold | 2 s |  |" for measured, contender in readme.FEW]
+
+
+def test_the_front_page_shows_the_lines_that_do_not_flatter():
+    """What is left out of the table on the front page is an error, not a shorter table."""
+    shown = readme.few_of_benchmarks()
+    assert all(word in shown for word in ("slope", "drawn specs", "median", "worst", "nearest"))
+    with pytest.raises(LookupError, match="slope: nobody"):
+        readme._line_of([{"measured": "slope", "contender": "assay"}], "slope", "nobody")

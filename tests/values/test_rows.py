@@ -202,7 +202,13 @@ def test_structure_travels_as_json_text(metadata, other, expected):
     [
         ([{"completion": "a"}, ["b"]], "Row 1 is list; a row is a mapping of columns to values."),
         ([None], "Row 0 is NoneType; a row is a mapping of columns to values."),
-        ([{"completion": ["b"]}], "Row 0: a chat message is str, not a mapping with `role` and `content`."),
+        (
+            [{"completion": ["b"]}],
+            (
+                "Row 0: a chat message is str, not a mapping with `role` and `content`.\n\n"
+                "For a row for each element: --map 'completion=$.completion[]'"
+            ),
+        ),
     ],
 )
 def test_a_row_that_is_no_mapping_is_refused(rows, message):

@@ -21,6 +21,7 @@ from assay.aggregating.columns import (
 from assay.aggregating.pipeline import may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
 from assay.checks.groups import quotient, weighted_mean
+from assay.expressions.lane import is_small
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 from assay.thresholds import THRESHOLDS
@@ -407,6 +408,13 @@ def _fixed_lines(lines: Sequence[tuple[str, str]]) -> list[pl.Expr]:
 
 def _looked_up(lines: Sequence[tuple[str, str]]) -> pl.Expr:
     missing = ([text for bit, (text, _) in enumerate(lines) if not code >> bit & 1] for code in range(1 << len(lines)))
-    table = pl.Series(["\n".join(texts) or None for texts in missing], dtype=pl.String)
+    table = ["\n".join(texts) or None for texts in missing]
+    column_of_table = pl.Series(table, dtype=pl.String)
     code = reduce(add, (pl.col(column) * float(1 << bit) for bit, (_, column) in enumerate(lines)))
-    return code.cast(pl.UInt32).map_batches(table.gather, return_dtype=pl.String, is_elementwise=True)
+
+    def look_up(codes: pl.Series) -> pl.Series:
+        if is_small(codes):
+            return pl.Series([None if row is None else table[row] for row in codes.to_list()], dtype=pl.String)
+        return column_of_table.gather(codes)
+
+    return code.cast(pl.UInt32).map_batches(look_up, return_dtype=pl.String, is_elementwise=True)

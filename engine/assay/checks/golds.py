@@ -197,7 +197,7 @@ class GoldCheck(RunCheck):
         assert golds is not None  # noqa: S101  (see _has_gold_column)
         if self.gold_chain.steps:
             golds = once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String)
-        return once(golds, self._usable_golds, pl.String)
+        return golds if self.checks.lazy_golds else once(golds, self._usable_golds, pl.String)
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
         """Return golds that the type can use; null for the others."""
@@ -238,15 +238,26 @@ class GoldCheck(RunCheck):
         by, golds = self._columns_by[0], self._gold_lane().col
         assert by is not None  # noqa: S101  (see _has_gold_column)
         score = by.cast(pl.Float64)
-        failing = pl.when(score < 1.0).then(pl.struct(text().alias("completion"), golds.alias("gold")))
+        pairs = pl.struct(text().alias("completion"), golds.alias("gold"))
+        present = text().is_not_null() & golds.is_not_null()
+        no_text = pl.lit(None, dtype=pl.String)
+        if self.checks.lazy_golds:
+            by_python = rowwise(pl.when(present & score.is_null()).then(pairs), self._answer_to, _ANSWER)
+        failing = pl.when(present & (score < 1.0)).then(pairs)
         reason = rowwise(failing, self._reason, pl.String)
-        answer = pl.struct(score=score, reason=reason, error=pl.lit(None, dtype=pl.String), missing=golds.is_null())
-        return answer.cast(_ANSWER)
+        answer = pl.struct(score=score, reason=reason, error=no_text, missing=golds.is_null()).cast(_ANSWER)
+        return pl.when(by_python.is_not_null()).then(by_python).otherwise(answer) if self.checks.lazy_golds else answer
 
-    def _reason(self, row: Mapping[str, Any]) -> str | None:
-        if row["gold"] is None or row["completion"] is None:
-            return None
+    def _reason(self, row: Mapping[str, Any]) -> str:
         return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
+
+    def _answer_to(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer for one gold, where columns have none."""
+        checks = self._usable([self.given | {self.checks.gold: row["gold"]}])
+        if not checks:
+            return {"score": 0.0, "reason": None, "error": None, "missing": True}
+        outcome = checks[0].outcome(row)
+        return {"score": outcome.score, "reason": outcome.reason, "error": outcome.error, "missing": False}
 
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
         names = [name for name in (*self.reads, *self.may_read) if name in schema and name != "completion"]

@@ -44,6 +44,7 @@ from assay.compiling.requirements import (
     doubted_rows,
     kept_columns,
     needed_columns,
+    referred_columns,
     refused_rows,
 )
 from assay.compiling.verifiers import verifiers_of_run
@@ -156,8 +157,8 @@ class Plan:
         """Hidden columns that tell which checks have errors: the scores and errors of all checks that may have any."""
         names = [
             name
-            for verifier, spec, check in self.checks
-            if may_err(check)
+            for verifier, spec, _ in self.checks
+            if may_err(spec)
             for name in (hidden(check_column(verifier, spec)), error_column(verifier, spec))
         ]
         return (*names, *(hidden(name) for name in extra_columns(self.verifiers)))
@@ -223,7 +224,10 @@ class Plan:
             )
             remarks = remarks.filter(pl.col("why").is_not_null() | pl.col("doubt").is_not_null())
             grouped = remarks.group_by("why", "doubt").agg(pl.col(_ROW).min().alias("row"), pl.len().alias("rows"))
-            groups = grouped.sort("row").collect(engine="in-memory" if self._is_few(rows) else "streaming")
+            groups = _few_rows(grouped) if self._is_few(rows) else grouped.collect(engine="streaming")
+            if groups.is_empty():
+                continue
+            groups = groups.sort("row")
             by_reason = groups.filter(pl.col("why").is_not_null()).group_by("why", maintain_order=True)
             refused = by_reason.agg(pl.col("row").min(), pl.col("rows").sum())
             if refused.height:
@@ -252,7 +256,7 @@ class Plan:
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
         if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return self.lazy(frame, watched=watched).collect(engine="in-memory")
+            return _few_rows(self.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
@@ -362,6 +366,11 @@ def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
     return messages
 
 
+def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
+    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
+    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
+
+
 def _check_alone(expr: pl.Expr) -> None:
     """Check that an expression's value for a row does not depend on other rows.
 
@@ -422,7 +431,7 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
     settled = settle(CompileOptions, options, "compile")
     loaded = verifiers_of_run(verifiers, settled)
     if schema is None:
-        schema = dict.fromkeys(needed_columns(loaded), pl.String)
+        schema = dict.fromkeys([*needed_columns(loaded), *referred_columns(loaded)], pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])

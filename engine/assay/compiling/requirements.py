@@ -6,12 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from assay.checks.base import Check
+from assay.checks.golds import GoldCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
-from assay.spec.verifier import VerifierSpec
+from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.column import STRUCTURED
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "named_columns",
     "needed_columns",
     "read_columns",
+    "referred_columns",
     "refused_rows",
 ]
 
@@ -44,7 +47,7 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     """Return the columns that the checks require, each with those checks; every check reads the completion."""
     needed: dict[str, list[str]] = {COMPLETION: []}
     for verifier in verifiers:
-        for spec in verifier.nodes:
+        for spec in _readers([verifier]):
             for name in spec.check.reads if spec.check else ():
                 needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
     return needed
@@ -52,15 +55,30 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
 
 def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that the checks require, and the optional ones."""
-    optional = (name for verifier in verifiers for spec in verifier.nodes if spec.check for name in spec.check.may_read)
-    return list(dict.fromkeys([*needed_columns(verifiers), *optional]))
+    optional = (name for check in _checks(verifiers) for name in check.may_read)
+    return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
+
+
+def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return the columns that references in specs begin with."""
+    references = [reference for spec in _readers(verifiers) for reference in spec.references]
+    of_params = [name for check in _checks(verifiers) if isinstance(check, GoldCheck) for name in check.stays]
+    return list(dict.fromkeys([*(name for reference in references for name in reference.columns), *of_params]))
+
+
+def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
+    """Return all checks that run, with those that decide when others run."""
+    return [reader for verifier in verifiers for spec in verifier.nodes for reader in spec.readers]
+
+
+def _checks(verifiers: Sequence[VerifierSpec]) -> list[Check]:
+    return [spec.check for spec in _readers(verifiers) if spec.check is not None]
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:
     """Return the columns that the checks read as text or structure, which do not pass through."""
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
     return {COMPLETION} | {
-        name for check in checks for name in (*check.reads, *check.may_read) if name not in check.stays
+        name for check in _checks(verifiers) for name in (*check.reads, *check.may_read) if name not in check.stays
     }
 
 
@@ -83,8 +101,10 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
-    checks = [spec.check for verifier in verifiers for spec in verifier.nodes if spec.check]
-    problems += [problem for check in checks for problem in check.column_problems(schema)]
+    problems += [problem for check in _checks(verifiers) for problem in check.column_problems(schema)]
+    references = [reference for spec in _readers(verifiers) for reference in spec.references]
+    problems += [problem for reference in references if (problem := reference.problem(schema)) is not None]
+    problems = list(dict.fromkeys(problems))
     problems += _not_kept(kept_columns(keep or (), columns, ()), columns)
     if problems:
         raise ColumnsError(

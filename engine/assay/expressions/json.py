@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, is_small, on_rows, rowwise, text
+from assay.expressions.lane import Lane, among, is_small, on_rows, rowwise, text
 from assay.expressions.text import begins_with
 from assay.thresholds import THRESHOLDS
 
@@ -237,8 +237,7 @@ def _candidate_expr(_: pl.Schema) -> pl.Expr:
 def candidates(values: pl.Series) -> pl.Series:
     """Return the texts that begin and end like JSON, and null for the others: none of these is JSON."""
     if is_small(values):  # a few texts are not worth a query; the parsers reject what begins like JSON and is none
-        begin = (*_FIRST, *_FIRST_WORDS)
-        kept = (value if value is not None and value.startswith(begin) else None for value in values.to_list())
+        kept = [value if value and _begins_like_json(value) else None for value in values.to_list()]
         return pl.Series(values.name, kept, dtype=pl.String)
     texts = pl.col(values.name)
     words = (texts.is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
@@ -247,10 +246,14 @@ def candidates(values: pl.Series) -> pl.Series:
     return values.to_frame().select(pl.when(begins).then(texts)).to_series()
 
 
+def _begins_like_json(value: str) -> bool:
+    return value[0] in _FIRST or value.startswith(_FIRST_WORDS)
+
+
 def _begin_and_end(texts: pl.Series) -> pl.Series:
     # two anchored patterns, because a single one would read everything in between
     ends = texts.str.contains(_ENDS)
-    return ends.scatter(ends.arg_true(), texts.filter(ends).str.contains(_BEGINS))
+    return among(ends, ends, texts, lambda ending: ending.str.contains(_BEGINS))
 
 
 CANDIDATE = Lane("json-candidate", _candidate_expr)

@@ -20,6 +20,7 @@ __all__ = [
     "OTHER_ROWS",
     "Lane",
     "about",
+    "among",
     "encoded",
     "exactly",
     "in_place",
@@ -217,6 +218,10 @@ def rowwise(
     def run(series: pl.Series) -> pl.Series:
         if series.null_count() == len(series):
             return nulls(series, dtype)
+        if is_small(series):
+            inputs = series.to_list()
+            results = iter(each(function, [value for value in inputs if value is not None]))
+            return pl.Series(series.name, [None if value is None else next(results) for value in inputs], dtype=dtype)
         return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
     return (
@@ -247,10 +252,29 @@ def on_rows(
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         series, rows = columns
         results = pl.Series(series.name, [otherwise], dtype=dtype).new_from_index(0, len(series))
-        chosen = series.filter(rows)  # not masked, because Polars also computes what stands behind nulls
-        return results.scatter(rows.arg_true(), function(chosen)) if len(chosen) else results
+        return among(results, rows, series, function)
 
     return pl.map_batches([values, mask], run, return_dtype=dtype, is_elementwise=True)
+
+
+def among(
+    results: pl.Series, mask: pl.Series, values: pl.Series, function: Callable[[pl.Series], pl.Series]
+) -> pl.Series:
+    """Set the results of some rows to those of a function of columns.
+
+    NOTE: the values are filtered: Polars also computes what stands behind nulls, and gathers from several chunks slowly.
+
+    Args:
+        results: The results of the other rows; changed in place.
+        mask: Which rows.
+        values: The column.
+        function: Takes the values of these rows and returns their results.
+
+    Returns:
+        ``results``.
+    """
+    chosen = values.filter(mask)
+    return results.scatter(mask.arg_true(), function(chosen)) if len(chosen) else results
 
 
 def nulls(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:

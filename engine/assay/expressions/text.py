@@ -10,14 +10,16 @@ with the same lower case; no text is lowered for it.
 """
 
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import TypeVar
 
 import polars as pl
 
 from assay.errors import encodable
-from assay.expressions.lane import Lane, rowwise, text
+from assay.expressions.lane import Lane, among, rowwise, text
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
@@ -72,9 +74,8 @@ _BY_CONTEXT = frozenset("\u03c3\u03c2\u0307")
 @lru_cache(maxsize=3)
 def SCALARS(end: int = 0x110000) -> str:  # noqa: N802  (a constant, too large to build at import)
     """Return every Unicode scalar value below ``end`` in order, as one string; by default all 1,112,064 code points."""
-    codes = pl.concat(pl.int_range(*ends, dtype=pl.UInt32, eager=True) for ends in ((0, 0xD800), (0xE000, end)))
-    data: bytes = codes.to_arrow().buffers()[1].to_pybytes()
-    return data.decode(f"utf-32-{sys.byteorder[0]}e")  # 20 times faster than chr() for each
+    codes = array("I", chain(range(0xD800), range(0xE000, end)))
+    return codes.tobytes().decode(f"utf-32-{sys.byteorder[0]}e")  # four times faster than chr() for each
 
 
 def as_class(codes: str) -> str:
@@ -329,6 +330,4 @@ def _contains_phrase(phrase: str, pattern: str, columns: Sequence[pl.Series]) ->
     found = lowered.str.contains(phrase, literal=True)
     if "k" not in phrase and not phrase.endswith("i"):  # no letter beyond ASCII has a lower case in it
         return found
-    mask = is_beyond & ~found
-    texts = values.filter(mask)
-    return found.scatter(mask.arg_true(), texts.str.contains(pattern)) if len(texts) else found
+    return among(found, is_beyond & ~found, values, lambda texts: texts.str.contains(pattern))

@@ -306,8 +306,8 @@ def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
     summary = Summary.of(plan)
     summary.rows, summary.errors = scored.height, scored.height - scored["error"].null_count()
     for named, part in _named_parts(plan, scored):
-        for ident, (verifier, spec, check) in named:
-            if not may_err(check):
+        for ident, (verifier, spec, _) in named:
+            if not may_err(spec):
                 continue
             entry = next((entry for entry in summary.checks if entry.id == ident), None)
             if entry is None:

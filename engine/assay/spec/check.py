@@ -168,6 +168,17 @@ class CheckSpec:
             yield from part.nodes()
 
     @property
+    def readers(self) -> tuple["CheckSpec", ...]:
+        """This check and, if a check decides when it runs, that one."""
+        return (self,) if self.when is None or self.when.check is None else (self, self.when.check)
+
+    @property
+    def references(self) -> list[Reference]:
+        """The values that rows bring for its steps and its condition; those of its params are its check's."""
+        sources = [] if self.subject is None or self.subject.source is None else [self.subject.source.reads]
+        return sources + ([] if self.when is None or self.when.reference is None else [self.when.reference])
+
+    @property
     def depth(self) -> int:
         """How deep groups nest in it; 0 for a single check."""
         return 1 + max((part.depth for part in self.parts), default=0) if self.parts else 0

@@ -12,6 +12,7 @@ from assay.expressions.json import mended
 from assay.expressions.lane import exactly, rowwise
 from assay.names import COMPLETION
 from assay.values.arguments import RAW, messages
+from assay.values.paths import parse
 from assay.values.references import Reference, source_text
 
 __all__ = ["SOURCES", "Source"]
@@ -124,6 +125,11 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
         return SOURCES[self.name][1] if self.reference is None else self.reference.columns
+
+    @property
+    def reads(self) -> Reference:
+        """The value that a row has to bring."""
+        return self.reference or Reference((parse(self.columns[0]),))
 
     def row(self, row: Mapping[str, Any]) -> str | None:
         """Return the text of a row; None if it has none."""

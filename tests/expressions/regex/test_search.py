@@ -20,8 +20,9 @@ from assay.thresholds import EVER, set_to
 
 def assert_same(pattern: str, texts: list[str] | None = None) -> None:
     texts = TEXTS if texts is None else texts
-    for rows in (0, EVER) if route(pattern).beyond else (0,):  # texts beyond ASCII: the linear engine, or Python
-        with set_to(beyond_rows=rows):
+    # texts beyond ASCII: the linear engine; Python; the linear engine for all texts of a small batch
+    for rows, few in ((0, 0), (EVER, 0), (0, EVER)) if route(pattern).beyond else ((0, 0),):
+        with set_to(beyond_rows=rows, small_batch=few):
             verdicts = columns(pattern, texts)["found"]
         for text, verdict in zip(texts, verdicts, strict=True):
             assert verdict == python(pattern, text) == rowwise(pattern, text), (pattern, text, route(pattern))

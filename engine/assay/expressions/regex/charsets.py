@@ -19,7 +19,6 @@ from assay.expressions.text import SCALARS
 from assay.system.cache import cached_within
 
 __all__ = [
-    "ASCII",
     "ASCII_WORDS",
     "BEYOND_LETTERS",
     "CHARACTERS",
@@ -43,9 +42,6 @@ CHARACTERS = (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN)
 
 Ranges = tuple[tuple[int, int], ...]
 """Code points as the first and last of each range, in order."""
-
-ASCII: Ranges = ((0, 127),)
-"""The ASCII characters."""
 
 ASCII_WORDS: Ranges = ((ord("0"), ord("9")), (ord("A"), ord("Z")), (ord("_"), ord("_")), (ord("a"), ord("z")))
 r"""The ASCII characters that ``\w`` accepts."""

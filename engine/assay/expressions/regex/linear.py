@@ -19,14 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from re import _constants as sre  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from assay.expressions.regex.boundaries import Items, word_at
 from assay.expressions.regex.charsets import (
-    ASCII,
     ASCII_WORDS,
     CHARACTERS,
     MOST_WORDS,
@@ -122,26 +121,40 @@ _FEW = 16
 """Characters that the engine searches for together with the space before them."""
 
 
-def _is_mixed(item: tuple[Any, Any], flags: int) -> bool:
-    """Return whether an item is a character, or a run of a set, that may be a word character or not."""
+class _Run(NamedTuple):
+    """A run of characters of a set: from ``low`` to ``high``, each once for a single character."""
+
+    op: Any
+    value: Any
+    low: int
+    high: int
+
+
+def _run_of(item: tuple[Any, Any]) -> _Run | None:
+    """Return a character, or a repeat of a single one, as a run; None for any other item."""
     op, value = item
+    if op in CHARACTERS:
+        return _Run(op, value, 1, 1)
     if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
-        if not value[0] or len(value[2]) != 1 or value[2][0][0] not in CHARACTERS:
-            return False
-    elif op not in CHARACTERS:
-        return False
-    return word_at([item], flags, end=False) is None
+        low, high, inner = value
+        if len(inner) == 1 and inner[0][0] in CHARACTERS:
+            ((op, value),) = inner
+            return _Run(op, value, low, high)
+    return None
+
+
+def _mixed_run(item: tuple[Any, Any], flags: int) -> _Run | None:
+    """Return an item as a run that is not empty and whose ends may be word characters or not; None if it is none."""
+    run = _run_of(item)
+    return run if run and run.low and word_at([item], flags, end=False) is None else None
 
 
 def _run_from_start(items: Items) -> tuple[Any, Any] | None:
     """Return the set of characters if a sequence is the start of the text and a run of such characters, of any length."""
     if len(items) < 2 or any(item not in _STARTS for item in items[:-1]):  # noqa: PLR2004  (the start and the run)
         return None
-    op, value = items[-1]
-    if op not in (sre.MAX_REPEAT, sre.MIN_REPEAT) or value[:2] != (0, sre.MAXREPEAT) or len(value[2]) != 1:
-        return None
-    kind, characters = value[2][0]
-    return (kind, characters) if kind in CHARACTERS else None
+    run = _run_of(items[-1])
+    return (run.op, run.value) if run and (run.low, run.high) == (0, sre.MAXREPEAT) else None
 
 
 _STARTS = ((sre.AT, sre.AT_BEGINNING), (sre.AT, sre.AT_BEGINNING_STRING))
@@ -204,29 +217,25 @@ class _Writer:
                 written.append(str(self._boundary.value))
             elif head and (run := _run_from_start(before)):
                 written[-1] = self.up_to_word(written[-1], run, after, flags)
-            elif first and after and _is_mixed(after[0], flags):
-                one, more = self.one_and_more(after[0], flags)
+            elif first and after and (mixed := _mixed_run(after[0], flags)):
+                one, more = self.one_and_more(mixed, flags)
                 written.append(f"(?:{self.no_word(flags, head=True)}{one(True)}|{self.words(flags)}{one(False)}){more}")
                 split = at + 1
-            elif final and before and at - 1 != split and _is_mixed(before[-1], flags):
-                one, more = self.one_and_more(before[-1], flags)
+            elif final and before and at - 1 != split and (mixed := _mixed_run(before[-1], flags)):
+                one, more = self.one_and_more(mixed, flags)
                 written[-1] = f"{more}(?:{one(True)}{self.no_word(flags, head=False)}|{one(False)}{self.words(flags)})"
             else:
                 written.append(self.between(before, after, flags, head=first, tail=final))
         return _NOTHING if _NOTHING in written else "".join(written)
 
-    def one_and_more(self, item: tuple[Any, Any], flags: int) -> tuple[Callable[[bool], str], str]:
-        """Write a character, or the outermost one of a run: a function for its word characters or the others, and the rest of the run."""
-        op, value = item
-        if op in CHARACTERS:
-            return lambda words: self.part(op, value, flags, words=words), ""
-        low, high, inner = value
-        kind, characters = inner[0]
-        rest = f"{{{low - 1},{'' if high is sre.MAXREPEAT else high - 1}}}"
-        return (
-            lambda words: self.part(kind, characters, flags, words=words),
-            f"(?:{self.characters(kind, characters, flags)}){rest}",
-        )
+    def one_and_more(self, run: _Run, flags: int) -> tuple[Callable[[bool], str], str]:
+        """Write the outermost character of a run: a function for its word characters or the others, and the rest of the run."""
+        op, value, low, high = run
+        more = ""
+        if high > 1:
+            counts = f"{{{low - 1},{'' if high is sre.MAXREPEAT else high - 1}}}"
+            more = f"(?:{self.characters(op, value, flags)}){counts}"
+        return lambda words: self.part(op, value, flags, words=words), more
 
     def up_to_word(self, run: str, node: tuple[Any, Any], after: Items, flags: int) -> str:
         r"""Write a run of any length from the start of the text to a boundary, as in ``^.*\bfoo``.
@@ -374,9 +383,11 @@ class _NarrowWriter(_Writer):
         return class_of(ASCII_WORDS)
 
     def no_word(self, flags: int, *, head: bool) -> str:
+        del flags
         if head and self._after_space:
             return r"[\x{A}\x{20}]"
-        return rf"(?:{_EDGES[head]}|[{class_of(ASCII)[1:-1]}--{self.words(flags)}])"
+        self.size += _RANGE * MOST_WORDS
+        return rf"(?:{_EDGES[head]}|{class_of(cut_to_ascii(all_but(ASCII_WORDS)))})"
 
     def check_size(self) -> None:
         """Accept any size: the whole pattern is checked when it is known to be too large, or needed."""

@@ -22,7 +22,7 @@ import re
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial, reduce
 from operator import and_, or_
@@ -32,7 +32,7 @@ import polars as pl
 
 from assay.calls.limits import Limits
 from assay.errors import AssayWarning, said_by
-from assay.expressions.lane import Lane, is_small, nulls, rowwise, text
+from assay.expressions.lane import Lane, among, is_small, nulls, rowwise, text
 from assay.expressions.regex.charsets import BEYOND_LETTERS
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick
 from assay.expressions.regex.conditions import conditions_of
@@ -335,22 +335,39 @@ def _decided(linear: Sequence[str], beyond: Beyond, columns: Sequence[pl.Series]
     folded, is_beyond, values = columns
     if not is_beyond.any():
         return _any_of(folded, linear)
+    if is_small(values) and _BEYOND.is_frequent and values.estimated_size() <= THRESHOLDS.small_texts:
+        return _any_of(values, beyond.patterns[1])
     if beyond.boundary is Boundary.NONE:
         found = _any_of(folded, linear)
         undecided = is_beyond & ~found
         if beyond.needed:
-            possible = _among(found, undecided, values, partial(_any_of, patterns=beyond.needed))
+            possible = among(found, undecided, values, partial(_any_of, patterns=beyond.needed))
             undecided = undecided & possible
     else:
-        found = _among(nulls(values, pl.Boolean), ~is_beyond, folded, partial(_any_of, patterns=linear))
+        found = among(nulls(values, pl.Boolean), ~is_beyond, folded, partial(_any_of, patterns=linear))
         undecided = is_beyond
         if beyond.needed:
-            found = _among(found, undecided, folded, partial(_any_of, patterns=beyond.needed))
+            found = among(found, undecided, folded, partial(_any_of, patterns=beyond.needed))
             undecided = undecided & found
         if beyond.enough:
-            found = _among(found, undecided, folded, partial(_any_of, patterns=beyond.enough))
+            found = among(found, undecided, folded, partial(_any_of, patterns=beyond.enough))
             undecided = undecided & ~found
-    return _among(found, undecided, values, partial(_exactly_found, beyond=beyond))
+    return among(found, undecided, values, partial(_exactly_found, beyond=beyond))
+
+
+@dataclass
+class _TextsBeyond:
+    """How many texts beyond ASCII needed Python's own classes: Python searches a few, then the linear engine's classes are written."""
+
+    searched: int = 0
+
+    @property
+    def is_frequent(self) -> bool:
+        """Whether the linear engine searches all that come."""
+        return self.searched >= THRESHOLDS.beyond_rows
+
+
+_BEYOND = _TextsBeyond()
 
 
 def _answers_here(texts: pl.Series, beyond: Beyond) -> pl.Series | None:
@@ -362,11 +379,12 @@ def _answers_here(texts: pl.Series, beyond: Beyond) -> pl.Series | None:
 
 
 def _exactly_found(texts: pl.Series, beyond: Beyond) -> pl.Series:
-    if len(texts) <= THRESHOLDS.beyond_rows and (answers := _answers_here(texts, beyond)) is not None:
+    _BEYOND.searched += len(texts)
+    if _BEYOND.searched <= THRESHOLDS.beyond_rows and (answers := _answers_here(texts, beyond)) is not None:
         return answers
     needed, exact = beyond.patterns
     possible = _any_of(texts, needed) if needed else ~_none_of(texts)
-    return _among(_none_of(texts), possible, texts, partial(_any_of, patterns=exact))
+    return among(_none_of(texts), possible, texts, partial(_any_of, patterns=exact))
 
 
 def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
@@ -376,20 +394,11 @@ def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
         return values.to_frame().select(reduce(or_, map(texts.str.contains, patterns))).to_series()
     first, *others = patterns
     found = values.str.contains(first)
-    return _among(found, ~found, values, partial(_any_of, patterns=others)) if others else found
+    return among(found, ~found, values, partial(_any_of, patterns=others)) if others else found
 
 
 def _none_of(values: pl.Series) -> pl.Series:
     return pl.Series([False]).new_from_index(0, len(values))
-
-
-def _among(found: pl.Series, mask: pl.Series, values: pl.Series, search: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """Return verdicts with those of a search in the texts of a mask.
-
-    NOTE: the texts are filtered: Polars also searches the values behind nulls, and gathers from several chunks slowly.
-    """
-    texts = values.filter(mask)
-    return found.scatter(mask.arg_true(), search(texts)) if len(texts) else found
 
 
 def route(pattern: str, flags: int = 0) -> Route:
