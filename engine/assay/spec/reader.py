@@ -30,7 +30,7 @@ from assay.values.params import canonical
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "COMBINE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
 VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "combine", "range", "checks")
 CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
@@ -39,7 +39,7 @@ CHECK_FIELDS = (
     *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
 )
 COMBINE = ("mean", "sum", "min", "max", "product")
-_GROUP_FIELDS = ("checks", "check")
+GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -282,14 +282,14 @@ class SpecReader:
         check_type = self.types.get(name)
         group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (_GROUP_FIELDS if group else ())
+        allowed = CHECK_FIELDS + (GROUP_FIELDS if group else ())
         allowed += tuple(spellings(check_type)) if check_type and is_flat else ()
         if check_type is None:  # the params of an unknown type are unknown, too
             allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
-        own = {*CHECK_FIELDS, *(_GROUP_FIELDS if group else ())}
+        own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
         params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
@@ -300,7 +300,7 @@ class SpecReader:
             return common | {"params": params if isinstance(params, dict) else {}}
         place = path if is_flat else (*path, "params")
         if group is not None:
-            misspelt = any(closest(key, _GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
+            misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
             return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
         chain = common.pop("gold_chain")
         common |= self.params(check_type, params, place, chain)
@@ -377,13 +377,13 @@ class SpecReader:
         if fields.get(other) is not None:
             self.problem((*path, other), f"`{group.type}` takes `{name}`")
         listed = [fields.get(name)] if single else self.value(fields, path, name, list, [])
-        if (not listed or listed == [None]) and len(self.problems) == before and not misspelt:
+        if (not listed or (single and listed == [None])) and len(self.problems) == before and not misspelt:
             needs = "the check that it is about" if single else "a list of at least one"
             self.problem((*path, name) if name in fields else path, f"`{group.type}` needs `{name}`, {needs}")
         parts = [
             part
             for at, data in enumerate(listed)
-            if data is not None
+            if (data is not None or not single)
             and (part := self.check(data, (*path, name) if single else (*path, name, at), depth + 1)) is not None
         ]
         place = path if fields.get("params") is None else (*path, "params")
