@@ -219,8 +219,9 @@ def _forms(written, name, step):
     (value, *beside) = written.values()
     options = dict(zip([*written][1:], beside, strict=True))
     forms = [{name: value, **options}]
-    if step["value"] and not isinstance(value, dict):
-        forms += [{name: {step["value"]: value, **options}}, {name: None, step["value"]: value, **options}]
+    if step["value"] and (STEPS[name].takes_mapping or not isinstance(value, dict)):
+        forms.append({name: None, step["value"]: value, **options})
+        forms += [{name: {step["value"]: value, **options}}] * (not STEPS[name].takes_mapping)
     return forms
 
 
