@@ -17,9 +17,9 @@ from assay.steps.base import Step
 from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
-from assay.steps.normalize import checked_normalizer, normalize_schema
+from assay.steps.normalize import checked_normalizer
 from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer, normalizer_schemas
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
@@ -31,7 +31,7 @@ def _normalize_field() -> Any:
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [*normalize_schema()["anyOf"], {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
     )
 
 

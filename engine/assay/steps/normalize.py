@@ -6,16 +6,10 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from assay.steps.base import Step, StepExample
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalizer
+from assay.values.normalizers import NORMALIZERS, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
-__all__ = ["Normalize", "checked_normalizer", "normalize_schema"]
-
-
-def normalize_schema() -> dict[str, Any]:
-    """Return the JSON Schemas of what names a normalizer, as ``anyOf``."""
-    options = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
-    return {"anyOf": [{"type": "string", "enum": [*NORMALIZERS]}, options]}
+__all__ = ["Normalize", "checked_normalizer"]
 
 
 def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
@@ -33,7 +27,7 @@ class NormalizeParams(Params):
 
     by: str | dict[str, Any] = Field(
         description=f"{', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra=normalize_schema(),
+        json_schema_extra={"anyOf": [*normalizer_schemas()]},
     )
 
     _normalizer = field_validator("by")(checked_normalizer)
