@@ -10,6 +10,7 @@ __all__ = [
     "IN_PROCESS",
     "NATIVE",
     "PARAMS",
+    "ROW_VERIFIER",
     "TASK_FOUND",
     "TASK_ID",
     "TEXT",
@@ -28,6 +29,9 @@ NATIVE = "native"
 
 IN_PROCESS = "in_process"
 """Kind of a verifier that a row brings: a registered function."""
+
+ROW_VERIFIER = "row_verifier"
+"""Id of the verifiers that rows bring, where they run beside specs."""
 
 FUNCTION = "function"
 """Kind of a verifier that is one function of a rubric."""

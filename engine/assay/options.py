@@ -305,7 +305,12 @@ class BatchOptions(_TableOptions, total=False):
 class _VerifierOptions(TypedDict, total=False):
     verifier_name: Annotated[
         str | None,
-        Option("Default function, for rows whose verifier does not name one.", VERIFIERS, decides=True, metavar="NAME"),
+        Option(
+            "Default function, for rows whose verifier does not name one; with specs, rows are scored by both.",
+            VERIFIERS,
+            decides=True,
+            metavar="NAME",
+        ),
     ]
     pass_threshold: Annotated[
         float | None,
@@ -317,7 +322,17 @@ class _VerifierOptions(TypedDict, total=False):
             metavar="REWARD",
         ),
     ]
-    checks: Annotated[Sequence[type[Any]], Option("Custom check types.", VERIFIERS, default=(), cli=False)]
+    checks: Annotated[
+        Sequence[type[Any]],
+        Option(
+            "Check class for the types of specs: module:class, imported from the current folder or the path. May be repeated.",
+            VERIFIERS,
+            default=(),
+            cli=list[str] | None,
+            metavar="MODULE:CLASS",
+            python="Custom check types: subclasses of assay.Check.",
+        ),
+    ]
 
 
 class CompileOptions(_VerifierOptions, _TableOptions, total=False):

@@ -89,7 +89,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
         ("score in.jsonl --spec v.json --out out.txt", "the ending must be .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),
-        ("score v.json --spec v.json", "v.json: unknown file format"),
+        ("score v.json --spec v.json", "v.json: is a verifier's spec, not rollouts."),
         ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
         ("check missing.json", "missing.json: no such file"),
         ("check bad.json", "$.checks[0].wieght"),

@@ -9,15 +9,16 @@ import pytest
 from cases import sized
 
 import assay
-from assay.compiling.verifiers import on_row
+from assay.compiling.verifiers import on_row, verifiers_of_run
 from assay.expressions.regex.search import route
 from assay.functions import check as onrow
 from assay.functions import registry as fns
+from assay.options import ScoreOptions, settle
 from assay.scoring.reference import score_rows
 from assay.testing import assert_fn_conforms, assert_plan_conforms
 
 SCALARS = [42, 0, -1, 1.5, 1e16, float("nan"), True, False, "x", "", None, "\u2028", 10**30]
-STRUCTURES = [{"a": None, "b": [1, None]}, ["a", {"b": None}], {}, [], {"tool": "a"}]
+STRUCTURES = [{"a": None, "b": [1, None]}, {}, {"tool": "a"}]
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ def test_a_plan_alone_leaves_such_rows_unscored_and_says_why():
             {},
             "The rollouts carry no verifier: no column `verifier` and no `fn_name`. Columns: completion.",
         ),
-        ([{"completion": "a", "answer": "a"}], {"verifier_name": "contains"}, "Rename one with --map expected=answer"),
+        ([{"completion": "a", "label": "a"}], {"verifier_name": "contains"}, "Rename one with --map expected=label"),
         ([{"completion": "a", "verifier": 5}], {}, None),
         (
             pl.DataFrame({"completion": ["a"], "verifier": [5]}),
@@ -232,10 +233,67 @@ def test_missing_columns_are_told_before_a_row_is_read(rows, options, said):
     assert said in str(caught.value)
 
 
-def test_options_of_rows_do_not_go_with_specs():
+BOTH = {"id": "v", "checks": [{"type": "contains", "value": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("row", "reward", "passed", "feedback", "error"),
+    [
+        ({"completion": "a", "expected": "a"}, 1.0, True, "", None),
+        ({"completion": "b", "expected": "b"}, 0.5, False, 'v/contains: does not contain "a"', None),
+        ({"completion": "a", "expected": "b"}, 0.5, False, 'row_verifier/exact_match: expected "b"', None),
+        (
+            {"completion": "a", "expected": "[", "fn_name": "regex_match"},
+            0.5,
+            False,
+            None,
+            "row_verifier/regex_match: ",
+        ),
+        ({"completion": "a", "expected": None}, None, None, None, "expected is missing"),
+    ],
+)
+def test_specs_and_the_verifiers_of_the_rows_run_together(row, reward, passed, feedback, error):
+    row = {"fn_name": None, **row}
+    columns = assay.score([row], BOTH, verifier_name="exact_match").row(0, named=True)
+    specs = verifiers_of_run(BOTH, settle(ScoreOptions, {"verifier_name": "exact_match"}, ""))
+    by_rows = score_rows([row], specs)[0]
+    assert [columns[name] for name in by_rows] == [*by_rows.values()]
+    assert (columns["reward"], columns["passed"]) == (reward, passed)
+    assert feedback is None or columns["feedback"] == feedback
+    assert (columns["error"] or "").startswith(error or "")
+    assert [name for name in columns if "/" in name] == ["score/v", "score/row_verifier", "check/v/contains"]
+
+
+def test_several_specs_count_as_much_as_the_verifiers_of_the_rows(tmp_path):
+    specs = [BOTH, BOTH | {"id": "w"}]
+    rows = [{"completion": "a", "expected": "b"}, {"completion": "b", "expected": "b"}]
+    wanted = [2 / 3, 1 / 3]
+    assert assay.score(rows, specs, verifier_name="exact_match")["reward"].to_list() == wanted
+    plan = assay.compile(specs, {"completion": pl.String, "expected": pl.String}, verifier_name="exact_match")
+    assert plan.score(pl.DataFrame(rows))["reward"].to_list() == wanted
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    options = {"verifier_name": "exact_match", "pass_threshold": 0.0, "isolate": False}
+    for out in ("out.parquet", "parts/"):
+        summary = assay.score_file(tmp_path / "rows.parquet", specs, f"{tmp_path}/{out}", **options)
+        assert (summary.rows, summary.mean_reward) == (2, 0.5)
+    for out in ("out.parquet", "parts/*.parquet"):
+        scored = pl.read_parquet(tmp_path / out)
+        assert (scored["reward"].to_list(), scored["passed"].to_list()) == (wanted, [True, False])
+
+
+def test_a_spec_cannot_have_the_id_of_the_verifiers_of_the_rows():
+    with pytest.raises(
+        assay.SpecError, match='Two verifiers have the id "row_verifier": a mapping and the verifiers of'
+    ):
+        assay.score([{"completion": "a"}], BOTH | {"id": "row_verifier"}, verifier_name="exact_match")
+    with pytest.raises(assay.SpecError, match="No verifier function is called 'contian'"):
+        assay.score([{"completion": "a"}], BOTH, verifier_name="contian")
+    with pytest.raises(assay.ColumnsError, match="`exact_match` compares with `expected`"):
+        assay.score([{"completion": "a"}], BOTH, verifier_name="exact_match")
+
+
+def test_options_of_rows_do_not_go_with_specs_alone():
     spec = {"checks": [{"type": "json_valid"}]}
-    with pytest.raises(assay.UsageError, match="--verifier-name applies to rows that carry their own verifier"):
-        assay.score([{"completion": "a"}], spec, verifier_name="contains")
     with pytest.raises(assay.UsageError, match="--pass-threshold"):
         assay.score([{"completion": "a"}], spec, pass_threshold=0.5)
     with pytest.raises(assay.SpecError, match="No verifier function is called 'contian'"):

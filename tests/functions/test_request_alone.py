@@ -22,7 +22,7 @@ LONELY = [
     {"completion": "True", "expected": True},
     {"completion": "a", "expected": "a"},
     {"completion": "{'a': 1}", "expected": {"a": 1}},
-    {"completion": "[1]", "expected": [1]},
+    {"completion": "1", "expected": [2, 1]},
     {"completion": "1.5", "expected": Decimal("1.5")},
     {"completion": "2.25", "expected": Decimal("2.25")},
     {"completion": "A", "expected": "a", "params": {"ignore_case": "yes"}},

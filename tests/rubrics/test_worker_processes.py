@@ -114,7 +114,7 @@ def test_a_daemon_is_told_that_it_may_start_no_processes(monkeypatch):
 def test_processes_end_with_the_run():
     (verifier,) = assay.Rubric(funcs=[desk.length]).members(Limits(workers=2))
     check = verifier.checks[0].check
-    assert check.rewards.score({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}])
+    assert check.rewards.score({"completion": ["a", "bc"]}, 2) == ([[1.0, 2.0]], [{}], [{}])
     processes = multiprocessing.active_children()
     assert len(processes) >= 2
     check.close()

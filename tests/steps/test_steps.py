@@ -15,7 +15,6 @@ from assay.steps.chain import Chain
 from assay.steps.reader import read_steps
 from assay.steps.registry import STEP_TYPES, STEPS, by_name
 from assay.thresholds import set_to
-from assay.values.normalizers import NORMALIZERS
 
 BY_NAME = {step.name: step for step in STEP_TYPES}
 
@@ -52,11 +51,12 @@ CHAINS = {
         {"replace": {"old": "ab" * 600, "new": ""}},
     ],
     "map": [{"map": {"Yes": "1", "a": "x"}}, {"map": {"Yes": "1"}, "default": "é"}],
-    "number": ["number", {"number": "first"}],
+    "number": [{"number": {"at": at}} for at in ("first", "last")],
     "numbers": ["numbers"],
-    "choice": ["choice", {"choice": "abkiſ1"}],
-    "normalize": [*({"normalize": name} for name in NORMALIZERS), {"normalize": {"lmEval": {"ignoreCase": True}}}],
-    "split": ["split", {"split": "a"}],
+    "choice": ["choice", {"choice": {"letters": "AB"}}],
+    "split": [{"split": "\n"}, "split"],
+    "normalize": [{"normalize": by} for by in ("squad", "math", {"lmEval": {"ignoreCase": True}})],
+    **{name: [name] for name in ("casefold", "nfc", "nfkc", "whitespace")},
     "firstOf": [
         {"firstOf": [["boxed"], [{"after": "answer is"}], [{"regex": r"\d+"}], ["fence", {"json": "last"}]]},
         {"firstOf": ["boxed", {"firstOf": [[{"tag": "a"}], ["think"]]}]},

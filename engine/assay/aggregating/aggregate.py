@@ -18,7 +18,7 @@ from assay.aggregating.columns import (
     reason_column,
     score_column,
 )
-from assay.aggregating.pipeline import may_err, must_not_hold, one_reason
+from assay.aggregating.pipeline import is_nullable, may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
 from assay.checks.groups import quotient, weighted_mean
 from assay.expressions.lane import is_small
@@ -69,7 +69,7 @@ def verifier_score(verifier: VerifierSpec, outcomes: Sequence[Outcome | None]) -
     """Return the score of a verifier, given the outcomes of its runnable checks; None if it is not a finite number."""
     if verifier.is_plain:
         scores = [outcome.score for outcome in outcomes if outcome is not None]
-        return mean(scores, [spec.weight for spec in verifier.runnable])
+        return None if None in scores else mean(scores, [spec.weight for spec in verifier.runnable])
     ran = [(spec, outcome.score) for spec, outcome in zip(verifier.runnable, outcomes, strict=True) if outcome]
     weighted = [(spec.weight, score) for spec, score in ran if spec.role == "weight" and spec.weight != 0]
     gates = [score for spec, score in ran if spec.role == "gate"]
@@ -178,13 +178,16 @@ OVERFLOW = "the weighted sum is not a finite number"
 
 
 def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float | None]) -> float | None:
-    """Return the reward of a row, given the score of each verifier; None if one has none, or the sum is not finite."""
-    if None in scores:
+    """Return the reward of a row, given the score of each verifier; None if one has none, or the sum is not finite.
+
+    A member of a rubric that does not apply to the row has no score either, and adds nothing.
+    """
+    if any(score is None and not may_skip(verifier) for verifier, score in zip(verifiers, scores, strict=True)):
         return None
     if (shares := _shares(verifiers)) is None:
-        return mean([score or 0.0 for score in scores], [1.0] * len(scores))
-    terms = [(share.path, share.weight * (score or 0.0)) for share, score in zip(shares, scores, strict=True)]
-    total = _summed(terms, 0.0)
+        return mean([score for score in scores if score is not None], [1.0] * len(scores))
+    terms = [0.0 if score is None else share.weight * score for share, score in zip(shares, scores, strict=True)]
+    total = _summed([(share.path, term) for share, term in zip(shares, terms, strict=True)], 0.0)
     return total if math.isfinite(total) else None
 
 
@@ -193,11 +196,24 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
     scores, name = [hidden(score_column(verifier)) for verifier in verifiers], hidden("reward")
     if (shares := _shares(verifiers)) is None:
         return mean_steps(scores, [1.0] * len(scores), name)
-    terms = [(share.path, pl.lit(share.weight) * pl.col(score)) for share, score in zip(shares, scores, strict=True)]
+    terms = [(share.path, _term(verifier, share)) for share, verifier in zip(shares, verifiers, strict=True)]
     total, sum_column = _summed(terms, pl.lit(0.0)), pl.col(f"{name}/sum")
     # NOTE: Polars drops `0.0 +`, so a sum of -0.0 terms would stay -0.0; other sums do not change without it
     finite_sum = pl.when(sum_column == 0.0).then(pl.lit(0.0)).when(sum_column.is_finite()).then(sum_column)
     return [total.alias(f"{name}/sum"), finite_sum.alias(name)]
+
+
+def may_skip(verifier: VerifierSpec) -> bool:
+    """Whether a verifier is a member of a rubric that may not apply to a row."""
+    return any(is_nullable(spec.check) for spec in verifier.runnable)
+
+
+def _term(verifier: VerifierSpec, share: Share) -> pl.Expr:
+    """Return what a member adds to the reward: nothing where it does not apply, and null where the row is unscored."""
+    term = pl.lit(share.weight) * pl.col(hidden(score_column(verifier)))
+    if not may_skip(verifier):
+        return term
+    return pl.when(pl.col(UNSCORED).is_null()).then(term.fill_null(0.0))
 
 
 def _shares(verifiers: Sequence[VerifierSpec]) -> list[Share] | None:
@@ -379,8 +395,10 @@ class _Words(NamedTuple):
         if errors and not may_err(spec):
             return []
         column = pl.col(error_column(self.verifier, spec) if errors else reason_column(self.verifier, spec))
-        extra = pl.col(hidden(extra_column(self.verifier, spec)))
-        prefix = pl.lit(self.label(spec.id)) if spec.id else extra + pl.lit(": ")
+        prefix = pl.lit(self.label(spec.id))
+        if not spec.id:  # the row names the check
+            name = pl.col(hidden(extra_column(self.verifier, spec))) + pl.lit(": ")
+            prefix = pl.lit(owner) + name if (owner := self.label("").removesuffix(": ")) else name
         return self._where(shown, prefix + pl.when(column != "").then(column))
 
     def _score(self, spec: CheckSpec) -> pl.Expr:

@@ -51,8 +51,11 @@ def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
 
 
 def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns."""
-    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS]
+    """Return the columns of verifiers, then of checks; a verifier that is one function or class has no check columns.
+
+    The verifiers of the rows have a column of their own only beside others; else it would repeat the reward.
+    """
+    scores = [score_column(verifier) for verifier in verifiers if verifier.kind != IN_PROCESS or len(verifiers) > 1]
     native = [verifier for verifier in verifiers if verifier.kind == NATIVE]
     return scores + [check_column(verifier, spec) for verifier in native for spec in verifier.nodes]
 

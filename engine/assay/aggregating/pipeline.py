@@ -38,6 +38,7 @@ __all__ = [
     "check_exprs",
     "condition_layer",
     "group_exprs",
+    "is_nullable",
     "lanes_of",
     "may_err",
     "must_not_hold",
@@ -268,7 +269,7 @@ def _score_exprs(spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None]:
         raw = check.expr().cast(pl.Float64)
         error = one_line_expr(check.error_expr()) if _may_err(check) else None
     if error is not None and not _is_boolean(check):
-        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=False)
+        is_valid = (raw.is_between(0.0, 1.0) if check.bounded else raw.is_finite()).fill_null(value=is_nullable(check))
         error = pl.when(is_valid.not_()).then(pl.coalesce(error, pl.lit(check.misfit))).otherwise(error)
         raw = pl.when(is_valid).then(raw).otherwise(0.0)
     if spec.threshold is not None:
@@ -338,6 +339,11 @@ def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[p
     ran = reduce(or_, (part.is_not_null() for part in scores))
     columns = [pl.when(ran).then(score).alias(hidden(check_column(verifier, spec)))]
     return columns + ([pl.coalesce(errors).alias(error_column(verifier, spec))] if errors else [])
+
+
+def is_nullable(check: Check | None) -> bool:
+    """Whether a check may not apply to a row: its score is null there."""
+    return isinstance(check, RunCheck) and check.nullable
 
 
 def _is_boolean(check: Check) -> bool:

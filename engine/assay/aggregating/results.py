@@ -27,7 +27,8 @@ class ScoredRow:
     Attributes:
         verifiers: The verifiers of the run.
         reward: The reward; None if a sum is not a finite number.
-        scores: The score of each verifier; None if it is not a finite number.
+        scores: The score of each verifier; None if it is not a finite number, or for a member of a rubric that
+            does not apply to the row.
         outcomes: For each verifier, the outcomes of its checks; None for one that did not run.
     """
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Protocol
 
-from assay.calls.limits import Settled, failed, own_failure, settled
+from assay.calls.graded import graded
+from assay.calls.limits import Settled, failed, own_failure
 from assay.calls.watchdog import RunningCall
 
 __all__ = ["Callee", "Interrupted", "Work", "run_here", "settled_failure"]
@@ -65,7 +66,7 @@ class Work:
     rows: Sequence[Sequence[Any]]
     side_by_side: bool = True
     absent: Container[str] = ()
-    read: Callable[[Any], tuple[Any, str | None]] = settled
+    read: Callable[[Any], tuple[Any, str | None]] = graded
     seconds: list[float] | None = None
     tick: Callable[[int], None] | None = None
     stop: threading.Event | None = None
@@ -143,7 +144,7 @@ def run_here(
     """
     settle, begin = settle or work.settle, begin or work.begin
     calls = [(number, call, work.scores[number]) for number, call in enumerate(work.calls)]
-    direct = running is None and work.read is settled
+    direct = running is None and work.read is graded
     started = time.perf_counter()
     for row, values in enumerate(work.rows):
         for number, call, scores in calls:

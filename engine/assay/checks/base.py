@@ -298,10 +298,19 @@ class RunCheck(Check):
     Attributes:
         whole: Whether the check must see all rows of a run together; such a run has one part.
         extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
+        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its reward.
+        spared: Columns of ``may_read`` that it does not read beside others: their names, and those others.
     """
 
     whole: ClassVar[bool] = False
     extra: ClassVar[str] = ""
+    nullable: ClassVar[bool] = False
+    spared: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def column_notes(self, schema: pl.Schema) -> list[str]:
+        """Return notes for the user on the columns that the check reads."""
+        del schema
+        return []
 
     def unscored(self, row: Row) -> str | None:
         """Return why a row with a completion cannot be scored at all; None if it can."""

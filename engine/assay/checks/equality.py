@@ -17,7 +17,6 @@ from assay.steps.base import Step
 from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
-from assay.steps.normalize import checked_normalizer
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer, normalizer_schemas
 
@@ -36,7 +35,9 @@ def _normalize_field() -> Any:
 
 
 def _checked_normalizer(spec: Normalize) -> Normalize:
-    return None if spec is None else checked_normalizer(spec)
+    if spec is not None:
+        normalizer(spec)
+    return spec
 
 
 class EqualsParams(Params):

@@ -25,13 +25,16 @@ from assay.system.stdout import open_console, write_data
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from assay.checks.base import Check
     from assay.rubrics.rubric import Rubric
 
 __all__ = [
     "RubricName",
     "app",
+    "checks_named",
     "command",
     "command_line",
+    "import_checks",
     "import_modules",
     "import_rubric",
     "show",
@@ -282,19 +285,7 @@ def import_rubric(path: str) -> "Rubric":
     """
     from assay.rubrics.rubric import Rubric
 
-    module, colon, attribute = path.partition(":")
-    if not (module and colon and attribute):
-        raise UsageError(f"--rubric {path}: expected module:attribute.", "For example --rubric my_rewards:rubric")
-    sys.path.insert(0, str(Path.cwd()))
-    value = _imported(module, f"--rubric {path}")
-    for name in attribute.split("."):
-        if not hasattr(value, name):
-            hint = did_you_mean(name, [public for public in vars(value) if not public.startswith("_")])
-            file = getattr(value, "__file__", None)
-            raise UsageError(
-                f"--rubric {path}: {module}{f' ({shown_path(file)})' if file else ''} has no `{name}`.", hint
-            )
-        value = getattr(value, name)
+    value = _attribute(path, "--rubric", "my_rewards:rubric")
     rubric = getattr(value, "rubric", value)  # of an environment
     if not isinstance(rubric, Rubric):
         from assay.calls.places import defined_at
@@ -306,6 +297,49 @@ def import_rubric(path: str) -> "Rubric":
         )
     rubric.origin = path
     return rubric
+
+
+def import_checks(paths: Sequence[str] | None) -> "list[type[Check]]":
+    """Import the check classes that the command line names.
+
+    Args:
+        paths: ``module:class``; the modules may be in the current folder.
+
+    Raises:
+        UsageError: A module or a class does not exist.
+        SpecError: One is not a check class.
+    """
+    from assay.spec.check_classes import check_class
+
+    return [check_class(_attribute(path, "--checks", "my_checks:Polite"), f"--checks {path}") for path in paths or ()]
+
+
+def checks_named(paths: Sequence[str] | None) -> "list[type[Check]]":
+    """Return the check classes that the command line names, and those of installed packages; warn of those that cannot be used."""
+    from assay.spec.check_classes import plugin_checks
+
+    plugins, problems = plugin_checks()
+    for problem in problems:
+        warnings.warn(problem, AssayWarning, stacklevel=2)
+    return list(dict.fromkeys([*import_checks(paths), *plugins]))
+
+
+def _attribute(path: str, option: str, example: str) -> Any:
+    """Import ``module:attribute``; the module may be in the current folder."""
+    module, colon, attribute = path.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f"{option} {path}: expected module:attribute.", f"For example {option} {example}")
+    sys.path.insert(0, str(Path.cwd()))
+    value = _imported(module, f"{option} {path}")
+    for name in attribute.split("."):
+        if not hasattr(value, name):
+            hint = did_you_mean(name, [public for public in vars(value) if not public.startswith("_")])
+            file = getattr(value, "__file__", None)
+            raise UsageError(
+                f"{option} {path}: {module}{f' ({shown_path(file)})' if file else ''} has no `{name}`.", hint
+            )
+        value = getattr(value, name)
+    return value
 
 
 def _imported(name: str, option: str) -> Any:

@@ -14,11 +14,12 @@ from polars.exceptions import PanicException, PolarsError
 from assay.errors import ColumnsError
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.mixed import JSON, TYPED
+from assay.functions.golds import GOLD_COLUMNS
 from assay.names import EXPECTED, VERIFIER
 
 __all__ = ["fitted"]
 
-_GOLDS = (EXPECTED, "answer", f"{VERIFIER}.{EXPECTED}")
+_GOLDS = (*GOLD_COLUMNS, f"{VERIFIER}.{EXPECTED}")
 """Columns whose values are compared by their ``str()``, so that a number equals its text, and 42 differs from 42.0."""
 
 _HINT = "Compile a plan for this schema."

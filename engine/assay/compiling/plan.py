@@ -109,6 +109,12 @@ class Plan:
     def _run_checks(self) -> list[RunCheck]:
         return [check for _, _, check in self.checks if isinstance(check, RunCheck)]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user on the columns that the checks read."""
+        schema = pl.Schema(self.schema)
+        return tuple(dict.fromkeys(note for check in self._run_checks for note in check.column_notes(schema)))
+
     @cached_property
     def passed_through(self) -> dict[str, str]:
         """Input columns in the output: their output name, mapped to their input name.

@@ -1,12 +1,12 @@
 """Which columns a run needs, and the errors if the rollouts lack them."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from assay.checks.base import Check
+from assay.checks.base import Check, RunCheck
 from assay.checks.golds import GoldCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
@@ -53,9 +53,15 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
     return needed
 
 
-def read_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
-    """Return the columns that the checks require, and the optional ones."""
-    optional = (name for check in _checks(verifiers) for name in check.may_read)
+def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()) -> list[str]:
+    """Return the columns that the checks require, and the optional ones.
+
+    Args:
+        verifiers: The verifiers.
+        present: Columns that there are; optional columns that checks do not read beside them are left out.
+    """
+    checks = _checks(verifiers)
+    optional = (name for check in checks for name in check.may_read if not _is_spared(check, name, present))
     return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
 
 
@@ -73,6 +79,10 @@ def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
 
 def _checks(verifiers: Sequence[VerifierSpec]) -> list[Check]:
     return [spec.check for spec in _readers(verifiers) if spec.check is not None]
+
+
+def _is_spared(check: Check, name: str, present: Container[str]) -> bool:
+    return isinstance(check, RunCheck) and any(other in present for other in check.spared.get(name, ()))
 
 
 def consumed_columns(verifiers: Sequence[VerifierSpec]) -> set[str]:

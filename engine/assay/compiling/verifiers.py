@@ -14,7 +14,7 @@ from assay.checks.base import RunCheck
 from assay.errors import SpecError, UsageError
 from assay.functions.check import OnRow
 from assay.functions.registry import get
-from assay.names import IN_PROCESS
+from assay.names import IN_PROCESS, ROW_VERIFIER, VERIFIER
 from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
@@ -30,12 +30,13 @@ class Rewarding(Protocol):
         ...
 
 
-def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> VerifierSpec:
+def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0, ident: str = VERIFIER) -> VerifierSpec:
     """Return the verifier for rows that carry their own: it runs the function that each row names.
 
     Args:
         verifier_name: The function for rows that name none.
         pass_threshold: Lowest reward with which an output passes.
+        ident: The verifier's id.
 
     Raises:
         SpecError: No function is registered under that name.
@@ -48,7 +49,7 @@ def on_row(verifier_name: str | None = None, *, pass_threshold: float = 1.0) -> 
             raise SpecError(str(error)) from None
     params = {"verifier_name": default}
     check = CheckSpec("", IN_PROCESS, 1.0, required=False, negate=False, params=params, check=OnRow(default))
-    return VerifierSpec("verifier", "verifier", pass_threshold, (check,), kind=IN_PROCESS)
+    return VerifierSpec(ident, ident, pass_threshold, (check,), kind=IN_PROCESS)
 
 
 @contextlib.contextmanager
@@ -100,9 +101,11 @@ def verifiers_of_run(
 ) -> tuple[VerifierSpec, ...]:
     """Return the verifiers of a run: the specs, the members of a rubric, or, without sources, the functions that the rows name.
 
+    With specs and a default function, the functions that the rows name come last, as one verifier with the id ``row_verifier``.
+
     Raises:
         SpecError: A spec or a rubric cannot be used, or the default function is not registered.
-        UsageError: Specs are combined with options for rows that carry their own verifier.
+        UsageError: A rubric, or specs alone, are combined with options for rows that carry their own verifier.
     """
     options = settle(ScoreOptions, {}, "") if options is None else options
     verifier_name, pass_threshold, strict = options["verifier_name"], options["pass_threshold"], options.get("strict")
@@ -125,13 +128,28 @@ def verifiers_of_run(
         if strict and (warnings := [warning for member in members for warning in member.warnings]):
             raise refused("the rubric", warnings)
         return _within(members, limits)
-    if verifier_name is not None or pass_threshold is not None:
-        option = "--verifier-name" if verifier_name is not None else "--pass-threshold"
+    if verifier_name is None and pass_threshold is not None:
         raise UsageError(
-            f"{option} applies to rows that carry their own verifier, not to specs.",
-            "Remove the specs or the option. A spec has its own `passThreshold`.",
+            "--pass-threshold applies to rows that carry their own verifier, not to specs.",
+            "Remove the specs or the option, or add --verifier-name. A spec has its own `passThreshold`.",
         )
-    return _within(load_verifiers(sources, checks=options["checks"], strict=bool(strict)), limits)
+    loaded = load_verifiers(sources, checks=options["checks"], strict=bool(strict))
+    if verifier_name is not None:
+        loaded = _beside(loaded, on_row(verifier_name, pass_threshold=threshold, ident=ROW_VERIFIER))
+    return _within(loaded, limits)
+
+
+def _beside(specs: tuple[VerifierSpec, ...], rows: VerifierSpec) -> tuple[VerifierSpec, ...]:
+    """Return specs with the verifier of the rows behind them.
+
+    Raises:
+        SpecError: A spec has its id.
+    """
+    clash = next((spec for spec in specs if spec.id == rows.id), None)
+    if clash is not None:
+        fact = f'Two verifiers have the id "{rows.id}": {clash.source or "a mapping"} and the verifiers of the rows.'
+        raise SpecError(fact, "Give the spec another `id`.")
+    return (*specs, rows)
 
 
 def _within(verifiers: Sequence[VerifierSpec], limits: Limits | None) -> tuple[VerifierSpec, ...]:

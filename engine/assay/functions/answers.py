@@ -17,6 +17,7 @@ from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
 from assay.expressions.lane import OTHER_ROWS, in_place, is_small, once, rowwise
 from assay.expressions.pairs import quoted_expr
+from assay.functions.golds import golds_of, is_listed
 from assay.functions.registry import Call, Function, function
 from assay.functions.request_columns import PLAIN_VALUE
 from assay.thresholds import THRESHOLDS
@@ -25,17 +26,33 @@ __all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_
 
 NO_FUNCTION = "the row names no verifier function, and the run has no default"
 MISSING = "expected is missing"
+_OF_GOLDS = " (the first of {} golds)"
+_NO_GOLD = r"\A\[(?:[\[\], ]|null)*\]\z"
+"""JSON text of a list without a gold."""
 ANSWER: dict[str, Any] = {"score": pl.Float64, "reason": pl.String, "error": pl.String}
 _ANSWERS = {"at": pl.UInt32, **ANSWER}
 _TRIPLE = ("text", "expected", "typed", "params")
+_COLUMNS = (*_TRIPLE, "fn")
+_GOLD = {"typed": pl.String, "expected": pl.String, "object": pl.String, "golds": pl.UInt32}
 
 
 def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, Any]) -> Outcome:
     """Score one output with a function; this is the definition.
 
-    An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``.
+    An exception, NaN, infinity or anything else that is not a number scores 0.0 and fills ``error``. For a built-in function, a list
+    is a list of golds: the best score counts.
     """
+    if scorer.builtin and is_listed(expected):
+        return _best([outcome_of(scorer, output, gold, params) for gold in golds_of(expected) or [None]])
     return _outcome(scorer, partial(scorer.fn, output, expected, params), output, expected, params)
+
+
+def _best(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the best outcome of several golds: the first of those with the highest score, where nothing matches an error before others."""
+    best = max(outcomes, key=lambda outcome: (outcome.score, outcome.error is not None))
+    if len(outcomes) == 1 or best.error is not None or not best.reason:
+        return best
+    return replace(best, reason=best.reason + _OF_GOLDS.format(len(outcomes)))
 
 
 def _outcome(scorer: Function, call: Callable[[], Any], output: str, expected: Any, params: dict[str, Any]) -> Outcome:
@@ -75,6 +92,8 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
     """``unscored`` on a batch. Reads the registry now: a function may be registered after the plan was compiled."""
     fn, problem, expected, typed = columns
     absent = expected.is_null() & typed.is_null()
+    if typed.null_count() < len(typed):
+        absent = absent | typed.str.contains(_NO_GOLD).fill_null(value=False)
     if is_small(fn):
         rows = zip(fn.to_list(), problem.to_list(), absent.to_list(), strict=True)
         reasons = [problem_text or why_unscored(name, absent=no_expected) for name, problem_text, no_expected in rows]
@@ -91,7 +110,50 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
 
 
 def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> pl.Series:
-    """``outcome_of`` on a batch: one call per function, with all of its rows."""
+    """``outcome_of`` on a batch."""
+    text, _, typed, _, fn = columns
+    if typed.null_count() < len(typed):
+        builtin = [name for name in fn.unique().to_list() if (scorer := function(name)) is not None and scorer.builtin]
+        listed = text.is_not_null() & typed.str.starts_with("[").fill_null(value=False) & fn.is_in(builtin)
+        if listed.any():
+            return _answer_golds(columns, listed, limits)
+    return _answer(columns, limits)
+
+
+def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limits | None) -> pl.Series:
+    """Answer for rows of which some have lists of golds: each gold is a row, and the best row counts."""
+    rows = pl.DataFrame([series.alias(name) for series, name in zip(columns, _COLUMNS, strict=True)])
+    rows = rows.with_row_index("row")
+    lists = rows.filter(listed).drop("expected")
+    lists = lists.join(_golds_table(lists["typed"].unique()), on="typed", how="left", maintain_order="left_right")
+    lists = lists.drop("typed").rename({"object": "typed"})
+    names = ["row", *_COLUMNS, "golds"]
+    each = pl.concat([rows.filter(~listed).with_columns(golds=pl.lit(1, dtype=pl.UInt32)), lists.select(names)])
+    answers = _answer([each[name] for name in _COLUMNS], limits).struct.unnest()
+    answers = answers.hstack(each.select("row", "golds")).with_columns(erred=pl.col("error").is_not_null())
+    best = answers.sort("row", "score", "erred", descending=[False, True, True], maintain_order=True).unique(
+        "row", keep="first", maintain_order=True
+    )
+    of_golds = pl.format(_OF_GOLDS, "golds")
+    is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
+    reason = pl.when(is_one_of).then(pl.col("reason") + of_golds).otherwise("reason").alias("reason")
+    return best.with_columns(reason).select(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
+
+
+def _golds_table(texts: pl.Series) -> pl.DataFrame:
+    """Return each gold of lists in JSON text: text as ``expected``, other values as JSON text in ``object``, and their number."""
+    rows: list[tuple[str, str | None, str | None, int]] = []
+    for text in texts.to_list():
+        golds = golds_of(json.loads(text)) or [None]
+        for gold in golds:
+            is_text = isinstance(gold, str | None)
+            rows.append((text, gold if is_text else None, None if is_text else json.dumps(gold), len(golds)))
+    columns = zip(*rows, strict=True)
+    return pl.DataFrame(dict(zip(_GOLD, columns, strict=True)), schema=_GOLD)
+
+
+def _answer(columns: Sequence[pl.Series], limits: Limits | None) -> pl.Series:
+    """Answer for rows without lists of golds: one call per function, with all of its rows."""
     if is_small(columns[0]) and not any(_has_users_twin(name) for name in columns[-1].unique()):
         return _answer_small_batch(columns, limits)
     named = [series.alias(name) for series, name in zip(columns, (*_TRIPLE, "fn"), strict=True)]

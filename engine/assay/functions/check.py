@@ -9,6 +9,7 @@ from assay.checks.base import Outcome, Row, RunCheck
 from assay.errors import listed
 from assay.expressions.lane import Lane, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
+from assay.functions.golds import GOLD_COLUMNS, gold_column, gold_note, is_absent
 from assay.functions.registry import function
 from assay.functions.request import RowVerifier, verifier_of
 from assay.functions.request_columns import row_verifier
@@ -20,7 +21,7 @@ __all__ = ["GOLDS", "VERIFIER_FN", "OnRow"]
 VERIFIER_FN = "verifier_fn"
 """Output column that names the function used."""
 
-GOLDS = ("answer", "gold", "ground_truth", "label", "reference", "solution", "target")
+GOLDS = ("gold", "ground_truth", "label", "reference", "solution")
 """Names that other tools give the expected value."""
 
 
@@ -30,8 +31,13 @@ class OnRow(RunCheck):
     type = IN_PROCESS
     graded = True
     bounded = False
-    may_read: ClassVar[tuple[str, ...]] = COLUMNS
+    may_read: ClassVar[tuple[str, ...]] = (*COLUMNS, *GOLD_COLUMNS[1:])
+    stays: ClassVar[tuple[str, ...]] = GOLD_COLUMNS[1:]
     extra = VERIFIER_FN
+    spared: ClassVar[dict[str, tuple[str, ...]]] = {
+        "answer": (VERIFIER, EXPECTED),
+        "target": (VERIFIER, EXPECTED, "answer"),
+    }
 
     def __init__(self, default: str = "") -> None:
         super().__init__()
@@ -45,7 +51,7 @@ class OnRow(RunCheck):
 
     def unscored(self, row: Row) -> str | None:
         request = self.verifier(row)
-        return request.problem or why_unscored(request.fn, absent=request.expected is None)
+        return request.problem or why_unscored(request.fn, absent=is_absent(request.expected))
 
     def outcome(self, row: Row) -> Outcome:
         request = self.verifier(row)
@@ -88,11 +94,14 @@ class OnRow(RunCheck):
             fact = f"The rollouts carry no verifier: no column `{VERIFIER}` and no `{FN_NAME}`.{available}"
             return [(fact, "Name a spec (--spec FILE), or the function for all rows (--verifier-name exact_match).")]
         scorer = function(self.default)
-        if EXPECTED not in schema and FN_NAME not in schema and scorer is not None and scorer.builtin:
+        if gold_column(schema) is None and FN_NAME not in schema and scorer is not None and scorer.builtin:
             candidate = next((name for name in GOLDS if name in schema), "COLUMN")
-            fact = f"`{self.default}` compares with `{EXPECTED}`, and the rollouts have no such column.{available}"
+            fact = f"`{self.default}` compares with `{EXPECTED}`, else `answer` or `target`, and the rollouts have none of them.{available}"
             return [(fact, f"Rename one with --map {EXPECTED}={candidate}, or join a task table with --tasks.")]
         return []
+
+    def column_notes(self, schema: pl.Schema) -> list[str]:
+        return [] if VERIFIER in schema else gold_note(schema)
 
     def doubt_expr(self) -> pl.Expr:
         return self._asked_lane().col.struct.field("doubt")

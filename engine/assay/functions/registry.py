@@ -26,6 +26,7 @@ from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
 from assay.expressions.regex.pattern_column import search_uncompiled
 from assay.expressions.regex.search import Question, search, search_each
+from assay.functions.golds import golds_of, is_listed
 from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr, regex_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
@@ -65,8 +66,27 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def _any_gold(compare: VerifierFn, model_output: str, expected: Any, params: dict[str, Any]) -> float:
+    """Compare with each gold of a list, until one matches; an error counts if none does."""
+    error: Exception | None = None
+    for gold in golds_of(expected) or [None]:
+        try:
+            if compare(model_output, gold, params):
+                return 1.0
+        except Exception as raised:  # noqa: BLE001  (it is raised below, unless another gold matches)
+            error = error or raised
+    if error is not None:
+        raise error
+    return 0.0
+
+
 def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """1.0 if the output equals ``str(expected)``, both stripped; in lower case if ``params["ignore_case"]`` is truthy."""
+    """1.0 if the output equals ``str(expected)``, both stripped; in lower case if ``params["ignore_case"]`` is truthy.
+
+    A list or an array is a list of golds, one of which must match; so for the other built-in functions.
+    """
+    if is_listed(expected):
+        return _any_gold(exact_match, model_output, expected, params)
     output, gold = _text(model_output).strip(), _text(expected).strip()
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
@@ -75,6 +95,8 @@ def exact_match(model_output: str, expected: Any, params: dict[str, Any]) -> flo
 
 def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if ``str(expected)`` is not empty and occurs in the output; in lower case if ``params["ignore_case"]`` is truthy."""
+    if is_listed(expected):
+        return _any_gold(contains, model_output, expected, params)
     output, gold = _text(model_output), _text(expected)
     if (params or {}).get(IGNORE_CASE):
         output, gold = output.lower(), gold.lower()
@@ -89,6 +111,8 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
+    if is_listed(expected):
+        return _any_gold(partial(regex_match, limits=limits), model_output, expected, params)
     question = _question(model_output, expected, params)
     found = _found_uncompiled(question)
     if found is None:
@@ -130,6 +154,8 @@ def tool_calls_match(model_output: str, expected: Any, params: dict[str, Any]) -
     ``tool`` and ``action`` must be equal, also ``ref`` and ``text`` if ``expected`` has them, and each axis of ``coordinate`` must
     be within ``params["coordinate_tolerance"]`` (default 25). Either side may be fenced or surrounded by text.
     """
+    if is_listed(expected):
+        return _any_gold(tool_calls_match, model_output, expected, params)
     return 1.0 if tool_calls_differ(_text(model_output), expected, params or {})[0] == "" else 0.0
 
 

@@ -1,7 +1,7 @@
 """The verifier that a row carries: the function that scores it, the expected value and the params.
 
 It is in the column ``verifier``, a struct or JSON text ``{kind, fn_name, expected, params}``; without that column, it is in the
-columns ``fn_name``, ``expected`` and ``params``. In a struct, a null field counts as absent. This is the definition, row by row;
+columns ``fn_name``, ``expected`` (else ``answer``, else ``target``) and ``params``. In a struct, a null field counts as absent. This is the definition, row by row;
 ``request_columns`` does the same with columns.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.json import loads, mended
 from assay.expressions.mixed import JSON, untyped
+from assay.functions.golds import gold_column
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.system.cache import cached_within
 
@@ -59,7 +60,10 @@ def verifier_of(row: Mapping[str, Any], default: str = "") -> RowVerifier:
     """
     if VERIFIER in row:
         return read_verifier(row[VERIFIER], default)
-    return read_verifier({name: row[name] for name in VERIFIER_COLUMNS if name in row and name != VERIFIER}, default)
+    parts = {name: row[name] for name in VERIFIER_COLUMNS if name in row and name != VERIFIER}
+    if EXPECTED not in row and (gold := gold_column(row)) is not None:
+        parts[EXPECTED] = row[gold]
+    return read_verifier(parts, default)
 
 
 def read_verifier(verifier: Any, default: str = "") -> RowVerifier:

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import polars as pl
 from assay.expressions.json import FLAT_OBJECT, LIKE_JSON, loads, mended
 from assay.expressions.lane import Lane, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
+from assay.functions.golds import gold_column
 from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.thresholds import THRESHOLDS
@@ -44,12 +45,12 @@ def row_verifier(default: str = "") -> Lane:
     return Lane(f"row-verifier:{default}", lambda schema: _verifier_expr(schema, default), after=(_ROW_PARAMS,))
 
 
-def named_verifier(fn: str, params: Mapping[str, Any], golds: Sequence[str]) -> Lane:
-    """Return the same struct for one function on all rows; the expected value is the first of the columns ``golds`` that exists."""
+def named_verifier(fn: str, params: Mapping[str, Any]) -> Lane:
+    """Return the same struct for one function on all rows; the expected value is the first of ``GOLD_COLUMNS`` that exists."""
     fixed = {PARAMS: dict(params)}
 
     def build(schema: pl.Schema) -> pl.Expr:
-        gold = next((name for name in golds if name in schema), None)
+        gold = gold_column(schema)
         dtype = pl.Null() if gold is None else schema[gold]
         if dtype not in (pl.Null, pl.String):
             value = pl.struct(pl.col(str(gold)).alias(EXPECTED))
@@ -81,7 +82,10 @@ Field = tuple[pl.Expr, Any]
 def _fields(schema: pl.Schema) -> dict[str, Field]:
     """Return the parts of a verifier, from columns or from the fields of one struct, each with its type."""
     if VERIFIER not in schema:
-        return {name: (pl.col(name), schema[name]) for name in VERIFIER_COLUMNS if name in schema}
+        columns = {name: name for name in VERIFIER_COLUMNS if name in schema}
+        if (gold := gold_column(schema)) is not None:
+            columns[EXPECTED] = gold
+        return {name: (pl.col(column), schema[column]) for name, column in columns.items()}
     dtype = schema[VERIFIER]
     parts = dict(dtype.to_schema()) if isinstance(dtype, pl.Struct) else {}
     return {name: (pl.col(VERIFIER).struct.field(name), kind) for name, kind in parts.items()}
@@ -234,7 +238,9 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     kind, fn = (fields.get(own_name, absent) for own_name in ("kind", FN_NAME))
     expected, expected_type = fields.get(EXPECTED, absent)
     texts = all(dtype in (pl.Null, pl.String) for _, dtype in (kind, fn))
-    if not texts or expected_type not in (pl.Null, pl.String) or not _is_safe(fields.get(PARAMS, absent)[1]):
+    is_list = isinstance(expected_type, pl.List | pl.Array) and expected_type.inner == pl.String
+    is_text = expected_type in (pl.Null, pl.String)
+    if not (texts and (is_text or is_list) and _is_safe(fields.get(PARAMS, absent)[1])):
         # NOTE: numbers too, because Polars formats a float differently from Python
         whole = pl.struct(values.alias(own_name) for own_name, (values, _) in fields.items())
         return rowwise(whole, lambda value: _row(read_verifier(value, default)), _ROW_VERIFIER)
@@ -256,13 +262,20 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     usable = problem.is_null()
     return pl.struct(
         fn=pl.when(is_in_process).then(fn_name).otherwise(pl.lit("")),
-        expected=pl.when(usable).then(expected.cast(pl.String)),
-        typed=pl.lit(None, dtype=pl.String),
+        expected=pl.when(usable).then(expected.cast(pl.String)) if is_text else pl.lit(None, dtype=pl.String),
+        typed=pl.when(usable).then(_list_json(expected)) if is_list else pl.lit(None, dtype=pl.String),
         params=pl.when(usable).then(row_params.struct.field("params")),
         problem=problem,
         refused=is_in_process.not_(),
         doubt=pl.when(usable).then(pl.concat_str(doubts, separator="; ", ignore_nulls=True).replace("", None)),
     )
+
+
+def _list_json(lists: pl.Expr) -> pl.Expr:
+    """Return lists of texts as JSON text; null for null."""
+    whole = pl.struct(lists.alias(EXPECTED)).struct.json_encode()
+    text = whole.str.strip_prefix(f'{{"{EXPECTED}":').str.strip_suffix("}")
+    return pl.when(lists.is_not_null()).then(text)
 
 
 def _is_safe(dtype: Any) -> bool:

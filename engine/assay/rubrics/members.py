@@ -15,7 +15,7 @@ from assay.errors import SpecError, printable
 from assay.functions.named import Named
 from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
-from assay.rubrics.panel import Host, Reward, Rewards
+from assay.rubrics.panel import Host, Metric, Reward, Rewards
 from assay.rubrics.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
@@ -166,7 +166,8 @@ def specs_of(
     names, functions = _unique_names(entries), functions_of(entries)
     host: Host = Workers([*functions.values()], limits.workers, origin) if limits.workers and functions else run
     paths = [entries[at].path for at in functions]
-    rewards = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=paths)
+    alone = len(functions) == len(entries)
+    rewards = Rewards([*functions.values()], limits, side_by_side=side_by_side, host=host, rubrics=paths, alone=alone)
     positions = {at: position for position, at in enumerate(functions)}
     specs = []
     for at, entry in enumerate(entries):
@@ -176,10 +177,21 @@ def specs_of(
             continue
         check = Reward(rewards, positions[at], entry.weight) if at in positions else _column_check(entry.member)
         params = {"params": check.fn_params} if isinstance(check, Named) else {}
-        spec = CheckSpec(names[at], check.type, 1.0, required=False, negate=False, params=params, check=check)
-        kind = check.type if isinstance(check, ByClass) else FUNCTION
-        specs.append(VerifierSpec(names[at], names[at], 1.0, (spec,), kind=kind, share=share))
+        specs.append(_member(names[at], check, share, params))
+        if at in positions:
+            share = replace(share, weight=0.0)
+            specs += [
+                _member(f"{names[at]}/{metric}", Metric(rewards, positions[at], metric), share, {})
+                for metric in functions[at].metrics
+            ]
     return tuple(specs)
+
+
+def _member(name: str, check: Check, share: Share, params: dict[str, Any]) -> VerifierSpec:
+    """Return one check as a verifier of its own."""
+    spec = CheckSpec(name, check.type, 1.0, required=False, negate=False, params=params, check=check)
+    kind = check.type if isinstance(check, ByClass) else FUNCTION
+    return VerifierSpec(name, name, 1.0, (spec,), kind=kind, share=share)
 
 
 def functions_of(entries: Sequence[Entry]) -> dict[int, RewardFunction]:

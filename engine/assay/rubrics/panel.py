@@ -3,26 +3,38 @@
 import json
 import logging
 import threading
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import polars as pl
 
+from assay.calls.graded import Graded, graded
 from assay.calls.in_thread import run
-from assay.calls.limits import Limits, listed, own_failure, settled
+from assay.calls.limits import Limits, listed, own_failure, settled, timed_out
 from assay.calls.runner import Work
 from assay.checks.base import Outcome, Row, RunCheck
-from assay.errors import printable, said_by
+from assay.errors import AssayWarning, printable, said_by
 from assay.expressions.lane import Lane, exactly, positions, text
-from assay.names import TASK_FOUND
+from assay.names import HIDDEN, TASK_FOUND
 from assay.rubrics.reward_function import RewardFunction, shortfall, verdict
 from assay.thresholds import THRESHOLDS
-from assay.values.arguments import ARGUMENTS, COLUMN_OF, MEMO, RAW, arguments, is_read, python_values
+from assay.values.arguments import (
+    ARGUMENTS,
+    COLUMN,
+    COLUMN_OF,
+    MEMO,
+    RAW,
+    arguments,
+    column_arguments,
+    is_read,
+    python_values,
+)
 
-__all__ = ["Host", "Reward", "Rewards", "examples"]
+__all__ = ["Host", "Metric", "Results", "Reward", "Rewards", "examples"]
 
 NO_EXAMPLE = "ValueError: example_id is null, so the rollouts of the example are not known"
 _LOGGED = 10
@@ -33,17 +45,37 @@ _STRICT = ("prompt", "answer")
 
 _logger = logging.getLogger("assay.rewards")
 
-Results = tuple[list[list[float]], list[dict[int, str]]]
-"""For each function: its rewards, and its errors by row."""
+NOT_APPLICABLE = "no reward function applies to the row"
+"""Why a row is unscored for which all functions return None."""
+
+
+class Results(NamedTuple):
+    """The outcomes of calls.
+
+    Attributes:
+        scores: For each function, its rewards; None where it does not apply.
+        errors: For each function, its errors by row.
+        remarks: For each function, what it returned beside its rewards, by row.
+    """
+
+    scores: list[list[float | None]]
+    errors: list[dict[int, str]]
+    remarks: list[dict[int, Graded]]
+
+    def of_row(self, row: int) -> list[tuple[float | None, str | None, Graded | None]]:
+        """Return the reward, the error and the remark of each function for one row."""
+        parts = zip(self.scores, self.errors, self.remarks, strict=True)
+        return [(scores[row], errors.get(row), remarks.get(row)) for scores, errors, remarks in parts]
+
 
 Host = Callable[[Work, Limits], None]
 """Makes the calls, in this process or in worker processes."""
 
 
 class Rewards:
-    """The functions of a rubric, run together: first rollout by rollout, then the group functions, example by example.
+    """The functions of a rubric, run together: first rollout by rollout, then in batches, then example by example.
 
-    A group function takes all rollouts of an example at once. The rubrics of a ``RubricGroup`` run one after another, as in its
+    A group function takes all rollouts of an example at once, a batched one any rollouts. The rubrics of a ``RubricGroup`` run one after another, as in its
     ``score_rollouts``: a rubric sees what earlier ones wrote into the states.
 
     Args:
@@ -52,6 +84,7 @@ class Rewards:
         side_by_side: Run the asynchronous functions of one rollout concurrently.
         host: Makes the calls.
         rubrics: The rubric of each function; by default, all belong to the same one.
+        alone: Whether no other member gives a reward.
     """
 
     def __init__(
@@ -62,6 +95,7 @@ class Rewards:
         side_by_side: bool = True,
         host: Host = run,
         rubrics: Sequence[Any] = (),
+        alone: bool = True,
     ) -> None:
         self.functions = tuple(functions)
         self.limits = limits or Limits()
@@ -69,17 +103,34 @@ class Rewards:
         self._host = host
         self._lock = threading.RLock()  # reentrant: a function that calls Polars may trigger another batch
         self._logged: list[set[str]] = [set() for _ in self.functions]
+        self._dropped: list[set[str]] = [set() for _ in self.functions]
         self.rubrics = tuple(rubrics)
+        self.alone = alone
+        self.skips = alone and all(function.skips for function in self.functions)
         self.grouped = any(function.group for function in self.functions)
         self._can_split = host is run and not (self.grouped or any(function.is_async for function in self.functions))
         names = {name for function in self.functions for name in function.arguments}
         self.arguments = tuple(name for name in ARGUMENTS if name in names)
         reads = names | (set(ARGUMENTS) if "state" in names else set())
         reads |= {"example_id", "prompt"} if self.grouped else set()
-        self.columns = tuple(column for name in ARGUMENTS if name in reads for column in COLUMN_OF[name])
+        own = [column for name in ARGUMENTS if name in reads for column in COLUMN_OF[name]]
+        self.others = tuple(dict.fromkeys(name for function in self.functions for name in function.columns))
+        self.columns = tuple(dict.fromkeys([*own, *self.others]))
+        self.takes_all = any(function.takes_all for function in self.functions)
+        self._takes_lists = any(function.takes_all and function.takes_lists for function in self.functions)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics)
+        return _rebuild, (self.functions, self.limits, self.side_by_side, self._host, self.rubrics, self.alone)
+
+    def read_from(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that the functions take, of those that there are."""
+        return [name for name in columns if name in self.columns or (self.takes_all and not name.startswith(HIDDEN))]
+
+    def _by_name(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that the functions take by their own names."""
+        if not self.takes_all:
+            return [name for name in columns if name in self.others]
+        return [name for name in columns if self._takes_lists or name in self.others or name not in ARGUMENTS]
 
     def close(self) -> None:
         """Stop the worker processes of the host, if any."""
@@ -97,9 +148,10 @@ class Rewards:
             read: Columns whose values need no conversion.
 
         Returns:
-            For each function: its rewards, and its errors by row.
+            The outcomes.
         """
         values = arguments(columns, self.arguments, rows, read)
+        values |= column_arguments(columns, self._by_name(columns), read)
         absent = tuple(name for name in _STRICT if name not in columns)
         steps = self.steps(values, examples(columns, rows) if self.grouped else [], rows, absent=absent)
         while True:
@@ -129,11 +181,12 @@ class Rewards:
         """
         names = tuple(values)
         rows_of_values = list(zip(*values.values(), strict=True)) if values else [()] * rows
-        scores: list[list[float]] = [[] for _ in self.functions]
+        scores: list[list[Any]] = [[] for _ in self.functions]
         errors: list[dict[int, str]] = [{} for _ in self.functions]
+        calls = _Calls(self, names, rows_of_values, absent, scores, errors)
         tick = self.limits.tick
         for places in self._turns():
-            per_rollout = [at for at in places if not self.functions[at].group]
+            per_rollout = [at for at in places if not self.functions[at].takes_lists]
             if per_rollout:
                 work = Work(
                     [self.functions[at] for at in per_rollout], names, rows_of_values, self.side_by_side, absent
@@ -143,52 +196,21 @@ class Rewards:
                 tick = None  # a rollout is counted once
                 for number, at in enumerate(per_rollout):
                     scores[at], errors[at] = work.scores[number], work.errors[number]
-            if len(per_rollout) < len(places):
-                per_example = [at for at in places if self.functions[at].group]
-                yield from self._score_groups(per_example, names, rows_of_values, keys, scores, errors, absent)
+            yield from calls.in_batches([at for at in places if self.functions[at].batched])
+            yield from calls.by_example([at for at in places if self.functions[at].group], keys)
         self._log(errors)
-        return scores, errors
+        remarks = [_remarks(values) for values in scores]
+        self._warn(remarks)
+        plain = [_numbers(values) if found else values for values, found in zip(scores, remarks, strict=True)]
+        return Results(plain, errors, remarks)
 
     def _turns(self) -> list[list[int]]:
         """Return the positions of the functions that run together, one list for each turn."""
         places = range(len(self.functions))
-        # without group functions, rollouts are scored one at a time, so the order of rubrics holds within each rollout
-        if not (self.grouped and self.rubrics):
+        # without functions of lists, rollouts are scored one at a time, so the order of rubrics holds within each rollout
+        if not (any(function.takes_lists for function in self.functions) and self.rubrics):
             return [[*places]]
         return [[*turn] for _, turn in groupby(places, key=self.rubrics.__getitem__)]
-
-    def _score_groups(
-        self,
-        places: Sequence[int],
-        names: Sequence[str],
-        values: Sequence[Sequence[Any]],
-        keys: Sequence[Any],
-        scores: list[list[float]],
-        errors: list[dict[int, str]],
-        absent: tuple[str, ...],
-    ) -> Generator[Work, None, None]:
-        """Run the group functions: one call for each example."""
-        members: dict[Any, list[int]] = {}
-        for row, key in enumerate(keys):
-            if key is not None:
-                members.setdefault(key, []).append(row)
-        groups = list(members.values())
-        columns = [[[values[row][at] for row in group] for at in range(len(names))] for group in groups]
-        work = Work([self.functions[at] for at in places], names, columns, self.side_by_side, absent, read=_settle_list)
-        yield work
-        for number, at in enumerate(places):
-            scores[at] = [0.0] * len(values)
-            errors[at] = {row: NO_EXAMPLE for row, key in enumerate(keys) if key is None}
-            for group_number, group in enumerate(groups):
-                failure = work.errors[number].get(group_number)
-                rewards = work.scores[number][group_number]
-                if failure is None and len(rewards) != len(group):
-                    failure = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
-                for place, row in enumerate(group):
-                    score, error = (0.0, failure) if failure is not None else rewards[place]
-                    scores[at][row] = score
-                    if error is not None:
-                        errors[at][row] = error
 
     def _log(self, errors: Sequence[Mapping[int, str]]) -> None:
         for function, row_errors, logged in zip(self.functions, errors, self._logged, strict=True):
@@ -199,6 +221,15 @@ class Rewards:
                     logged.add(message)
                     _logger.error("%s: %s", function.name, printable(message))
 
+    def _warn(self, remarks: Sequence[Mapping[int, Graded]]) -> None:
+        """Warn once about each entry of a mapping that is not a declared metric."""
+        for function, by_row, dropped in zip(self.functions, remarks, self._dropped, strict=True):
+            for name in dict.fromkeys(name for remark in by_row.values() for name in remark.metrics):
+                if name not in function.metrics and name not in dropped and len(dropped) < _LOGGED:
+                    dropped.add(name)
+                    message = f"{function.name} returns `{name}`, which is not a declared metric and is dropped: "
+                    warnings.warn(f"{message}@assay.reward(metrics=[{name!r}])", AssayWarning, stacklevel=2)
+
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lane(self) -> Lane:
@@ -206,8 +237,12 @@ class Rewards:
         return Lane(f"rewards:{id(self)}", self._expr)
 
     def _expr(self, schema: pl.Schema) -> pl.Expr:
-        names = [name for name in self.columns if name in schema]
-        fields = {f"{at}/{part}": kind for at in range(len(self.functions)) for part, kind in _PARTS.items()}
+        names = self.read_from(schema)
+        fields = {
+            f"{at}/{part}": kind
+            for at, function in enumerate(self.functions)
+            for part, kind in _parts(function).items()
+        }
 
         completion = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
         columns = [completion, *(exactly(name) for name in names)]
@@ -227,30 +262,154 @@ class Rewards:
             rows = int(present.sum())
             read = {name for name, column in zip(names, inputs, strict=True) if is_read(column)}
             values = {name: python_values(column) for name, column in zip(names, inputs, strict=True)}
-            scores, errors = self.score(values, rows, read)
             fields: dict[str, pl.Series] = {}
-            for at, (rewards, row_errors) in enumerate(zip(scores, errors, strict=True)):
-                fields[f"{at}/score"] = pl.Series(rewards, dtype=pl.Float64)
-                messages = [row_errors.get(row) for row in range(rows)] if row_errors else [None] * rows
-                fields[f"{at}/error"] = pl.Series(messages, dtype=pl.String)
+            for at, parts in enumerate(zip(self.functions, *self.score(values, rows, read), strict=True)):
+                fields |= {f"{at}/{name}": part for name, part in _series(*parts, rows).items()}
             answers = pl.DataFrame(fields).to_struct(columns[0].name)
             return answers.gather(positions(present)).alias(columns[0].name) if has_null else answers
 
 
-_PARTS = {"score": pl.Float64, "error": pl.String}
+class _Calls:
+    """The calls of functions that take lists.
+
+    Args:
+        rewards: The functions.
+        names: Names of the arguments.
+        values: The arguments of each rollout.
+        absent: Arguments that the rollouts do not have.
+        scores: Receives the rewards, by function and row.
+        errors: Receives the errors, by function and row.
+    """
+
+    def __init__(
+        self,
+        rewards: Rewards,
+        names: Sequence[str],
+        values: Sequence[Sequence[Any]],
+        absent: tuple[str, ...],
+        scores: list[list[Any]],
+        errors: list[dict[int, str]],
+    ) -> None:
+        self._rewards, self._names, self._values, self._absent = rewards, names, values, absent
+        self._scores, self._errors = scores, errors
+
+    def by_example(self, places: Sequence[int], keys: Sequence[Any]) -> Generator[Work, None, None]:
+        """Run functions that see all rollouts of an example: one call for each example."""
+        if not places:
+            return
+        members: dict[Any, list[int]] = {}
+        for row, key in enumerate(keys):
+            if key is not None:
+                members.setdefault(key, []).append(row)
+        for at in places:
+            self._scores[at] = [0.0] * len(self._values)
+            self._errors[at] = {row: NO_EXAMPLE for row, key in enumerate(keys) if key is None}
+        yield from self._lists(places, list(members.values()))
+
+    def in_batches(self, places: Sequence[int]) -> Generator[Work, None, None]:
+        """Run functions that take any rollouts at once.
+
+        NOTE: the rollouts of a batch whose call fails are tried one by one, so that one rollout's failure is not that of others;
+        except after a timeout, which each of them may take anew.
+        """
+        if not places:
+            return
+        rows, most = len(self._values), max(1, THRESHOLDS.reward_rows)
+        for at in places:
+            self._scores[at] = [0.0] * rows
+        batches = [[*range(start, min(start + most, rows))] for start in range(0, rows, most)]
+        failed = yield from self._lists(places, batches)
+        for at, groups in failed.items():
+            again = [[row] for group in groups if len(group) > 1 for row in group]
+            for (row,) in again:
+                self._errors[at].pop(row, None)
+            yield from self._lists([at], again)
+
+    def _lists(
+        self, places: Sequence[int], groups: Sequence[Sequence[int]]
+    ) -> Generator[Work, None, dict[int, list[Sequence[int]]]]:
+        """Call functions on groups of rows; return the groups whose call failed, except by a timeout, by function."""
+        values, functions = self._values, [self._rewards.functions[at] for at in places]
+        columns = [[[values[row][at] for row in group] for at in range(len(self._names))] for group in groups]
+        side_by_side, limits = self._rewards.side_by_side, self._rewards.limits
+        work = Work(functions, self._names, columns, side_by_side, self._absent, read=_settle_list)
+        work.stop = limits.stop
+        yield work
+        late = None if limits.timeout is None else timed_out(limits.timeout)[1]
+        failed: dict[int, list[Sequence[int]]] = {}
+        for number, (at, function) in enumerate(zip(places, functions, strict=True)):
+            for group_number, group in enumerate(groups):
+                failure = work.errors[number].get(group_number)
+                rewards = work.scores[number][group_number]
+                if failure is None and len(rewards) != len(group):
+                    failure = f"ValueError: {len(rewards)} rewards for {len(group)} rollouts"
+                if failure is not None and failure != late:
+                    failed.setdefault(at, []).append(group)
+                for place, row in enumerate(group):
+                    score, error = (0.0, failure) if failure is not None else rewards[place]
+                    if score is None and not function.skips:
+                        score, error = settled(None)
+                    self._scores[at][row] = score
+                    if error is not None:
+                        self._errors[at][row] = error
+        return failed
+
+
+def _remarks(values: Sequence[Any]) -> dict[int, Graded]:
+    """Return what was returned beside rewards, by row."""
+    if Graded not in {*map(type, values)}:
+        return {}
+    return {row: value for row, value in enumerate(values) if type(value) is Graded}
+
+
+def _numbers(values: Sequence[Any]) -> list[float | None]:
+    return [value.score if type(value) is Graded else value for value in values]
+
+
+def _parts(function: RewardFunction) -> dict[str, Any]:
+    """Return the fields of a function in the lane, and their types."""
+    metrics = {f"metric/{name}": pl.Float64 for name in function.metrics}
+    return {"score": pl.Float64, "error": pl.String, "reason": pl.String, **metrics}
+
+
+def _series(
+    function: RewardFunction,
+    scores: Sequence[float | None],
+    errors: Mapping[int, str],
+    remarks: Mapping[int, Graded],
+    rows: int,
+) -> dict[str, pl.Series]:
+    """Return the values of ``_parts``."""
+    messages = [errors.get(row) for row in range(rows)] if errors else [None] * rows
+    reasons: list[str | None] = [None] * rows
+    metrics: dict[str, list[float | None]] = {name: [None] * rows for name in function.metrics}
+    for row, remark in remarks.items():
+        reasons[row] = remark.reason or None
+        for name, values in metrics.items():
+            values[row] = remark.metrics.get(name)
+    columns = [scores, messages, reasons, *metrics.values()]
+    return {
+        name: pl.Series(values, dtype=dtype)
+        for (name, dtype), values in zip(_parts(function).items(), columns, strict=True)
+    }
 
 
 def _rebuild(
-    functions: Sequence[RewardFunction], limits: Limits, side_by_side: bool, host: Host, rubrics: Sequence[Any]
+    functions: Sequence[RewardFunction],
+    limits: Limits,
+    side_by_side: bool,
+    host: Host,
+    rubrics: Sequence[Any],
+    alone: bool,
 ) -> Rewards:
-    return Rewards(functions, limits, side_by_side=side_by_side, host=host, rubrics=rubrics)
+    return Rewards(functions, limits, side_by_side=side_by_side, host=host, rubrics=rubrics, alone=alone)
 
 
 def _settle_list(result: Any) -> tuple[Any, str | None]:
     """Return the list of rewards that a group function returned, each one settled, and the error."""
     try:
         # convert to numbers here, where the call is made: other values may not be picklable
-        return [settled(reward) for reward in listed(result)], None
+        return [(None, None) if reward is None else graded(reward) for reward in listed(result)], None
     except BaseException as error:  # the list may be an iterator of the user's
         if not own_failure(error):
             raise
@@ -279,15 +438,18 @@ class Reward(RunCheck):
     type = "function"
     graded = True
     bounded = False
-    stays = ("answer", "task", "example_id", "id")
+    stays: ClassVar[tuple[str, ...]] = ("answer", "task", "example_id", "id")
 
     def __init__(self, rewards: Rewards, at: int, weight: float) -> None:
         super().__init__()
         self.rewards = rewards
         self.at = at
         self.weight = weight
-        self.reads = tuple(name for name in self.function.required if name in _STRICT)  # type: ignore[misc]
+        required = (name for name in self.function.required if name in _STRICT or name.startswith(COLUMN))
+        self.reads = tuple(name.removeprefix(COLUMN) for name in required)  # type: ignore[misc]
         self.may_read = rewards.columns  # type: ignore[misc]
+        self.stays = (*Reward.stays, *rewards.others)  # type: ignore[misc]
+        self.nullable = self.function.skips  # type: ignore[misc]
 
     @property
     def function(self) -> RewardFunction:
@@ -306,7 +468,8 @@ class Reward(RunCheck):
         if not self.function.group or any(name in schema for name in (*COLUMN_OF["example_id"], "prompt")):
             return []
         fact = f"`{self.function.name}` sees all rollouts of an example, and the rollouts have no `example_id`."
-        return [(fact, "Rename the column that says which rollouts belong together: --map example_id=COLUMN.")]
+        hint = "Rename the column that says which rollouts belong together: --map example_id=COLUMN."
+        return [(fact, f"{hint} A function that scores each rollout by itself is @assay.reward(batched=True).")]
 
     def close(self) -> None:
         self.rewards.close()
@@ -316,9 +479,32 @@ class Reward(RunCheck):
             for row, results in zip(rows, _score_rows(rows, self.rewards), strict=True):
                 row[MEMO][id(self.rewards)] = results
 
+    def _results(self, row: Row) -> list[tuple[float | None, str | None, Graded | None]]:
+        results: list[tuple[float | None, str | None, Graded | None]] = (
+            row[MEMO][id(self.rewards)] if MEMO in row else _score_rows([row], self.rewards)[0]
+        )
+        return results
+
     def outcome(self, row: Row) -> Outcome:
-        results = row[MEMO][id(self.rewards)] if MEMO in row else _score_rows([row], self.rewards)[0]
-        return verdict(results[self.at], self.weight)
+        score, error, remark = self._results(row)[self.at]
+        return verdict(score, error, "" if remark is None else remark.reason, self.weight)
+
+    def unscored(self, row: Row) -> str | None:
+        if not self._decides:
+            return None
+        return NOT_APPLICABLE if all(score is None for score, _, _ in self._results(row)) else None
+
+    def unscored_expr(self) -> pl.Expr | None:
+        if not self._decides:
+            return None
+        fields = self.rewards.lane().col.struct
+        scores = [fields.field(f"{at}/score").is_null() for at in range(len(self.rewards.functions))]
+        return pl.when(pl.all_horizontal(scores)).then(pl.lit(NOT_APPLICABLE))
+
+    @property
+    def _decides(self) -> bool:
+        """Whether this is the check that finds rows to which no function applies."""
+        return self.rewards.skips and self.at == 0
 
     def short_expr(self, score: pl.Expr, error: pl.Expr) -> pl.Expr:
         short = score < 1.0 if self.weight > 0 else (score > 0.0) & (self.weight < 0)
@@ -331,21 +517,65 @@ class Reward(RunCheck):
         return self.rewards.lane().col.struct.field(f"{self.at}/error")
 
     def reason_expr(self) -> pl.Expr:
-        return pl.coalesce(self.error_expr(), pl.lit(shortfall(self.weight)))
+        reason = self.rewards.lane().col.struct.field(f"{self.at}/reason")
+        return pl.coalesce(self.error_expr(), reason, pl.lit(shortfall(self.weight)))
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self.rewards.lane(),)
 
     def explain(self) -> str:
-        together = "all rollouts of an example together" if self.function.group else "row by row"
-        return f"Python, {together}{', asynchronous' if self.function.is_async else ''}"
+        function = self.function
+        how = (
+            "all rollouts of an example together"
+            if function.group
+            else "in batches"
+            if function.batched
+            else "row by row"
+        )
+        return f"Python, {how}{', asynchronous' if self.function.is_async else ''}"
 
 
-def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float, str | None]]]:
+class Metric(Reward):
+    """A declared metric of a function, as a member of weight 0; null where the function does not return it.
+
+    Args:
+        rewards: The functions of the rubric, which run together.
+        at: The position of the function among them.
+        metric: Its name.
+    """
+
+    def __init__(self, rewards: Rewards, at: int, metric: str) -> None:
+        super().__init__(rewards, at, 0.0)
+        self.metric = metric
+        self.reads = ()  # type: ignore[misc]
+        self.nullable = True  # type: ignore[misc]
+
+    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
+        del schema
+        return []
+
+    def outcome(self, row: Row) -> Outcome:
+        remark = self._results(row)[self.at][2]
+        value = None if remark is None else remark.metrics.get(self.metric)
+        return verdict(value, None, "", self.weight)
+
+    def expr(self) -> pl.Expr:
+        return self.rewards.lane().col.struct.field(f"{self.at}/metric/{self.metric}")
+
+    def error_expr(self) -> pl.Expr:
+        return pl.lit(None, dtype=pl.String)
+
+    def explain(self) -> str:
+        return f"a metric of {self.function.name}"
+
+    @property
+    def _decides(self) -> bool:
+        return False
+
+
+def _score_rows(rows: Sequence[Row], rewards: Rewards) -> list[list[tuple[float | None, str | None, Graded | None]]]:
     """Score rows for the row loop; results by row, then by function."""
-    names = [name for name in rewards.columns if any(name in row for row in rows)]
+    names = rewards.read_from(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [deepcopy(row.get(RAW if name == "completion" else name)) for row in rows] for name in names}
-    scores, errors = rewards.score(columns, len(rows))
-    return [
-        [(scores[at][row], errors[at].get(row)) for at in range(len(rewards.functions))] for row in range(len(rows))
-    ]
+    results = rewards.score(columns, len(rows))
+    return [results.of_row(row) for row in range(len(rows))]

@@ -9,9 +9,9 @@ from operator import itemgetter
 from types import MethodType
 from typing import Any
 
-from assay.calls.limits import Settled
 from assay.checks.base import BELOW_1, Outcome
-from assay.values.arguments import ARGUMENTS, PLURALS
+from assay.rubrics.declared import declared
+from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
 __all__ = [
     "RewardFunction",
@@ -52,7 +52,10 @@ class RewardFunction:
         keywords: The same names as its signature has them.
         leading: Names of ``objects`` that its first parameters take.
         group: Whether it takes all rollouts of an example and returns a list.
-        in_order: Whether its arguments can be passed by position, which is faster.
+        batched: Whether it takes any rollouts at once and returns a list, as TRL's functions do.
+        takes_all: Whether it takes all columns of the rollouts.
+        metrics: Metrics that it declares.
+        positional: How many of its first arguments are passed by position, which is faster, and necessary for some.
         is_async: Whether it is known to be asynchronous before it is called.
     """
 
@@ -65,8 +68,26 @@ class RewardFunction:
     keywords: tuple[str, ...]
     leading: tuple[str, ...]
     group: bool
-    in_order: bool
+    batched: bool
+    takes_all: bool
+    metrics: tuple[str, ...]
+    positional: int
     is_async: bool
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether it takes lists of values and returns a list of rewards."""
+        return self.group or self.batched
+
+    @property
+    def skips(self) -> bool:
+        """Whether it may return None for a rollout that it does not apply to, as TRL's functions may."""
+        return self.batched or (self.group and self.takes_all)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the rollouts that it names, besides ``ARGUMENTS``."""
+        return tuple(name.removeprefix(COLUMN) for name in self.arguments if name.startswith(COLUMN))
 
     def caller(self, names: Sequence[str], absent: Container[str] = ()) -> Callable[[Sequence[Any]], Any]:
         """Return the function as a function of one sequence, the values of ``names``.
@@ -75,24 +96,43 @@ class RewardFunction:
             names: Names of arguments.
             absent: Arguments without a value; the function uses its default if it has one.
         """
-        kept = [at for at, name in enumerate(self.arguments) if name not in absent or name not in self.optional]
+        kept = [
+            at
+            for at, name in enumerate(self.arguments)
+            if name in names and (name not in absent or name not in self.optional)
+        ]
         places = [names.index(self.arguments[at]) for at in kept]
-        keywords = tuple(self.keywords[at] for at in kept)
-        in_order = self.in_order and kept == [*range(len(kept))]
+        first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1] < self.positional, enumerate(kept)))
+        named = {self.keywords[at]: place for at, place in zip(kept[first:], places[first:], strict=True)}
+        named |= self._rest(names)
         leading = [self.objects[name] for name in self.leading]
         others = {name: value for name, value in self.objects.items() if name not in self.leading}
         func = partial(self.func, *leading, **others) if self.objects else self.func
+        if named:
+            return _by_name(func, places[:first], named)
         if not places:
             return lambda _: func()
-        if in_order:
-            if len(places) == 1:
-                return _on_one(func, places[0])
-            pick = itemgetter(*places)
-            return lambda values: func(*pick(values))
-        if places == [*range(len(names))]:
-            return lambda values: func(**dict(zip(keywords, values, strict=True)))
-        named = tuple(zip(keywords, places, strict=True))
-        return lambda values: func(**{name: values[at] for name, at in named})
+        if len(places) == 1:
+            return _on_one(func, places[0])
+        pick = itemgetter(*places)
+        return lambda values: func(*pick(values))
+
+    def _rest(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the columns that only ``**kwargs`` takes, each with its place among ``names``."""
+        if not self.takes_all:
+            return {}
+        taken = {*self.keywords, *self.objects, *(("prompt", "completion") if self.takes_lists else ARGUMENTS)}
+        columns = {name.removeprefix(COLUMN): at for at, name in enumerate(names) if name.startswith(COLUMN)}
+        return {name: at for name, at in columns.items() if name not in taken}
+
+
+def _by_name(
+    func: Callable[..., Any], first: Sequence[int], named: Mapping[str, int]
+) -> Callable[[Sequence[Any]], Any]:
+    pairs = tuple(named.items())
+    if not first:
+        return lambda values: func(**{name: values[at] for name, at in pairs})
+    return lambda values: func(*[values[at] for at in first], **{name: values[at] for name, at in pairs})
 
 
 def _on_one(func: Callable[..., Any], at: int) -> Callable[[Sequence[Any]], Any]:
@@ -105,7 +145,7 @@ def reward_function(
     """Inspect which arguments a function takes.
 
     Args:
-        func: Takes the arguments that it names, or all of them if it has ``**kwargs``.
+        func: Takes the arguments and columns that it names, or all of them if it has ``**kwargs``.
         objects: The rubric's own objects, passed to functions that name them.
         name: A name to use instead of its own.
 
@@ -122,17 +162,23 @@ def reward_function(
     named = {param.name: param for param in parameters if param.kind not in (_ANY, inspect.Parameter.VAR_POSITIONAL)}
     takes_all = any(param.kind == _ANY for param in parameters)
     objects = objects or {}
-    group = any(plural in named and plural not in objects for plural in PLURALS)
-    singular = {
-        keyword: argument
-        for keyword, argument in (PLURALS if group else dict(zip(ARGUMENTS, ARGUMENTS, strict=True))).items()
-        if (takes_all or keyword in named) and keyword not in objects
-    }
+    what = declared(func)
+    plural = any(plural in named and plural not in objects for plural in PLURALS)
+    alone = [
+        key
+        for key, param in named.items()
+        if key not in PLURALS and key not in objects and param.default is inspect.Parameter.empty
+    ]
+    # NOTE: a function over all rollouts of an example names plurals only; with columns by their own names, it is one of TRL's shape
+    batched = what.batched or bool(plural and alone)
+    group = plural and not batched
+    own = [key for key in named if key not in objects]
+    taken = _arguments_of(own, takes_all=takes_all, batched=batched, group=group)
+    singular = {keyword: argument for keyword, argument in taken.items() if keyword not in objects}
     positional = [param.name for param in parameters if param.kind in _IN_ORDER]
     leading = tuple(takewhile(objects.__contains__, positional))
-    first = positional[len(leading) :][: len(singular)]
-    in_order = sorted(first) == sorted(singular)
-    keywords = first if in_order else list(singular)
+    first = [*takewhile(singular.__contains__, positional[len(leading) :])]
+    keywords = [*first, *(keyword for keyword in singular if keyword not in first)]
     required = [key for key in keywords if key in named and named[key].default is inspect.Parameter.empty]
     optional = [key for key in keywords if key in named and key not in required]
     return RewardFunction(
@@ -145,18 +191,34 @@ def reward_function(
         tuple(keywords),
         leading,
         group,
-        in_order,
+        batched,
+        takes_all,
+        what.metrics,
+        len(first),
         inspect.iscoroutinefunction(func) or inspect.iscoroutinefunction(getattr(func, "__call__", None)),  # noqa: B004
     )
+
+
+def _arguments_of(named: Sequence[str], *, takes_all: bool, batched: bool, group: bool) -> dict[str, str]:
+    """Return the arguments that a function takes, by their names in its signature; columns have the prefix ``COLUMN``."""
+    plurals = {plural: argument for plural, argument in PLURALS.items() if plural in named}
+    singulars = {argument: argument for argument in ARGUMENTS if argument in named}
+    columns = {name: COLUMN + name for name in named if name not in PLURALS and name not in ARGUMENTS}
+    if group:
+        return (PLURALS if takes_all else plurals) | columns
+    if batched:
+        return ({"prompts": "prompt", "completions": "completion"} if takes_all else {}) | plurals | singulars | columns
+    return (dict(zip(ARGUMENTS, ARGUMENTS, strict=True)) if takes_all else singulars) | columns
 
 
 # ── the outcome of a call ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def verdict(settled: Settled, weight: float) -> Outcome:
-    """Return the outcome of a call, with the reason if the rollout falls short."""
-    reward, error = settled
-    return Outcome(reward, error or (shortfall(weight) if falls_short(reward, weight) else ""), error)
+def verdict(reward: float | None, error: str | None, reason: str, weight: float) -> Outcome:
+    """Return the outcome of a call, with the reason if the rollout falls short; the reward is None if the function does not apply."""
+    if reward is None:
+        return Outcome(None, "")  # type: ignore[arg-type] # only checks that are nullable have such scores
+    return Outcome(reward, error or ((reason or shortfall(weight)) if falls_short(reward, weight) else ""), error)
 
 
 def shortfall(weight: float) -> str:

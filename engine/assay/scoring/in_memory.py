@@ -125,7 +125,9 @@ def prepare(
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        (table, notes), columns = load_tasks(tasks, storage_options), (*read_columns(verifiers), *named_columns(keep))
+        table, notes = load_tasks(tasks, storage_options)
+        present = {*source.frame.collect_schema(), *table.collect_schema()}
+        columns = (*read_columns(verifiers, present), *named_columns(keep))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
         overrides = override_notes(source.frame, table, columns)
         joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
@@ -137,7 +139,8 @@ def prepare(
     except OSError as error:
         raise engine_error(error, source.files) from cause(error, source.files)
     keep = None if keep is None else tuple(keep)
-    return source, Plan(verifiers, schema, keep, options["details"], options["any_role"])
+    plan = Plan(verifiers, schema, keep, options["details"], options["any_role"])
+    return replace(source, notes=(*source.notes, *plan.notes)), plan
 
 
 def report(failures: Sequence[str], options: ScoreOptions) -> None:

@@ -19,6 +19,7 @@ from assay.checks.groups import GROUPS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec
+from assay.spec.check_classes import check_class, plugins_of
 from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
 from assay.system.documents import Document, check_depth, read_document
 
@@ -167,7 +168,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
 
     Args:
         source: Path of a JSON, YAML or TOML file, or its content as a mapping.
-        checks: Your own check types, in addition to the built-in ones; specs name them by their ``type``.
+        checks: Your own check types, in addition to the built-in ones and to those of installed packages (entry-point group
+            ``assay.checks``); specs name them by their ``type``.
         strict: Also reject unknown check types and broken checks.
 
     Returns:
@@ -186,7 +188,9 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     else:
         path = Path(source)
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
-    reader = SpecReader(document, _check_types(checks), strict=strict)
+    types = _check_types(checks)
+    types |= plugins_of(document.data, types)
+    reader = SpecReader(document, types, strict=strict)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
@@ -238,9 +242,7 @@ def load_verifiers(
 def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Map every name that specs may use to its check type."""
     types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *GROUPS, *checks):
-        if not isinstance(getattr(check, "type", None), str):
-            raise SpecError(f"{check.__name__} has no `type`, the name for use in specs.")
+    for check in (*CHECKS, *GROUPS, *(check_class(check, "checks") for check in checks)):
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")

@@ -9,17 +9,16 @@ from assay.steps.choices import Choice, Split
 from assay.steps.first_of import FirstOf
 from assay.steps.json import Json
 from assay.steps.marks import After, Line
-from assay.steps.normalize import Normalize
 from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
-from assay.steps.transforms import Lower, Map, Replace, Strip, Upper
+from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
 
 __all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
 
 STEP_TYPES: tuple[type[Step], ...] = (
     *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
-    *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Split),
+    *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Casefold, Nfc, Nfkc, Whitespace, Split),
     FirstOf,
 )
 """All steps, in the order of the documentation."""

@@ -18,11 +18,13 @@ from assay.values.chats import EXACT, chat_of, is_plain_text
 
 __all__ = [
     "ARGUMENTS",
+    "COLUMN",
     "COLUMN_OF",
     "MEMO",
     "PLURALS",
     "RAW",
     "arguments",
+    "column_arguments",
     "is_read",
     "messages",
     "python_values",
@@ -46,6 +48,9 @@ PLURALS = {
 
 COLUMN_OF = {name: (name,) for name in ARGUMENTS} | {"example_id": ("example_id", "id")}
 """The columns for each argument; the first one present is used."""
+
+COLUMN = HIDDEN + "column/"
+"""Prefix of an argument that is a column of the rollouts by its own name."""
 
 RAW = HIDDEN + "completion"
 """Key of a row for the completion as it was loaded, in addition to its text."""
@@ -221,3 +226,23 @@ def arguments(
         for state, loaded in zip(result["state"], map(_object, columns.get("state", ())), strict=False):
             state.update(loaded if isinstance(loaded, dict) else ())
     return {name: result[name] for name in requested}
+
+
+def column_arguments(
+    columns: Mapping[str, Sequence[Any]], names: Sequence[str], read: Container[str] = ()
+) -> dict[str, list[Any]]:
+    """Return columns by their own names as arguments, with the prefix ``COLUMN``.
+
+    Args:
+        columns: As in ``arguments``.
+        names: Columns among them; those of ``ARGUMENTS`` are converted as these are.
+        read: Columns whose values need no conversion.
+    """
+    return {
+        COLUMN + name: list(columns[name]) if name in read else [*map(_READ.get(name, _plain_value), columns[name])]
+        for name in names
+    }
+
+
+def _plain_value(value: Any) -> Any:
+    return value if type(value) in _ATOMS else without_nulls(untyped(value))

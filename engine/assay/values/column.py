@@ -46,6 +46,7 @@ def column(name: str, mapping: Mapping[str, str]) -> "Column":
     if target in STRUCTURED:
         return _Structure(name)
     kinds = {"completion": _Completions, EXPECTED: _Golds, "answer": _Golds, **dict.fromkeys(OPEN, _Open)}
+    kinds["target"] = _Targets
     return kinds.get(target, Column)(name)
 
 
@@ -178,7 +179,29 @@ class _Golds(Column):
     def series(self, values: Sequence[Any]) -> pl.Series:
         if not self._as_text:
             return super().series(values)
-        return typed(self.name, [_json(value, self.name) for value in values])
+        return typed(self.name, [_json(_as_list(value), self.name) for value in values])
+
+
+class _Targets(_Open):
+    """A column that may be structured, or hold golds: beside lists, which are lists of golds, every value keeps its type."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._listed = False
+
+    def see(self, values: Sequence[Any], first: int = 0) -> None:
+        super().see(values, first)
+        self._listed = self._listed or any(isinstance(_as_list(value), list | tuple) for value in values)
+
+    def series(self, values: Sequence[Any]) -> pl.Series:
+        if not self._listed:
+            return super().series(values)
+        return typed(self.name, [_json(_as_list(value), self.name) for value in values])
+
+
+def _as_list(value: Any) -> Any:
+    """Return an array as a list, and any other value unchanged."""
+    return value.tolist() if getattr(value, "ndim", 0) and callable(getattr(value, "tolist", None)) else value
 
 
 class _Completions(Column):

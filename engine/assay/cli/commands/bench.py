@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import command, import_modules, takes, to_stderr
+from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
 from assay.errors import AssayError
 from assay.options import BenchOptions, FileOptions
 from assay.system.stdout import only_data, write_data
@@ -17,7 +17,7 @@ _HINT = "Test custom checks with assay.testing.assert_check_conforms. A check al
 
 @command(modules=("assay.cli.terminal", "assay.insight.bench"))
 @takes(BenchOptions)
-@takes(FileOptions, "modules")
+@takes(FileOptions, "modules", "checks")
 def bench(
     spec: Annotated[str, typer.Argument(help="A verifier file.")],
     rollouts: Annotated[list[str], typer.Argument(help="Rollouts, as in score.")],
@@ -28,10 +28,12 @@ def bench(
     """Measure a verifier: rows per second, compared to reading the column and to a loop over rows, and each check."""
     from assay.cli.terminal import print_bench, print_error
     from assay.insight.bench import bench as measure
+    from assay.spec.verifier import load_verifier
 
     with only_data(), to_stderr().status("measuring"):
         import_modules(options.pop("modules"))
-        result = measure(rollouts, spec, **options)
+        verifier = load_verifier(spec, checks=import_checks(options.pop("checks")))
+        result = measure(rollouts, verifier, **options)
     if as_data:
         write_data(json.dumps(result.as_json()) + "\n")
     else:

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.app import command, import_modules, takes, to_stderr
+from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
 from assay.errors import SpecError, counted, shown_path
 from assay.options import FileOptions, ScoreOptions, settle
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.checks.base import Check
     from assay.spec.verifier import VerifierSpec
 
 __all__ = ["check"]
@@ -19,7 +22,7 @@ _SAMPLES = 200
 
 
 @command(modules=("assay.cli.terminal", "assay.testing"))
-@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "strict", "modules")
+@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "strict", "modules", "checks")
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,
@@ -32,12 +35,12 @@ def check(
     from assay.cli.terminal import print_error, print_warning
 
     import_modules(options.pop("modules"))
-    strict = options.pop("strict")
+    strict, checks = options.pop("strict"), import_checks(options.pop("checks"))
     console = to_stderr()
     refused = False
     for path in specs:
         try:
-            verifier = _checked(path, strict=strict)
+            verifier = _checked(path, checks, strict=strict)
         except SpecError as error:
             print_error(console, error)
             refused = True
@@ -51,15 +54,15 @@ def check(
         raise typer.Exit(2)
 
 
-def _checked(path: str, *, strict: bool) -> "VerifierSpec":
+def _checked(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "VerifierSpec":
     """Load a verifier without broken checks; list all problems in one error, including those that a run only warns about."""
     from assay.spec.verifier import load_verifier
 
     try:
-        verifier = load_verifier(path, strict=strict)
+        verifier = load_verifier(path, checks=checks, strict=strict)
     except SpecError:
-        return load_verifier(path, strict=True)
-    return load_verifier(path, strict=True) if any(spec.broken for spec in verifier.checks) else verifier
+        return load_verifier(path, checks=checks, strict=True)
+    return load_verifier(path, checks=checks, strict=True) if any(spec.broken for spec in verifier.checks) else verifier
 
 
 def _dry_run(verifier: "VerifierSpec", rollouts: str | None, options: dict[str, Any]) -> str:

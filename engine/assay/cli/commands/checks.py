@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import command, import_modules, show, takes
+from assay.cli.app import checks_named, command, import_modules, show, takes
 from assay.options import FileOptions
 from assay.system.stdout import write_data
 
@@ -14,7 +14,7 @@ __all__ = ["checks"]
 
 
 @command()
-@takes(FileOptions, "modules")
+@takes(FileOptions, "modules", "checks")
 def checks(
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -24,19 +24,21 @@ def checks(
     **options: Any,
 ) -> None:
     """List check types, groups, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
+    from assay.checks import CHECKS
     from assay.classes.registry import list_verifiers
     from assay.cli.terminal import print_listing
     from assay.functions.registry import list_fns
     from assay.spec.listing import listing, listing_as_markdown
 
     import_modules(options["modules"])
+    types = (*CHECKS, *checks_named(options["checks"]))
     if markdown:
-        write_data(listing_as_markdown())
+        write_data(listing_as_markdown(types))
     elif as_data:
-        write_data(json.dumps(listing()) + "\n")
+        write_data(json.dumps(listing(types)) + "\n")
     else:
         named = {
             "functions that rows may name (verifier.fn_name)": list_fns(),
             "verifier classes (kind)": list_verifiers(),
         }
-        show(functools.partial(print_listing, listing=listing(), named=named))
+        show(functools.partial(print_listing, listing=listing(types), named=named))

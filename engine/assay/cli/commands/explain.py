@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.app import RubricName, command, import_modules, import_rubric, show, takes
+from assay.cli.app import RubricName, command, import_checks, import_modules, import_rubric, show, takes
 from assay.errors import UsageError
-from assay.options import FileOptions
+from assay.options import CompileOptions, FileOptions, settle
 from assay.system.stdout import only_data, write_data
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["explain"]
 
 
 @command(modules=("assay.cli.terminal", "assay.compiling.verifiers"))
-@takes(FileOptions, "modules")
+@takes(FileOptions, "modules", "checks")
 def explain(
     specs: Annotated[list[str] | None, typer.Argument(help="Verifier files.")] = None,
     *,
@@ -33,10 +33,11 @@ def explain(
 
     with only_data():
         import_modules(options["modules"])
+        settled = settle(CompileOptions, {"checks": import_checks(options["checks"])}, "explain")
         imported = None if rubric is None else import_rubric(rubric)
     if (imported is None) == (not specs):
         raise UsageError("Name verifier files, or a rubric with --rubric module:attribute.")
-    loaded = verifiers_of_run(imported or [Path(spec) for spec in specs or ()])
+    loaded = verifiers_of_run(imported or [Path(spec) for spec in specs or ()], settled)
     if as_data:
         write_data(json.dumps([_explained(verifier) for verifier in loaded]) + "\n")
         return

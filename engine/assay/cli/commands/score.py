@@ -5,7 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import RubricName, command, command_line, import_modules, import_rubric, takes, to_stderr
+from assay.cli.app import (
+    RubricName,
+    command,
+    command_line,
+    import_checks,
+    import_modules,
+    import_rubric,
+    takes,
+    to_stderr,
+)
 from assay.errors import FailedRunError, UsageError
 from assay.options import FileOptions
 from assay.system.stdout import only_data, write_data
@@ -23,7 +32,9 @@ Examples:
 def score(
     rollouts: Annotated[
         list[str],
-        typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder, URLs; - for JSONL on stdin."),
+        typer.Argument(
+            help="Parquet, JSONL, JSON, Arrow, CSV or Excel: files, globs, a folder, URLs; - for JSONL on stdin."
+        ),
     ],
     *,
     spec: Annotated[
@@ -70,6 +81,7 @@ def score(
     lenient = options.pop("lenient")
     with only_data(), progress("scoring") as tell:
         import_modules(options["modules"])
+        options["checks"] = import_checks(options["checks"])
         summary = score_file(
             rollouts,
             spec or None if rubric is None else import_rubric(rubric),

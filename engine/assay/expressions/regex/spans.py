@@ -221,6 +221,7 @@ def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, 
     return writer, written, tree
 
 
+@cached_within(4_000_000, lambda _, pattern: 4 * len(pattern))
 def groups_of(pattern: str) -> tuple[int, dict[str, int]]:
     """Return the number of groups of a pattern, and the numbers of those with names.
 
