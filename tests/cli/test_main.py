@@ -89,7 +89,7 @@ def start(*args, **options):
         ("score in.jsonl --spec v.json --out in.jsonl --overwrite", "is one of the inputs"),
         ("score in.jsonl --spec v.json --out out.txt", "the ending must be .parquet"),
         ("score old.parquet --spec v.json", "old.parquet: "),
-        ("score v.json --spec v.json", "v.json: unknown file format"),
+        ("score v.json --spec v.json", "v.json: is a verifier's spec, not rollouts."),
         ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
         ("check missing.json", "missing.json: no such file"),
         ("check bad.json", "$.checks[0].wieght"),
@@ -314,7 +314,8 @@ def test_a_time_limit_that_is_none_is_one_line(seconds):
 
 def test_the_listings_agree_on_the_check_types():
     listed = [check["type"] for check in json.loads(run("checks --json").stdout)]
-    assert listed[:4] == ["task_expectations", "contains", "not_contains", "regex"]
+    assert listed[:4] == ["task_expectations", "contains", "not_contains", "contains_any"]
+    assert {"all_of", "boxed", "squad"} < {*listed}
     assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
     checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
     assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed

@@ -9,6 +9,7 @@ from assay.expressions.lane import layers
 from assay.names import TEXT
 from assay.steps.chain import Chain
 from assay.steps.reader import read_steps
+from assay.steps.registry import STEPS
 from assay.testing import hostile_texts
 
 PIECES = (
@@ -120,9 +121,9 @@ def lazy(chain, frame):
     )
 
 
-def assert_steps_conform(data, texts, *, small=10):
+def assert_steps_conform(data, texts, *, small=10, types=STEPS):
     """Compare rows and columns: together, in chunks, streamed, one by one and by two; return how many are compared."""
-    chain, texts = Chain(read_steps(data)), [*texts, None]
+    chain, texts = Chain(read_steps(data, types=types)), [*texts, None]
     expected = by_rows(chain, texts)
     frame = pl.DataFrame({TEXT: texts}, schema={TEXT: pl.String})
     chunked = pl.concat([frame[:1], frame[1:3], frame[3:], frame[:0]], rechunk=False)

@@ -1,5 +1,6 @@
 """The shapes of reward functions: columns by name, reasons, metrics, batches as TRL makes them, and rows they do not apply to."""
 
+import asyncio
 import json
 import random
 import subprocess
@@ -426,8 +427,6 @@ def test_a_group_function_without_examples_is_told_what_to_do():
 
 
 def test_lists_as_a_trainer_passes_them():
-    import asyncio
-
     def accuracy(prompts, completions, answer, **columns):
         return [
             None if gold is None else (float(text == gold), "why")
@@ -458,3 +457,13 @@ def test_the_command_line_explains_the_shapes(tmp_path):
     assert explained["trl"] == "Python, in batches"
     assert explained["relative"] == "Python, all rollouts of an example together"
     assert explained["wordy/words"] == "a metric of wordy"
+
+
+def test_lists_have_the_metrics_that_are_declared():
+    @assay.reward(metrics=["words"])
+    def f(completion):
+        return {"score": 0.5, "words": 3} if completion == "a" else 0.25
+
+    lists = {"tasks": ["t"] * 2, "infos": [{}] * 2, "states": [{}, {}], "use_tqdm": False}
+    scores = asyncio.run(assay.Rubric([f]).score_rollouts(["p"] * 2, ["a", "b"], ["a", "a"], **lists))
+    assert scores.metrics == {"f/words": [3.0, 0.0], "f": [0.5, 0.25]}

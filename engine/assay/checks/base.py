@@ -100,6 +100,8 @@ class Check:
             score counts.
         whole_gold: Whether a list is one gold, not several.
         every_gold: Whether the worst of several golds counts instead.
+        lazy_golds: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds
+            are not looked at before.
         takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
@@ -117,6 +119,7 @@ class Check:
     gold: ClassVar[str] = ""
     whole_gold: ClassVar[bool] = False
     every_gold: ClassVar[bool] = False
+    lazy_golds: ClassVar[bool] = False
     takes_list: ClassVar[bool] = False
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None

@@ -4,8 +4,8 @@ A gold that the check cannot use is dropped; a row without any other has none.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import polars as pl
@@ -13,8 +13,9 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.expressions.lane import Lane, exactly, once, rowwise, text
+from assay.expressions.lane import Lane, about, exactly, in_place, layers, once, rowwise, text
 from assay.expressions.mixed import untyped
+from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.values.references import Reference, gold_text
@@ -148,7 +149,10 @@ class GoldCheck(RunCheck):
         return (self._lane(),)
 
     def _lane(self) -> Lane:
-        needs = self._literal_lanes if self._literal_golds is not None else (self._gold_lane(), *self._columns_by[1])
+        if self._literal_golds is not None:
+            needs = self._literal_lanes
+        else:
+            needs = (self._gold_lane(), *self._template.lanes_by()) if self._template is not None else ()
         return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
 
     def _identity(self) -> str:
@@ -175,46 +179,71 @@ class GoldCheck(RunCheck):
         """Whether the type is one of ours with columns."""
         return _is_ours(self.checks) and self.checks.expr is not Check.expr
 
-    @property
-    def _columns_by(self) -> tuple[pl.Expr | None, tuple[Lane, ...]]:
-        """The type's ``expr_by`` over the golds of the rows, and the lanes that it reads; None if rows take Python."""
-        gold = self.given.get(self.checks.gold)
-        if not self._in_columns or not isinstance(gold, Reference) or len(self.references) > 1:
-            return None, ()
-        params = self.checks.Params.model_construct(**{**self.given, self.checks.gold: ""})
-        template = self.checks(params)
-        return template.expr_by(self._gold_lane().col), template.lanes_by()
+    @cached_property
+    def _template(self) -> Check | None:
+        """The check whose ``expr_by`` compares texts with golds, if only the gold is a matter of the row; None if rows take Python."""
+        others = (value for name, value in self.given.items() if name != self.checks.gold)
+        if not self._in_columns or self.checks.whole_gold or any(isinstance(value, Reference) for value in others):
+            return None
+        check = self.checks(self.checks.Params.model_construct(**{**self.given, self.checks.gold: ""}))
+        return None if self.gold_chain.gives_list or check.expr_by(pl.lit("")) is None else check
 
     def _gold_lane(self) -> Lane:
-        """The gold of each row that can be used, as text; all null if rows take Python."""
+        """The golds of each row that can be used: a text, or a list of texts; all null if rows take Python."""
         return Lane(f"gold:{self._identity()}", self._gold_expr)
 
     def _gold_expr(self, schema: pl.Schema) -> pl.Expr:
-        if not self._has_gold_column(schema):
+        if self._template is None:
             return pl.lit(None, dtype=pl.String)
-        gold: Reference = self.given[self.checks.gold]
-        golds = gold.gold_expr(schema)
-        assert golds is not None  # noqa: S101  (see _has_gold_column)
+        golds = self._gold_text_expr(schema)
+        if golds is None:
+            return self._row_struct(schema).map_batches(self._gold_lists, pl.List(pl.String), is_elementwise=True)
         if self.gold_chain.steps:
             golds = once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String)
-        return once(golds, self._usable_golds, pl.String)
+        return golds if self.checks.lazy_golds else once(golds, self._usable_golds, pl.String)
+
+    def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
+        gold = self.given.get(self.checks.gold)
+        return gold.gold_expr(schema) if isinstance(gold, Reference) else None
+
+    def _row_struct(self, schema: pl.Schema) -> pl.Expr:
+        """Return the columns that the references read."""
+        names = dict.fromkeys(name for reference in self.references for name in reference.columns)
+        return pl.struct(exactly(name) for name in names if name in schema)
+
+    def _gold_lists(self, rows: pl.Series) -> pl.Series:
+        """Return the usable golds of each row: rows with the same values share the work, and so do equal golds."""
+        usable: dict[str, bool] = {}
+        lists: dict[str, list[str]] = {}
+
+        def of_row(row: Mapping[str, Any]) -> list[str]:
+            if (key := repr(row)) not in lists:
+                row = {name: untyped(value) for name, value in row.items()}
+                golds: list[str] = self._golds(self.given[self.checks.gold], row)
+                lists[key] = [gold for gold in golds if self._is_usable(gold, usable)]
+            return lists[key]
+
+        return pl.Series(rows.name, [of_row(row) for row in rows.to_list()], dtype=pl.List(pl.String))
+
+    def _is_usable(self, gold: str, known: dict[str, bool]) -> bool:
+        if gold not in known:
+            known[gold] = bool(self._usable([self.given | {self.checks.gold: gold}]))
+        return known[gold]
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
         """Return golds that the type can use; null for the others."""
-        params = {name: value for name, value in self.given.items() if name != self.checks.gold}
-        usable = [bool(self._usable([params | {self.checks.gold: gold}])) for gold in golds]
+        usable = [self._is_usable(gold, {}) for gold in golds.to_list()]
         return pl.select(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
-
-    def _has_gold_column(self, schema: pl.Schema) -> bool:
-        gold = self.given.get(self.checks.gold)
-        in_columns = self._columns_by[0] is not None and not self.gold_chain.gives_list
-        return in_columns and isinstance(gold, Reference) and gold.gold_expr(schema) is not None
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
         if self._literal_golds is not None and self._in_columns:
             return self._literal_expr()
-        if self._has_gold_column(schema):
-            return self._column_expr()
+        if self._template is not None and self._gold_text_expr(schema) is not None:
+            return self._column_expr(self._template)
+        if self._template is not None and not self.checks.lazy_golds:
+            columns = [text(), self._gold_lane().col]
+            return pl.map_batches(columns, self._best_of_lists, return_dtype=_ANSWER, is_elementwise=True)
         return self._python_expr(schema)
 
     def _literal_expr(self) -> pl.Expr:
@@ -233,30 +262,69 @@ class GoldCheck(RunCheck):
         score = pl.when(error.is_not_null()).then(0.0).otherwise(best)
         return pl.struct(score=score, reason=reason, error=error, missing=pl.lit(value=False)).cast(_ANSWER)
 
-    def _column_expr(self) -> pl.Expr:
+    def _column_expr(self, template: Check) -> pl.Expr:
         """``outcome`` for one gold from each row, column to column."""
-        by, golds = self._columns_by[0], self._gold_lane().col
-        assert by is not None  # noqa: S101  (see _has_gold_column)
+        golds = self._gold_lane().col
+        by = template.expr_by(golds)
+        assert by is not None  # noqa: S101  (else there is no template)
         score = by.cast(pl.Float64)
-        failing = pl.when(score < 1.0).then(pl.struct(text().alias("completion"), golds.alias("gold")))
+        pairs = pl.struct(text().alias("completion"), golds.alias("gold"))
+        failing = pl.when(text().is_not_null() & (score < 1.0)).then(pairs)
         reason = rowwise(failing, self._reason, pl.String)
-        answer = pl.struct(score=score, reason=reason, error=pl.lit(None, dtype=pl.String), missing=golds.is_null())
-        return answer.cast(_ANSWER)
+        no_text = pl.lit(None, dtype=pl.String)
+        answer = pl.struct(score=score, reason=reason, error=no_text, missing=golds.is_null()).cast(_ANSWER)
+        if not self.checks.lazy_golds:
+            return answer
+        open_pairs = pl.when(golds.is_not_null() & score.is_null()).then(pairs)
+        by_python = rowwise(open_pairs, self._answer_to, _ANSWER, each=partial(_each, self.limits))
+        return pl.when(by_python.is_not_null()).then(by_python).otherwise(answer)
 
-    def _reason(self, row: Mapping[str, Any]) -> str | None:
-        if row["gold"] is None or row["completion"] is None:
-            return None
+    def _best_of_lists(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """``outcome`` for lists of golds: column to column for each pair of a text and a gold, then the best of each row."""
+        texts, golds = columns
+        assert self._template is not None  # noqa: S101  (see _answer_expr)
+        missing = golds.list.len().fill_null(0) == 0
+        frame = pl.DataFrame({TEXT: texts, "gold": golds}).with_row_index("at").filter(~missing & texts.is_not_null())
+        pairs = frame.explode("gold")
+        with about(TEXT):
+            for layer in layers(self._template.lanes_by(), pairs.schema):
+                pairs = pairs.with_columns(layer)
+            by = self._template.expr_by(pl.col("gold"))
+            assert by is not None  # noqa: S101  (as above)
+            pairs = pairs.select("at", TEXT, "gold", score=by.cast(pl.Float64))
+        best = pl.col("score").min() if self.checks.every_gold else pl.col("score").max()
+        pairs = pairs.filter(pl.col("score") == best.over("at")).unique("at", keep="first", maintain_order=True)
+        failing = pl.when(pl.col("score") < 1.0).then(pl.struct(pl.col(TEXT).alias("completion"), "gold"))
+        pairs = pairs.select("at", "score", reason=rowwise(failing, self._reason, pl.String))
+        answers = in_place(pairs, len(texts)).with_columns(error=pl.lit(None, dtype=pl.String), missing=missing)
+        return answers.to_struct(texts.name).cast(_ANSWER)
+
+    def _reason(self, row: Mapping[str, Any]) -> str:
         return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
+
+    def _answer_to(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer for one gold, where columns have none."""
+        return self._answered(self._usable([self.given | {self.checks.gold: row["gold"]}]), row)
 
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
         names = [name for name in (*self.reads, *self.may_read) if name in schema and name != "completion"]
         columns = [exactly(name) for name in dict.fromkeys(names)]
         rows = pl.struct(text().alias("completion"), *columns)
-        within = partial(_each, self.limits)
-        return rowwise(rows, self._answer, _ANSWER, each=within)
+        return rowwise(rows, self._answer, _ANSWER, each=self._each_row)
 
-    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
-        candidates = self.candidates({name: untyped(value) for name, value in row.items()})
+    def _each_row(self, function: Callable[..., Any], values: list[Any]) -> list[Any]:
+        """Call a function on rows, which share the checks of equal golds."""
+        return _each(self.limits, partial(function, known={}), values)
+
+    def _answer(self, row: dict[str, Any], known: dict[str, list[Check]] | None = None) -> dict[str, Any]:
+        known = {} if known is None else known
+        row = {name: untyped(value) for name, value in row.items()}
+        brought = {name: row.get(name) for name in self.stays} if self.stays else row
+        if (key := repr(brought)) not in known:
+            known[key] = self.candidates(row)
+        return self._answered(known[key], row)
+
+    def _answered(self, candidates: Sequence[Check], row: Row) -> dict[str, Any]:
         if not candidates or row["completion"] is None:
             return {"score": 0.0, "reason": None, "error": None, "missing": not candidates}
         best = self._best([check.outcome(row) for check in candidates])
@@ -288,8 +356,8 @@ class GoldCheck(RunCheck):
     def explain(self) -> str:
         if self._literal_golds is not None and self._in_columns:
             return f"columns: the best of {len(self._literal_golds)} golds"
-        if self._columns_by[0] is not None:
-            return "columns: column to column; lists of golds in Python, row by row"
+        if self._template is not None:
+            return "columns: column to column; of several golds, the best"
         return "Python, row by row: each row brings its params"
 
     @property

@@ -45,5 +45,8 @@ class Included(Group):
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
         raise TypeError("a spec combines its checks as its verifier does")
 
+    def complaint(self) -> str:
+        return "does not meet the spec"
+
     def explain(self) -> str:
         return "columns: from the scores of its checks, as its verifier"

@@ -6,7 +6,8 @@ from pydantic import Field, field_validator
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
-from assay.expressions.lane import Lane
+from assay.expressions.lane import Lane, text
+from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import backtracking_lane, check_pattern, lanes, route, search, search_expr
 
 __all__ = ["Regex"]
@@ -32,6 +33,8 @@ class Regex(Check):
     """
 
     type = "regex"
+    gold = "pattern"
+    lazy_golds = True
     Params = RegexParams
     params: RegexParams
     examples = (
@@ -47,6 +50,9 @@ class Regex(Check):
 
     def expr(self) -> pl.Expr:
         return search_expr(self.params.pattern)
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return search_patterns_expr(text(), golds) | (golds == "")
 
     def lanes(self) -> tuple[Lane, ...]:
         return lanes(self.params.pattern, self.limits)

@@ -24,10 +24,10 @@ from assay.calls.limits import Limits
 from assay.calls.places import defined_at
 from assay.errors import UsageError, did_you_mean, said_by
 from assay.expressions.lane import OTHER_ROWS, is_elementwise
+from assay.expressions.regex.pattern_column import search_uncompiled
 from assay.expressions.regex.search import Question, search, search_each
 from assay.functions.golds import golds_of, is_listed
-from assay.functions.pattern_twin import regex_match_expr, search_uncompiled
-from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr
+from assay.functions.text_twins import IGNORE_CASE, contains_expr, exact_match_expr, regex_match_expr
 from assay.functions.tool_calls import TOLERANCE, tool_calls_differ, tool_calls_match_expr
 from assay.system.code_hash import described
 

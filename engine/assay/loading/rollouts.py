@@ -126,14 +126,14 @@ def part_of(read: Files, steps: Iterable[Step], cut: Cut) -> pl.LazyFrame:
 
 @documented(ReadingOptions)
 def scan(source: Any, **options: Unpack[ReadingOptions]) -> pl.LazyFrame:
-    """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL is looked through once.
+    """Rollouts as a lazy frame; nothing is read before it is needed, but that JSONL, JSON and workbooks are looked through once.
 
     Args:
-        source: A path, glob or folder of parquet, JSONL, Arrow IPC or CSV files, a URL of one (``s3://``, ``gs://``, ``az://``,
+        source: A path, glob or folder of parquet, JSONL, JSON, Arrow IPC, CSV or Excel files, a URL of one (``s3://``, ``gs://``, ``az://``,
             ``hf://``, ``https://``), or a list of these; ``-`` for JSONL on standard input; a Polars frame; a pyarrow Table, RecordBatch or RecordBatchReader, or anything with
             ``__arrow_c_stream__`` (validated in full); a Hugging Face ``Dataset``; a list of mappings; a mapping of columns;
             ``GenerateInputs`` with completions, or ``GenerateOutputs``.
-            Every column of a CSV is text. In JSONL and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
+            Every column of a CSV is text. In JSONL, JSON, workbooks and mappings ``metadata`` and ``expected_output_schema`` become JSON text.
         options: How the rollouts are read.
 
     Returns:

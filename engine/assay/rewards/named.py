@@ -43,8 +43,8 @@ def reward_named(path: str) -> Any:
     functions = getattr(sys.modules.get(module), "__dict__", {})
     func: Any = functions.get(name)
     if module not in _ALLOWED and not is_declared(func):
-        how = f"Name it on the command line: --import {module}. In Python, import it and declare the function with @assay.reward."
-        raise ValueError(f"the module {module} was not named, and a spec does not import it. {how}")
+        how = f"If it is yours, name it: --import {module}. In Python, import it and declare the function with @assay.reward."
+        raise ValueError(f"a spec imports nothing, and the module {module} was not imported for it. {how}")
     if func is None or name.startswith("_"):
         public = [key for key, value in functions.items() if _is_own(value, module) and not key.startswith("_")]
         raise ValueError(f"{module} has no reward function `{name}`. {did_you_mean(name, public)}".strip())

@@ -56,11 +56,16 @@ class Rubric:
     """Reward functions with weights: the reward is the weighted sum, in the order of the functions.
 
     A reward function gets the arguments that it names, or all of them if it has ``**kwargs``: ``prompt``,
-    ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, and the other objects of
-    ``class_objects``. It returns a finite number, of any type except text, and may be asynchronous; if one is, all
-    run in one event loop, where ``asyncio.run`` does not work. One that names ``completions`` or another plural gets
-    lists: all rollouts of an example (those with one ``example_id``, else with one prompt), and returns a list. A function
-    that raises scores 0.0; the error is logged and written to the column ``error``, or to ``state["error"]`` of a rollout.
+    ``completion``, ``answer``, ``state``, ``task``, ``info``, ``example_id``, ``parser``, the other objects of
+    ``class_objects``, and every column of the rollouts by its name. It returns a finite number, of any type except text;
+    ``(number, reason)``; or a mapping with ``score``, optionally ``reason``, and the metrics that ``@assay.reward`` declares. It may
+    be asynchronous; if one is, all run in one event loop, where ``asyncio.run`` does not work. A function that raises scores 0.0; the
+    error is logged and written to the column ``error``, or to ``state["error"]`` of a rollout.
+
+    One that names ``completions`` or another plural gets lists: all rollouts of an example (those with one ``example_id``, else with
+    one prompt), and returns a list. One that also requires columns by their own names (``completions, answer``), as TRL's functions do,
+    or is declared by ``@assay.reward(batched=True)``, gets lists of any rollouts, whose rewards must not depend on each other. Where it
+    returns None, it does not apply, and adds nothing; so may a function over all rollouts of an example that has ``**kwargs``.
 
     Loaded verifiers, functions of ``assay.fns`` and instances of verifier classes can be members, too.
 
@@ -319,11 +324,12 @@ class Rubric:
             return await self._score_one_by_one(rollouts, rows, max_concurrent, kwargs)
         with progress("scoring", show=use_tqdm) as report:
             limits = Limits(max_concurrent=max_concurrent, tick=Ticks(report, rows).add if report else None)
-            scores = await self._score_members(rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids))
+            scores, more = await self._score_members(
+                rollouts, rows, limits, self.class_objects | kwargs, bool(example_ids)
+            )
         rewards = weighted_sums(scores, self.get_reward_weights(), rows)
-        return RolloutScores(
-            reward=rewards, metrics={name: list(column) for name, column in zip(names, scores, strict=True)}
-        )
+        metrics = {name: list(column) for name, column in zip(names, scores, strict=True)}
+        return RolloutScores(reward=rewards, metrics=more | metrics)
 
     async def _score_one_by_one(
         self, rollouts: Mapping[str, Sequence[Any]], rows: int, max_concurrent: int, kwargs: Mapping[str, Any]
@@ -342,8 +348,8 @@ class Rubric:
         limits: Limits,
         objects: Mapping[str, Any],
         has_ids: bool,
-    ) -> list[Sequence[float]]:
-        """Return the scores of each member for each rollout."""
+    ) -> tuple[list[Sequence[float]], dict[str, list[float]]]:
+        """Return the scores of each member for each rollout, and the metrics that functions declare; 0.0 where there is none."""
         funcs = [func for func, _ in self._pairs()]
         positions = [at for at, func in enumerate(funcs) if is_function(func)]
         functions = [self._inspect(funcs[at], objects) for at in positions]
@@ -357,7 +363,7 @@ class Rubric:
             try:
                 work = next(steps)
             except StopIteration as end:
-                rewards, errors, _ = end.value
+                rewards, errors, remarks = end.value
                 break
             await run_in_loop(work, limits)
         scores: list[Sequence[float]] = [[] for _ in funcs]
@@ -366,10 +372,17 @@ class Rubric:
             name = member_name(funcs[at])
             for row, error in errors[number].items():
                 add_error(rollouts["state"][row], f"{name}: {error}")
+        metrics = {
+            f"{function.name}/{metric}": [
+                (remark.metrics.get(metric) or 0.0) if (remark := by_row.get(row)) else 0.0 for row in range(rows)
+            ]
+            for function, by_row in zip(functions, remarks, strict=True)
+            for metric in function.metrics
+        }
         for state, took in zip(rollouts["state"], seconds, strict=True):
             add_scoring_time(state, took)
         others = [at for at in range(len(funcs)) if at not in positions]
         if others:
             for at, column in zip(others, by_columns([funcs[at] for at in others], rollouts), strict=True):
                 scores[at] = column
-        return scores
+        return scores, metrics

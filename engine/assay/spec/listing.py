@@ -1,4 +1,4 @@
-"""The list of check types, generated from their classes: ``assay checks`` and the reference in the README."""
+"""The lists of check types, groups, steps and normalizers, generated from their classes: ``assay checks`` and the reference in docs/."""
 
 import json
 from collections.abc import Sequence
@@ -6,18 +6,35 @@ from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
-from assay.spec.reader import spellings
+from assay.checks.groups import GROUPS
+from assay.steps.base import Step, StepExample
+from assay.steps.registry import STEP_TYPES
+from assay.values.normalizers import list_normalizers
+from assay.values.params import spellings
 
-__all__ = ["as_json", "as_markdown"]
+__all__ = [
+    "as_json",
+    "as_markdown",
+    "groups_as_markdown",
+    "listing",
+    "listing_as_markdown",
+    "normalizers_as_markdown",
+    "steps_as_json",
+    "steps_as_markdown",
+]
 
 
-def _doc(check: type[Check]) -> str:
+def _doc(check: type[Check | Step]) -> str:
     """Return the class docstring as one paragraph, with Markdown code marks."""
-    lines = [line.strip() for line in (check.__doc__ or "").strip().splitlines()]
+    return _paragraph(check.__doc__ or "")
+
+
+def _paragraph(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines()]
     return " ".join(line for line in lines if line).replace("``", "`")
 
 
-def _params(check: type[Check]) -> list[dict[str, Any]]:
+def _params(check: type[Check | Step]) -> list[dict[str, Any]]:
     schema = check.Params.model_json_schema(by_alias=True)
     params = []
     for name, field in check.Params.model_fields.items():
@@ -25,7 +42,7 @@ def _params(check: type[Check]) -> list[dict[str, Any]]:
         schema_of_param = schema["properties"][public_name]
         aliases = [
             spelling
-            for spelling, field_name in spellings(check).items()
+            for spelling, field_name in spellings(check.Params).items()
             if field_name == name and spelling not in (name, public_name)
         ]
         params.append(
@@ -62,6 +79,64 @@ def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
     ]
 
 
+def listing(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
+    """Return all that a spec can name as plain data: check types, groups, steps and normalizers, each with its ``kind``.
+
+    Args:
+        checks: The check types to list.
+    """
+    steps = [{"type": step.pop("step"), **step} for step in steps_as_json()]
+    return [
+        *({"kind": "check", **entry} for entry in as_json(checks)),
+        *({"kind": "group", **entry} for entry in as_json(GROUPS)),
+        *({"kind": "step", **entry} for entry in steps),
+        *({"kind": "normalizer", **entry} for entry in _normalizers()),
+    ]
+
+
+def _normalizers() -> list[dict[str, Any]]:
+    return [
+        {
+            "type": name,
+            "aliases": [],
+            "summary": _paragraph(summary),
+            "params": [_option(option, meaning) for option, meaning in options.items()],
+        }
+        for name, (summary, options) in list_normalizers().items()
+    ]
+
+
+def _option(name: str, meaning: str) -> dict[str, Any]:
+    is_list = name.startswith("regexes")
+    kind, default = ("array", []) if is_list else ("boolean", False)
+    return {"name": name, "also": [], "type": kind, "required": False, "default": default, "description": meaning}
+
+
+def listing_as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
+    """Return ``listing`` as Markdown tables, those of docs/specs.md and docs/steps.md."""
+    tables = {
+        "Check types": as_markdown(checks),
+        "Groups": groups_as_markdown(),
+        "Steps": steps_as_markdown(),
+        "Normalizers": normalizers_as_markdown(),
+    }
+    return "\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
+
+
+def groups_as_markdown() -> str:
+    """Return the kinds of groups as a Markdown table."""
+    return as_markdown(GROUPS)
+
+
+def normalizers_as_markdown() -> str:
+    """Return the normalizers as a Markdown table."""
+    rows = [
+        f"| `{entry['type']}` | {', '.join(map(_param, entry['params']))} | {entry['summary']} |"
+        for entry in _normalizers()
+    ]
+    return "\n".join(["| normalizer | options | makes of a text |", "|---|---|---|", *rows]) + "\n"
+
+
 def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
     """Return the check types as a Markdown table."""
     lines = ["| type (alias) | params | scores |", "|---|---|---|"]
@@ -69,6 +144,47 @@ def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
         names = f"`{check['type']}`" + "".join(f" (`{alias}`)" for alias in check["aliases"])
         params = ", ".join(_param(param) for param in check["params"])
         lines.append(f"| {names} | {params} | {check['summary']} |")
+    return "\n".join(lines) + "\n"
+
+
+def steps_as_json(steps: Sequence[type[Step]] = STEP_TYPES) -> list[dict[str, Any]]:
+    """Return the steps as plain data: name, aliases, the param that stands beside the name, summary, params and examples."""
+    return [
+        {
+            "step": step.name,
+            "aliases": list(step.aliases),
+            "value": step.shorthand,
+            "summary": _doc(step),
+            "list": step.gives_list,
+            "params": _params(step),
+            "examples": [_example(step, example) for example in step.examples],
+        }
+        for step in steps
+    ]
+
+
+def _example(step: type[Step], example: StepExample) -> dict[str, Any]:
+    """Return an example as a spec writes its step, with the param that stands beside the name first."""
+    params = dict(example.params or {})
+    value = params.pop(step.shorthand, None)
+    written = step.name if not (params or value is not None) else {step.name: params if value is None else value}
+    beside = params if isinstance(written, dict) and value is not None else {}
+    return {
+        "step": {**written, **beside} if isinstance(written, dict) else written,
+        "text": example.text,
+        "result": example.result,
+    }
+
+
+def steps_as_markdown(steps: Sequence[type[Step]] = STEP_TYPES) -> str:
+    """Return the steps as a Markdown table."""
+    lines = ["| step (alias) | options | gives |", "|---|---|---|"]
+    for step in steps_as_json(steps):
+        names = f"`{step['step']}`" + "".join(f" (`{alias}`)" for alias in step["aliases"])
+        params = [
+            _param(param) + (" beside the name" if param["name"] == step["value"] else "") for param in step["params"]
+        ]
+        lines.append(f"| {names} | {', '.join(params)} | {step['summary']} |")
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ class Reader(Protocol):
     """The part of a ``SpecReader`` that others use; see there."""
 
     problems: list[str]
+    strict: bool
 
     def problem(self, path: Place, message: str) -> None: ...
 

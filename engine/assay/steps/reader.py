@@ -12,6 +12,7 @@ from assay.steps.chain import Chain
 from assay.steps.first_of import FirstOf, FirstOfParams
 from assay.steps.registry import STEPS
 from assay.system.documents import named
+from assay.values.params import spellings as spellings_of
 
 __all__ = ["StepError", "StepErrors", "read_steps"]
 
@@ -141,7 +142,7 @@ class _Reader:
         before = len(self.problems)
         keeps = self.keeps(options)
         given: dict[str, tuple[Any, Place]] = {}
-        spellings = _spellings(kind)
+        spellings = spellings_of(kind.Params)
         for key, (option, where) in options.items():
             field = spellings.get(key) if isinstance(key, str) else None
             if field is None:
@@ -213,7 +214,7 @@ class _Reader:
         try:
             return kind(kind.Params.model_validate({name: value for name, (value, _) in given.items()}))
         except ValidationError as exception:
-            fields = _spellings(kind)
+            fields = spellings_of(kind.Params)
             by_place: dict[Place, list[Any]] = {}
             for error in exception.errors():
                 name = fields.get(str(error["loc"][0]), "") if error["loc"] else ""
@@ -226,13 +227,6 @@ class _Reader:
             where = next((where for name, (_, where) in given.items() if name.startswith("pattern")), place)
             self.problem(where, said_by(exception))
         return None
-
-
-def _spellings(kind: type[Step]) -> dict[str, str]:
-    """Map every name that specs may use for an option to its field."""
-    fields = kind.Params.model_fields
-    names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
-    return names | dict(kind.Params.spellings)
 
 
 def _message(errors: Sequence[Any], kind: type[Step]) -> str:

@@ -1,5 +1,6 @@
 """Steps for what a pattern matches, and for what is left without it."""
 
+from functools import cached_property
 from typing import Any, Literal
 
 import polars as pl
@@ -116,7 +117,7 @@ class Regex(Step):
     def errors(self) -> bool:
         return True
 
-    @property
+    @cached_property
     def _operation(self) -> Extraction:
         number, names = groups_of(self.params.pattern)
         group = self.params.group

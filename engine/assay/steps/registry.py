@@ -12,13 +12,13 @@ from assay.steps.marks import After, Line
 from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
-from assay.steps.transforms import Lower, Map, Replace, Strip, Upper
+from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
 
 __all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
 
 STEP_TYPES: tuple[type[Step], ...] = (
     *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
-    *(Lower, Upper, Strip, Remove, Replace, Map, Split),
+    *(Lower, Upper, Strip, Remove, Replace, Map, Normalize, Casefold, Nfc, Nfkc, Whitespace, Split),
     FirstOf,
 )
 """All steps, in the order of the documentation."""

@@ -1,16 +1,20 @@
 """Steps that write a text in another form."""
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.errors import quoted
 from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
+from assay.values.normalizers import normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
-__all__ = ["Lower", "Map", "Replace", "Strip", "Upper"]
+__all__ = ["Casefold", "Lower", "Map", "Nfc", "Nfkc", "Normalize", "Replace", "Strip", "Upper", "Whitespace"]
 
 
 class Lower(Step):
@@ -138,3 +142,88 @@ class Map(Step):
 
     def describe(self) -> str:
         return "looked up in a table"
+
+
+class NormalizeParams(Params):
+    """Which normaliser."""
+
+    by: str | dict[str, Any] = Field(
+        description="Name of the normaliser, or a mapping of its name to its options.",
+        json_schema_extra={"anyOf": [*normalizer_schemas()]},
+    )
+
+    @field_validator("by")
+    @classmethod
+    def _exists(cls, by: str | dict[str, Any]) -> str | dict[str, Any]:
+        normalizer(by)
+        return by
+
+
+class Normalize(Step):
+    """The text in the form of a normaliser: `{normalize: squad}`."""
+
+    name = "normalize"
+    shorthand = "by"
+    takes_mapping = True
+    Params = NormalizeParams
+    params: NormalizeParams
+    examples: ClassVar[tuple[StepExample, ...]] = (
+        StepExample("The  Cat.", "cat", {"by": "squad"}),
+        StepExample("Straße", "strasse", {"by": "casefold"}),
+    )
+
+    @property
+    def _by(self) -> str | Mapping[str, Any]:
+        return self.params.by
+
+    def row(self, text: str) -> str:
+        return normalizer(self._by)(text)
+
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        return normalized_expr(texts, self._by)
+
+    def explain(self) -> str:
+        return "Python, equal texts once"
+
+    def describe(self) -> str:
+        return f"normalised by {self._by if isinstance(self._by, str) else next(iter(self._by), '')}"
+
+
+class _Named(Normalize):
+    """A normaliser that is a step by its own name."""
+
+    shorthand = ""
+    takes_mapping = False
+    Params = Params  # type: ignore[assignment]
+
+    @property
+    def _by(self) -> str:
+        return self.name
+
+
+class Casefold(_Named):
+    """The text with its case folded, by `str.casefold`."""
+
+    name = "casefold"
+    examples = (StepExample("Straße", "strasse"),)
+
+
+class Nfc(_Named):
+    """The text in Unicode's composed form, NFC."""
+
+    name = "nfc"
+    examples = (StepExample("e\u0301", "é"),)
+
+
+class Nfkc(_Named):
+    """The text in Unicode's compatible composed form, NFKC."""
+
+    name = "nfkc"
+    examples = (StepExample("ﬁ²", "fi2"),)
+
+
+class Whitespace(_Named):
+    """The text with single spaces for white space, and none around it: `" ".join(text.split())`."""
+
+    name = "whitespace"
+    examples = (StepExample(" a\n b ", "a b"),)

@@ -17,6 +17,7 @@ from assay.expressions.regex.spans import ANY, Extraction, Removal, groups_of, r
 from assay.thresholds import EVER, set_to
 
 SAMPLE = [*TEXTS, *(text[:25] for text in step_texts(100, 3))]
+FEW = SAMPLE[::5]
 COLUMN = pl.Series(SAMPLE)
 
 
@@ -28,9 +29,9 @@ def operations(pattern):
         yield Extraction(pattern, group, last=True)
 
 
-def by_re(operation):
+def by_re(operation, texts=SAMPLE):
     try:
-        return [operation.by_re(text) for text in SAMPLE]
+        return [operation.by_re(text) for text in texts]
     except Exception:  # noqa: BLE001  (a bug of re)
         return None
 
@@ -41,6 +42,7 @@ def test_random_patterns_match_in_columns_what_re_matches():
         pattern = random_pattern(rng)
         if rng.random() < 0.5:
             pattern = f"({pattern}){random_pattern(rng, 1)}"
+        pattern += rng.choice(("", "", "", "$"))
         if not accepted(pattern):
             continue
         for operation in operations(pattern):
@@ -52,7 +54,7 @@ def test_random_patterns_match_in_columns_what_re_matches():
             assert values.to_list() == expected, operation
             assert errors.null_count() == len(errors)
             exact += 1
-    assert exact > 200
+    assert exact > 100
 
 
 IN_COLUMNS = (
@@ -80,7 +82,7 @@ def test_common_patterns_run_in_columns(pattern):
 def test_another_process_gives_what_this_one_gives(pattern):
     with set_to(pattern_steps=0, linear_bytes=0):
         for operation in operations(pattern):
-            assert results(operation, SAMPLE) == by_re(operation)
+            assert results(operation, FEW) == by_re(operation, FEW)
 
 
 @pytest.mark.parametrize("steps", [0, EVER])
@@ -88,7 +90,7 @@ def test_another_process_gives_what_this_one_gives(pattern):
 def test_a_text_gives_the_same_on_either_side_of_the_threshold(pattern, steps):
     with set_to(pattern_steps=steps):
         for operation in operations(pattern):
-            assert results(operation, SAMPLE) == by_re(operation)
+            assert results(operation, FEW) == by_re(operation, FEW)
 
 
 def test_a_match_without_end_is_an_error_and_counted():

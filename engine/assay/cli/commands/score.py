@@ -32,7 +32,9 @@ Examples:
 def score(
     rollouts: Annotated[
         list[str],
-        typer.Argument(help="Parquet, JSONL, Arrow or CSV: files, globs, a folder, URLs; - for JSONL on stdin."),
+        typer.Argument(
+            help="Parquet, JSONL, JSON, Arrow, CSV or Excel: files, globs, a folder, URLs; - for JSONL on stdin."
+        ),
     ],
     *,
     spec: Annotated[

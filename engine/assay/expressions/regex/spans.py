@@ -1,9 +1,9 @@
-r"""What ``re.finditer`` finds of a pattern, and what ``re.sub`` leaves without it: in the linear engine where that provably agrees.
+r"""What ``re.finditer`` finds of a pattern, how often, and what ``re.sub`` leaves without it: in the linear engine where that provably agrees.
 
 The linear engine prefers the same match as Python, the first by the order of alternatives and by greediness, for a pattern of sets of
 characters, concatenations, alternatives, repeats, groups and anchors that is written as it is. It is not used for look-around, groups
-within repeats and repeats of what may be empty; for ``$`` before a final line break, except to extract a group; and to find several
-matches of a pattern that may be empty, because Python goes on in another way after an empty match.
+within repeats and repeats of what may be empty; and to find several matches of a pattern that may be empty, or that ends with ``$``,
+because Python goes on in another way after an empty match, and before a final line break.
 
 Other patterns are run by ``re``: in this process if it cannot take long for this size of text, else in a process with limits.
 """
@@ -32,7 +32,7 @@ from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["ANY", "Extraction", "Removal", "groups_of", "results", "results_column", "route_of"]
+__all__ = ["ANY", "Extraction", "Matches", "Removal", "groups_of", "results", "results_column", "route_of"]
 
 ANY = "any"
 """In place of a group: the first group of a match that is not empty; the match if the pattern has no groups."""
@@ -51,7 +51,7 @@ class _Writer:
         ascii: Whether to cut every set of characters to ASCII.
         cut: Whether that changes one of them.
         boundary: Whether there is a ``\b``.
-        ends: Whether the pattern consumes a final line break for its ``$``.
+        ends: Whether the pattern consumes a final line break for its ``$``; then what stands before that is its first group.
         anchors: Number of anchors.
         size: Estimated bytes of the written pattern.
     """
@@ -63,15 +63,21 @@ class _Writer:
     anchors: int = 0
     size: int = 0
 
-    def sequence(self, items: Items, flags: int, *, tail: bool = False) -> str:
-        last = len(items) - 1
-        return "".join(self.item(op, value, flags, tail=tail and at == last) for at, (op, value) in enumerate(items))
+    def pattern(self, items: Items, flags: int) -> str:
+        """Write a whole pattern."""
+        if items[-1:] == [(sre.AT, sre.AT_END)] and not flags & sre.SRE_FLAG_MULTILINE:
+            self.ends, self.anchors = True, 1
+            return rf"({self.sequence(items[:-1], flags)})(?:\x{{A}}?\z)"
+        return self.sequence(items, flags)
 
-    def item(self, op: Any, value: Any, flags: int, *, tail: bool) -> str:
+    def sequence(self, items: Items, flags: int) -> str:
+        return "".join(self.item(op, value, flags) for op, value in items)
+
+    def item(self, op: Any, value: Any, flags: int) -> str:
         if op in CHARACTERS:
             return self.characters(op, value, flags)
         if op is sre.AT:
-            return self.anchor(value, flags, tail=tail)
+            return self.anchor(value, flags)
         if op is sre.BRANCH:
             return f"(?:{'|'.join(self.sequence(list(way), flags) for way in value[1])})"
         if op is sre.SUBPATTERN:
@@ -91,16 +97,14 @@ class _Writer:
         self.size += _RANGE * (most_ranges(op, value, flags) if self.ascii else len(ranges))
         return class_of(ranges)
 
-    def anchor(self, where: Any, flags: int, *, tail: bool) -> str:
+    def anchor(self, where: Any, flags: int) -> str:
         multiline = bool(flags & sre.SRE_FLAG_MULTILINE)
         self.anchors += 1
         if where is sre.AT_BOUNDARY:
             self.boundary |= not flags & sre.SRE_FLAG_ASCII
             return r"\b" if self.boundary and not self.ascii else r"(?-u:\b)"
         if where is sre.AT_END and not multiline:
-            if not tail:
-                raise NotLinearError("$ with something after it")
-            self.ends = True
+            raise NotLinearError("$ that is not the end of the pattern")
         if where not in _ANCHORS:
             raise NotLinearError(r"\B")
         return _ANCHORS[where][multiline]
@@ -137,7 +141,7 @@ _ANCHORS = {  # without and with MULTILINE
     sre.AT_BEGINNING_STRING: (r"\A", r"\A"),
     sre.AT_BEGINNING: (r"\A", "(?m:^)"),
     sre.AT_END_STRING: (r"\z", r"\z"),
-    sre.AT_END: (r"(?:\x{A}?\z)", "(?m:$)"),
+    sre.AT_END: ("", "(?m:$)"),
 }
 _NAMES = {"ASSERT": "look-around", "ASSERT_NOT": "look-around", "GROUPREF": "a back-reference"}
 
@@ -151,7 +155,7 @@ class Route:
         why: A sentence for ``assay explain``.
         cut: Whether other texts need another pattern.
         boundary: Whether it has a ``\b``, on which the engines disagree for some characters.
-        ends: Whether a match includes the final line break that ``$`` may stand before.
+        ends: Whether a match includes the final line break that ``$`` may stand before, and its first group is what stands before it.
         anchored: Whether a match depends on what stands beside it.
         empty: Whether a match may be empty.
     """
@@ -207,7 +211,7 @@ def _beyond_ascii(pattern: str, linear_bytes: int) -> str | None:
 def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, str, Any]:  # noqa: A002
     tree = parsed(pattern, 0)
     writer = _Writer(ascii)
-    written = writer.sequence(list(tree), tree.state.flags, tail=True)
+    written = writer.pattern(list(tree), tree.state.flags)
     if writer.size > linear_bytes:
         raise NotLinearError("a pattern too large for the linear engine")
     try:
@@ -217,6 +221,7 @@ def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, 
     return writer, written, tree
 
 
+@cached_within(4_000_000, lambda _, pattern: 4 * len(pattern))
 def groups_of(pattern: str) -> tuple[int, dict[str, int]]:
     """Return the number of groups of a pattern, and the numbers of those with names.
 
@@ -287,9 +292,7 @@ class Extraction:
         return self.group == 0 or (self.group == ANY and groups_of(self.pattern)[0] == 0)
 
     def is_exact(self, route: Route) -> bool:
-        if route.ends and (self._is_whole or self.last):
-            return False
-        return not self.last or (not route.empty and (self._is_whole or not route.anchored))
+        return not self.last or not (route.empty or route.ends or (route.anchored and not self._is_whole))
 
     def by_re(self, text: str) -> str | None:
         matches = compile_pattern(self.pattern).finditer(text)
@@ -306,14 +309,15 @@ class Extraction:
             texts = texts.str.extract_all(written).list.last()
             if self.group == 0:
                 return texts
+        skipped = int(route_of(self.pattern).ends)
         if isinstance(self.group, int):
-            return texts.str.extract(written, self.group)
+            return texts.str.extract(written, self.group + skipped)
         if self._is_whole:
-            found = texts if self.last else texts.str.extract(written, 0)
+            found = texts if self.last else texts.str.extract(written, skipped)
             return found.set(found == "", None)
         groups = texts.to_frame("text").select(pl.col("text").str.extract_groups(written)).to_series().struct.unnest()
         return groups.select(
-            pl.coalesce(pl.when(group != "").then(group) for group in map(pl.col, groups.columns))
+            pl.coalesce(pl.when(group != "").then(group) for group in map(pl.col, groups.columns[skipped:]))
         ).to_series()
 
     def read(self, text: str, reply: Any) -> str | None:
@@ -342,6 +346,30 @@ class Removal:
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         return texts.str.replace_all(written, "")
+
+    def read(self, text: str, reply: Any) -> str | None:
+        del text
+        return str(reply)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The number of matches, in digits: ``len(re.findall(pattern, text))``."""
+
+    pattern: str
+
+    @property
+    def task(self) -> Task:
+        return Task.COUNTED
+
+    def is_exact(self, route: Route) -> bool:
+        return not route.empty and not route.ends
+
+    def by_re(self, text: str) -> str | None:
+        return str(len(compile_pattern(self.pattern).findall(text)))
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        return texts.str.count_matches(written).cast(pl.String)
 
     def read(self, text: str, reply: Any) -> str | None:
         del text

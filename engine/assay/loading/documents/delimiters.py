@@ -4,17 +4,14 @@ import csv
 import io
 from itertools import islice
 
-__all__ = ["DELIMITERS", "delimiter_of", "is_delimited", "usual_delimiter"]
+from assay.errors import shown_path
+
+__all__ = ["DELIMITERS", "delimiter_note", "delimiter_of", "is_delimited"]
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 """Delimiters, and their names."""
 
 _ROWS = 3
-
-
-def usual_delimiter(name: str) -> str:
-    """Return the delimiter that a file has by its name."""
-    return "\t" if name.lower().endswith(".tsv") else ","
 
 
 def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
@@ -25,11 +22,24 @@ def delimiter_of(head: bytes, name: str, *, whole: bool) -> str:
         name: Its name; the usual delimiter is taken if nothing decides.
         whole: Whether these are all its bytes.
     """
-    usual = usual_delimiter(name)
+    usual = _usual(name)
     text = head.decode("utf-8-sig", errors="replace")
     widths = {delimiter: _widths(text, delimiter, whole=whole) for delimiter in (usual, *DELIMITERS)}
     there = [delimiter for delimiter, (header, *_) in widths.items() if header > 1]
     return max(there, key=lambda delimiter: (_may_fit(widths[delimiter]), widths[delimiter][0]), default=usual)
+
+
+def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
+    """Return a note that names the delimiter, if it is not the usual one.
+
+    Args:
+        name: Name of the file.
+        delimiter: Its delimiter.
+    """
+    if delimiter == _usual(name.partition("?")[0]):
+        return ()
+    shown = "" if delimiter == "\t" else f" ({delimiter})"
+    return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)
 
 
 def is_delimited(head: bytes, *, whole: bool) -> bool:
@@ -37,6 +47,11 @@ def is_delimited(head: bytes, *, whole: bool) -> bool:
     text = head.decode("utf-8-sig", errors="replace")
     rows = (_widths(text, delimiter, whole=whole) for delimiter in DELIMITERS)
     return any(len(widths) > 1 and widths[0] > 1 and len(set(widths)) == 1 for widths in rows)
+
+
+def _usual(name: str) -> str:
+    """Return the delimiter that a file has by its name."""
+    return "\t" if name.lower().endswith(".tsv") else ","
 
 
 def _may_fit(widths: list[int]) -> bool:

@@ -23,7 +23,7 @@ _TOKEN = re.compile(_STRING + rb'|["\[\]{}]')
 _VALUE = re.compile(rb"[\[{]|" + _STRING + rb'|[^\s,:"\[\]{}]++')
 _GAP = re.compile(rb"[ \t\r\n]*+")
 _BLANK = bytes.maketrans(b"\r\n", b"  ")
-_COMPLETION, _ROLE = b'"completion"', b'"role"'
+_COMPLETION, _ROLE, _CHECKS = b'"completion"', b'"role"', b'"checks"'
 _AS_RECORDS = "Write an array of objects; with pandas: df.to_json(PATH, orient='records')."
 
 
@@ -101,6 +101,8 @@ def _rows_of_object(data: bytearray, place: _Span, name: str) -> _Rows:
     if not members:
         raise InputError(f"{shown_path(name)}: the object is empty.", _AS_RECORDS)
     is_record = _COMPLETION in members
+    if _CHECKS in members and not is_record:
+        raise InputError(f"{shown_path(name)}: is a verifier's spec, not rollouts.", "Give it with --spec.")
     lists = {key: array for key, value in members.items() if (array := _list_of_objects(data, value)) and not is_record}
     if len(lists) > 1:
         keys = [_key(key) for key in lists]

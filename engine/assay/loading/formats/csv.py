@@ -7,14 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import shown_path
-from assay.loading.documents.delimiters import DELIMITERS, delimiter_of, usual_delimiter
+from assay.loading.documents.delimiters import delimiter_note, delimiter_of
 from assay.loading.documents.identity import sure_kind
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.reading import BadRow, File, Reading, Unit
 from assay.system.special_files import engine_path
 
-__all__ = ["delimiter_note", "delimiter_of_url", "open_csv", "scan_csv"]
+__all__ = ["delimiter_of_url", "open_csv", "scan_csv"]
 
 _HEAD = 1 << 20
 _LINES = 100
@@ -83,16 +82,3 @@ def delimiter_of_url(url: str, options: Any) -> str:
     ).collect()
     head = "\n".join(line or "" for line in lines.to_series())
     return delimiter_of(head.encode(), url.partition("?")[0], whole=lines.height < _LINES)
-
-
-def delimiter_note(name: str, delimiter: str) -> tuple[str, ...]:
-    """Return a note that names the delimiter, if it is not the usual one.
-
-    Args:
-        name: Name of the file.
-        delimiter: Its delimiter.
-    """
-    if delimiter == usual_delimiter(name.partition("?")[0]):
-        return ()
-    shown = "" if delimiter == "\t" else f" ({delimiter})"
-    return (f"{shown_path(name)}: the delimiter in its header is the {DELIMITERS[delimiter]}{shown}",)

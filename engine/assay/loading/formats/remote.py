@@ -1,6 +1,6 @@
 """Rollouts in object stores and on the web, read by Polars.
 
-Parquet, Arrow IPC and CSV are read in place. JSON lines are first copied to a temporary file, because they are read more than once;
+Parquet, Arrow IPC and CSV are read in place. JSON lines and documents are first copied to a temporary file, because they are read more than once;
 the copy is written in pieces and removed after the run.
 
 NOTE: over HTTP, Polars may wait forever, whatever its options; so requests run in a thread that can be abandoned.
@@ -23,8 +23,8 @@ from polars.exceptions import PanicException, PolarsError
 from polars.io._expand_paths import _expand_paths
 
 from assay.errors import InputError, UsageError, did_you_mean
+from assay.loading.documents.delimiters import delimiter_note
 from assay.loading.documents.document import form_of
-from assay.loading.formats.csv import delimiter_note
 from assay.loading.formats.engine_source import by_engine
 from assay.loading.formats.format import LINES, SUFFIXES, Format, known_suffixes, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, Unit

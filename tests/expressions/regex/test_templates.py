@@ -6,8 +6,8 @@ import re
 import polars as pl
 import pytest
 
-from assay.functions.pattern_templates import search_templates, skeleton
-from assay.functions.pattern_twin import regex_match_expr
+from assay.expressions.regex.templates import search_templates, skeleton
+from assay.functions.text_twins import regex_match_expr
 from assay.thresholds import set_to
 
 LITERALS = [

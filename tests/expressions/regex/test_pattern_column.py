@@ -6,9 +6,9 @@ import re
 import polars as pl
 import pytest
 
-from assay.functions import pattern_twin as rowpatterns
-from assay.functions.pattern_twin import needed_literal, regex_match_expr, search_uncompiled
-from assay.functions.text_twins import IGNORE_CASE
+from assay.expressions.regex import pattern_column as rowpatterns
+from assay.expressions.regex.pattern_column import needed_literal, search_uncompiled
+from assay.functions.text_twins import IGNORE_CASE, regex_match_expr
 
 PHRASES = [
     "aa a",

@@ -4,26 +4,24 @@ Compiling a pattern costs more than searching with it, so most rows should avoid
 characters, classes and anchors contains a literal that every match contains; a text without that literal has no match, which one
 column-to-column search finds out. A pattern that is a literal, or a literal between ``\b``, needs no compiling: expressions parse
 it and look at the neighbours of the literal's first occurrence. Patterns that differ only in their literals share a few compiled ones
-(``pattern_templates``). The remaining patterns are compiled once each, and run on the linear engine where ``re`` might take long.
+(``templates``). The remaining patterns are compiled once each, and run on the linear engine where ``re`` might take long.
 """
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import polars as pl
 
 from assay.expressions.lane import once
 from assay.expressions.regex.charsets import is_word_character
 from assay.expressions.regex.search import linear_answers, route, search_here
+from assay.expressions.regex.templates import search_templates
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
-from assay.functions.pattern_templates import search_templates
-from assay.functions.text_twins import IGNORE_CASE
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["needed_literal", "regex_match_expr", "search_uncompiled"]
+__all__ = ["needed_literal", "search_patterns_expr", "search_uncompiled"]
 
 _LONGEST = 100_000
 """Longest pattern, in code points, that is parsed for its literal; parsing takes memory for each of them."""
@@ -151,10 +149,20 @@ def _is_word_at(rows: pl.DataFrame, at: pl.Expr) -> pl.Series:
     return _WORD_BYTES.gather(rows.select(byte.fill_null(0)).to_series())  # beyond the text: no byte, not a word
 
 
-def regex_match_expr(output: pl.Expr, expected: pl.Expr, params: Mapping[str, Any]) -> pl.Expr:
-    """``fns.regex_match`` as an elementwise expression; null where the function must run."""
-    run = partial(_search_batch, flags=re.IGNORECASE if params.get(IGNORE_CASE) else 0)
-    return pl.map_batches([output, expected], run, return_dtype=pl.Boolean, is_elementwise=True)
+def search_patterns_expr(texts: pl.Expr, patterns: pl.Expr, flags: int = 0) -> pl.Expr:
+    """Search each text with the pattern of its row; an empty pattern finds nothing.
+
+    Args:
+        texts: A String column.
+        patterns: A String column.
+        flags: ``re.IGNORECASE`` or 0.
+
+    Returns:
+        An elementwise Boolean expression; null where only ``re`` can answer, because only the definition has a limit, and for an
+        invalid pattern.
+    """
+    run = partial(_search_batch, flags=flags)
+    return pl.map_batches([texts, patterns], run, return_dtype=pl.Boolean, is_elementwise=True)
 
 
 def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
