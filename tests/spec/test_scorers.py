@@ -404,16 +404,12 @@ def test_specs_in_groups_with_conditions_gates_and_thresholds(tmp_path):
 
 
 def test_a_sum_beyond_all_numbers_is_an_error_and_no_reward(tmp_path):
-    huge = {
-        "combine": "sum",
-        "range": None,
-        "checks": [{"type": "contains", "value": v, "weight": 1e308} for v in "ab"],
-    }
-    path = write(tmp_path, huge=huge, v={"checks": [include("huge"), {"type": "contains", "value": "a"}]})
-    rows = [{"completion": "ab"}, {"completion": "b"}]
+    penalties = [{"type": "contains", "value": value, "penalty": 1e308} for value in "ab"]
+    path = write(tmp_path, huge={"range": None, "checks": penalties}, v={"range": None, "checks": [include("huge")]})
+    rows = [{"completion": "zz"}, {"completion": "a"}]
     assert_plan_conforms([assay.load_verifier(path)], rows)
     frame = assay.score(rows, path)
-    assert frame["check/v/huge"].to_list() == [0.0, 1e308]
+    assert frame["check/v/huge"].to_list() == [0.0, -1e308]
     assert frame["error"].to_list() == ["huge: the weighted sum is not a finite number", None]
 
 
