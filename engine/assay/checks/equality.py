@@ -17,9 +17,15 @@ from assay.steps.base import Step
 from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
-from assay.steps.normalize import checked_normalizer, normalize_schema
 from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+from assay.values.normalizers import (
+    NORMALIZERS,
+    checked_normalizer,
+    normalize_schema,
+    normalized_expr,
+    normalized_lane,
+    normalizer,
+)
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 

@@ -9,11 +9,10 @@ from assay.steps.choices import Choice, Split
 from assay.steps.first_of import FirstOf
 from assay.steps.json import Json
 from assay.steps.marks import After, Line
-from assay.steps.normalize import Normalize
 from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
-from assay.steps.transforms import Lower, Map, Replace, Strip, Upper
+from assay.steps.transforms import Lower, Map, Normalize, Replace, Strip, Upper
 
 __all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
 

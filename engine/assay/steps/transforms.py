@@ -1,16 +1,19 @@
 """Steps that write a text in another form."""
 
+from typing import Any
+
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.errors import quoted
 from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
+from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalize_schema, normalized_expr, normalizer
 from assay.values.params import Params
 
-__all__ = ["Lower", "Map", "Replace", "Strip", "Upper"]
+__all__ = ["Lower", "Map", "Normalize", "Replace", "Strip", "Upper"]
 
 
 class Lower(Step):
@@ -138,3 +141,42 @@ class Map(Step):
 
     def describe(self) -> str:
         return "looked up in a table"
+
+
+class NormalizeParams(Params):
+    """The normal form."""
+
+    by: str | dict[str, Any] = Field(
+        description=f"{', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
+        json_schema_extra=normalize_schema(),
+    )
+
+    _normalizer = field_validator("by")(checked_normalizer)
+
+
+class Normalize(Step):
+    """The text as `normalize` of a check writes it: the words of SQuAD, the LaTeX of an answer and others."""
+
+    name = "normalize"
+    shorthand = "by"
+    takes_mapping = True
+    Params = NormalizeParams
+    params: NormalizeParams
+    examples = (
+        StepExample("The Norse-men!", "norsemen", {"by": "squad"}),
+        StepExample(r"\dfrac12", r"\frac{1}{2}", {"by": "math"}),
+        StepExample("A-b", "ab", {"by": {"lmEval": {"ignoreCase": True, "ignorePunctuation": True}}}),
+    )
+
+    def row(self, text: str) -> str:
+        return normalizer(self.params.by)(text)
+
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        return normalized_expr(texts, self.params.by)
+
+    def explain(self) -> str:
+        return "Python, once for each distinct text"
+
+    def describe(self) -> str:
+        name = self.params.by if isinstance(self.params.by, str) else "lmEval"
+        return f"normalized by {name}"

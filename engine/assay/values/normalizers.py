@@ -19,7 +19,7 @@ from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 
-__all__ = ["NORMALIZERS", "normalized_expr", "normalized_lane", "normalizer"]
+__all__ = ["NORMALIZERS", "checked_normalizer", "normalize_schema", "normalized_expr", "normalized_lane", "normalizer"]
 
 Normalizer = Callable[[str], str]
 
@@ -204,6 +204,22 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
             f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
         )
     return NORMALIZERS[spec]
+
+
+def normalize_schema() -> dict[str, Any]:
+    """Return the JSON Schemas of what names a normalizer, as ``anyOf``."""
+    options = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
+    return {"anyOf": [{"type": "string", "enum": [*NORMALIZERS]}, options]}
+
+
+def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Return what names a normalizer.
+
+    Raises:
+        ValueError: It names none.
+    """
+    normalizer(spec)
+    return spec
 
 
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
