@@ -31,7 +31,19 @@ def listed(name):
 
 def test_every_check_type_is_listed_in_order_with_words_for_it():
     assert [check["type"] for check in as_json()] == [
-        *("task_expectations", "contains", "not_contains", "regex", "equals", "min_length", "max_length"),
+        *("task_expectations", "contains", "not_contains", "contains_any", "contains_all", "starts_with", "ends_with"),
+        *(
+            "regex",
+            "equals",
+            "number",
+            "number_range",
+            "choice",
+            "list_equals",
+            "count",
+            "case",
+            "min_length",
+            "max_length",
+        ),
         *("json_valid", "json_keys", "expected_output_schema"),
     ]
     assert all(check["summary"].endswith(".") for check in as_json())
@@ -62,6 +74,14 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
                 "default": False,
                 "description": "Compare as written; else `str.lower()` on both sides.",
             },
+            {
+                "name": "word",
+                "also": [],
+                "type": "boolean",
+                "required": False,
+                "default": False,
+                "description": r"The phrase counts only where no `\w` of Python's stands beside it.",
+            },
         ],
     }
 
@@ -70,9 +90,13 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
     ("name", "aliases", "graded", "reads", "params"),
     [
         ("task_expectations", [], True, ["completion", "metadata"], []),
-        ("not_contains", ["must_not_contain"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean")]),
+        ("not_contains", ["must_not_contain"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("word", "boolean")]),
+        ("contains_all", [], True, ["completion"], [("values", "array"), ("caseSensitive", "boolean"), ("word", "boolean"), ("score", "string")]),
+        ("number", ["numeric"], False, ["completion"], [("value", "number or string"), ("relTol", "number"), ("absTol", "number"), ("at", "string")]),
+        ("count", [], False, ["completion"], [("of", "string or object"), *((bound, "number or null") for bound in ("min", "max", "exactly"))]),
+        ("list_equals", [], True, ["completion"], [("sep", "string"), ("value", "array or string"), ("normalize", "string or object or null"), ("as", "string")]),
         ("regex", [], False, ["completion"], [("pattern", "string")]),
-        ("equals", ["exact_match"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean")]),
+        ("equals", ["exact_match"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("normalize", "string or object or null"), ("strip", "boolean")]),
         ("max_length", [], False, ["completion"], [("value", "number")]),
         ("json_valid", [], False, ["completion"], []),
         ("json_keys", [], False, ["completion"], [("requiredKeys", "array")]),
@@ -109,7 +133,7 @@ def test_the_table_has_a_row_for_each_check():
 @pytest.mark.parametrize(
     "row",
     [
-        "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false` | The output contains the phrase; an empty phrase is contained in everything. |",
+        "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false`, `word = false` | The output contains the phrase; an empty phrase is contained in everything. |",
         "| `min_length` | `value` | The output has at least `value` characters. |",
         "| `json_keys` | `requiredKeys` or `keys` | The output is a JSON object that has every key; all or nothing. |",
         "| `regex` | `pattern` | `re.search` finds the pattern. The verdict is Python's for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s of processor time (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. |",

@@ -18,7 +18,14 @@ from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+from assay.values.normalizers import (
+    NORMALIZERS,
+    checked_normalizer,
+    normalize_schema,
+    normalized_expr,
+    normalized_lane,
+    normalizer,
+)
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
@@ -27,18 +34,15 @@ _SQUAD = "squad"
 
 
 def _normalize_field() -> Any:
-    option: dict[str, Any] = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalize_schema()["anyOf"], {"type": "null"}]},
     )
 
 
 def _checked_normalizer(spec: Normalize) -> Normalize:
-    if spec is not None:
-        normalizer(spec)
-    return spec
+    return None if spec is None else checked_normalizer(spec)
 
 
 class EqualsParams(Params):
@@ -80,7 +84,7 @@ class Equals(Check):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
-    def counted(self, golds: list[str]) -> list[str]:
+    def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
         if self.params.normalize != _SQUAD or not golds:
             return golds

@@ -19,13 +19,14 @@ from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 
-__all__ = ["NORMALIZERS", "normalized_expr", "normalized_lane", "normalizer"]
+__all__ = ["NORMALIZERS", "checked_normalizer", "normalize_schema", "normalized_expr", "normalized_lane", "normalizer"]
 
 Normalizer = Callable[[str], str]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_DIGIT = re.compile(r"\d")
 _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
 
@@ -37,19 +38,20 @@ def _squad(value: str) -> str:
 
 def _inspect(value: str) -> str:
     """Word by word: casefold, numbers as floats, else without ASCII punctuation; without articles: Inspect's ``f1``."""
-    words = (_ARTICLE.sub(" ", _inspect_word(word.casefold())) for word in value.replace("-", " ").split(" "))
-    return " ".join(piece for word in words for piece in word.split())
+    words = value.casefold().replace("-", " ").split(" ")
+    return " ".join(_ARTICLE.sub(" ", " ".join(map(_inspect_word, words))).split())
 
 
 def _inspect_word(word: str) -> str:
-    for number in (word, word.strip(string.punctuation)):
+    # a finite number has a digit; the two exceptions of a word without one would cost more than all the rest
+    for number in () if word.isalpha() or not _DIGIT.search(word) else (word, word.strip(string.punctuation)):
         try:
             value = float(number)
         except ValueError:
             continue
         if math.isfinite(value):
             return str(value)
-    return word.translate(_NO_PUNCTUATION)
+    return word if word.isalpha() else word.translate(_NO_PUNCTUATION)
 
 
 def _math(value: str) -> str:
@@ -202,6 +204,22 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
             f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
         )
     return NORMALIZERS[spec]
+
+
+def normalize_schema() -> dict[str, Any]:
+    """Return the JSON Schemas of what names a normalizer, as ``anyOf``."""
+    options = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
+    return {"anyOf": [{"type": "string", "enum": [*NORMALIZERS]}, options]}
+
+
+def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Return what names a normalizer.
+
+    Raises:
+        ValueError: It names none.
+    """
+    normalizer(spec)
+    return spec
 
 
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:
