@@ -82,14 +82,15 @@ class GoldCheck(RunCheck):
             items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
             golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
             return self._bare.counting_golds(golds)
-        values = _resolved(given, row) if isinstance(given, Reference) else [_resolved(item, row) for item in given]
+        values = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
         if values is None:
             return []
         if not isinstance(values, list):
-            return [values if isinstance(values, str) else gold_text(values)]
+            return [gold_text(values)]
         lists = values if values and all(isinstance(value, list) for value in values) else [values]
-        golds = ([self._stepped(item) for item in items if item is not None] for items in lists)
-        return [present for gold in golds if (present := [item for item in gold if item is not None])]
+        stepped = ([self._stepped(item) for item in items if item is not None] for items in lists)
+        present = ([item for item in items if item is not None] for items in stepped)
+        return [items for items in present if items]
 
     @cached_property
     def _bare(self) -> Check:
