@@ -7,7 +7,17 @@ import pytest
 from pydantic import Field
 
 from assay import CHECKS, Check, Params
-from assay.spec.listing import as_json, as_markdown
+from assay.checks.groups import GROUPS
+from assay.spec.listing import (
+    as_json,
+    as_markdown,
+    groups_as_markdown,
+    listing,
+    listing_as_markdown,
+    normalizers_as_markdown,
+)
+from assay.steps.registry import STEP_TYPES
+from assay.values.normalizers import NORMALIZERS, normalizer
 
 
 class RhymesParams(Params):
@@ -146,3 +156,44 @@ def test_a_row_of_the_table_reads_as_the_readme_needs_it(row):
 def test_a_default_is_shown_as_a_spec_would_write_it():
     assert "`sound = OUGH`" in as_markdown([Rhymes]).replace('"', "")
     assert "`atLeast = null`" in as_markdown([Rhymes])
+
+
+def test_the_listing_has_all_that_a_spec_can_name():
+    by_kind = {
+        kind: [entry for entry in listing() if entry["kind"] == kind]
+        for kind in ("check", "group", "step", "normalizer")
+    }
+    names = {kind: [entry["type"] for entry in entries] for kind, entries in by_kind.items()}
+    assert names["check"] == [check.type for check in CHECKS]
+    assert names["group"] == [group.type for group in GROUPS]
+    assert names["step"] == [step.name for step in STEP_TYPES]
+    assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
+    assert sum(map(len, by_kind.values())) == len(listing())
+    assert all(entry["summary"].endswith(".") for entry in listing())
+    assert all(param["description"] for entry in listing() for param in entry["params"])
+    assert json.loads(json.dumps(listing())) == listing()
+
+
+def test_an_option_of_a_normalizer_is_one_that_it_takes():
+    (options,) = (entry["params"] for entry in listing() if entry["type"] == "lmEval")
+    assert [option["name"] for option in options] == [
+        "ignoreCase",
+        "ignorePunctuation",
+        "ignoreNumbers",
+        "regexesToIgnore",
+    ]
+    assert normalizer({"lmEval": {option["name"]: option["default"] for option in options}})("A, 1") == "A, 1"
+
+
+def test_the_markdown_has_a_table_for_each_kind():
+    page = listing_as_markdown()
+    assert [line for line in page.splitlines() if line.startswith("#")] == [
+        "## Check types",
+        "## Groups",
+        "## Steps",
+        "## Normalizers",
+    ]
+    assert groups_as_markdown() in page
+    assert "| `at_least` | `k` | 1.0 if at least `k` checks pass. |\n" in page
+    assert normalizers_as_markdown() in page
+    assert sum(line.startswith("| `") for line in page.splitlines()) == len(listing())

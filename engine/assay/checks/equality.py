@@ -20,11 +20,10 @@ from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import (
     NORMALIZERS,
-    checked_normalizer,
-    normalize_schema,
     normalized_expr,
     normalized_lane,
     normalizer,
+    normalizer_schemas,
 )
 
 __all__ = ["Choice", "Equals", "ListEquals"]
@@ -37,12 +36,14 @@ def _normalize_field() -> Any:
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [*normalize_schema()["anyOf"], {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
     )
 
 
 def _checked_normalizer(spec: Normalize) -> Normalize:
-    return None if spec is None else checked_normalizer(spec)
+    if spec is not None:
+        normalizer(spec)
+    return spec
 
 
 class EqualsParams(Params):

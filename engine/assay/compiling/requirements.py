@@ -11,6 +11,7 @@ from assay.checks.golds import GoldCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
+from assay.functions.as_checks import Registered
 from assay.functions.registry import list_fns
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
 from assay.spec.verifier import CheckSpec, VerifierSpec
@@ -68,8 +69,15 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
 def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that references in specs begin with."""
     references = [reference for spec in _readers(verifiers) for reference in spec.references]
-    of_params = [name for check in _checks(verifiers) if isinstance(check, GoldCheck) for name in check.stays]
+    of_params = [name for check in _checks(verifiers) for name in _columns_of_params(check)]
     return list(dict.fromkeys([*(name for reference in references for name in reference.columns), *of_params]))
+
+
+def _columns_of_params(check: Check) -> tuple[str, ...]:
+    """Return the columns that the references in a check's params begin with, except those that its type reads."""
+    if isinstance(check, Registered):
+        return tuple(name for reference in check.references for name in reference.columns)
+    return check.stays if isinstance(check, GoldCheck) else ()
 
 
 def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:

@@ -11,7 +11,7 @@ from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
-from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalize_schema, normalized_expr, normalizer
+from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
 __all__ = ["Casefold", "Lower", "Map", "Nfc", "Nfkc", "Normalize", "Replace", "Strip", "Upper", "Whitespace"]
@@ -149,7 +149,7 @@ class NormalizeParams(Params):
 
     by: str | dict[str, Any] = Field(
         description=f"{', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra=normalize_schema(),
+        json_schema_extra={"anyOf": [*normalizer_schemas()]},
     )
 
     _normalizer = field_validator("by")(checked_normalizer)
