@@ -157,6 +157,10 @@ class Check:
         del golds
         return None
 
+    def counting_golds(self, golds: list[str]) -> list[str]:
+        """Return those of a row's golds that count, as text."""
+        return golds
+
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""
         return ()
