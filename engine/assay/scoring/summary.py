@@ -160,14 +160,14 @@ class Summary:
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
-        skipped = [
-            f"{verifier.id}/{spec.id}: {spec.note}"
+        noted = [
+            (spec, f"{verifier.id}/{spec.id}: {spec.note}")
             for verifier in plan.verifiers
             for top in verifier.checks
             for spec in top.nodes()
             if spec.note
         ]
-        notes = [*skipped]
+        notes, skipped = [note for _, note in noted], [note for spec, note in noted if spec.check is None]
         broken = [
             f"{verifier.id}/{spec.id}: broken: {spec.broken}"
             for verifier in plan.verifiers
