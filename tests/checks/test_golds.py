@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from itertools import product
 
 import polars as pl
@@ -266,3 +267,24 @@ def test_promptfoo(kind):
         assert scores(check, [row["output"], "x"])[0] == float(row["pass"]), row
     assert len(rows) > 20
     assert {row["pass"] for row in rows} == {True, False}
+
+
+COUNTED = (r"\w\b", r"a*", r"a$|\n", r"(?i)k", r"(a|b)\1", r"\d+", r"(?m)^\s*$", r"[^\W\d_]+", r"(?<=a)b", r"")
+
+
+@pytest.mark.parametrize("pattern", COUNTED)
+def test_the_matches_of_a_pattern_are_counted_as_findall_finds_them(pattern):
+    check = check_of("count", of={"pattern": pattern}, min=1)
+    texts = [*hostile_pieces(sized(20_000, 600), seed=13), "aab\n", ""]
+    assert [check.counted.row(text) for text in texts] == [len(re.findall(pattern, text)) for text in texts]
+    rows = [{"completion": text} for text in [*texts, None]]
+    specs = [{"type": "count", "of": {"pattern": pattern}, "min": low, "id": f"at least {low}"} for low in (1, 2, 5)]
+    with set_to(small_batch=0):
+        assert_plan_conforms([load_verifier({"checks": specs})], rows)
+
+
+def test_a_count_that_takes_too_long_is_an_error():
+    verifier = load_verifier({"checks": [{"type": "count", "of": {"pattern": r"(?:(a|b|ab)*)*\1c"}, "min": 0}]})
+    (result,) = score_rows([{"completion": "ab" * 40 + "d"}], [verifier])
+    assert result["reward"] == 0.0
+    assert "TimeoutError" in result["error"]

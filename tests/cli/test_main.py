@@ -314,7 +314,8 @@ def test_a_time_limit_that_is_none_is_one_line(seconds):
 
 def test_the_listings_agree_on_the_check_types():
     listed = [check["type"] for check in json.loads(run("checks --json").stdout)]
-    assert listed[:4] == ["task_expectations", "contains", "not_contains", "regex"]
+    assert listed[:4] == ["task_expectations", "contains", "not_contains", "contains_any"]
+    assert {"all_of", "boxed", "squad"} < {*listed}
     assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
     checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
     assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed

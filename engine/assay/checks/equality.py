@@ -18,7 +18,7 @@ from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer, normalizer_schemas
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
@@ -27,11 +27,10 @@ _SQUAD = "squad"
 
 
 def _normalize_field() -> Any:
-    option: dict[str, Any] = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
     )
 
 

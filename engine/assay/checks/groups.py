@@ -223,7 +223,7 @@ class LengthScaledParams(Params):
     """The lengths and the scores between which a cosine leads."""
 
     max: int | float = Field(gt=0, description="Length from which on the score is the second of a pair.")
-    unit: Literal["chars", "words"] | Any = Field(default="chars", description="`chars`, `words` or `{column: path}`.")
+    unit: Literal["chars", "words"] = Field(default="chars", description="`chars`, `words` or `{column: path}`.")
     correct: _Pair = Field(default=[0.5, 1.0], description="Lowest and highest score if the check passes.")
     wrong: _Pair = Field(default=[-1.0, -0.5], description="Lowest and highest score if it fails.")
 

@@ -138,20 +138,28 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
 def print_listing(
     console: Console, listing: Sequence[dict[str, Any]], named: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """Print the check types with their parameters, and lists of names under a heading each."""
-    for check in listing:
-        title = " ".join([check["type"], *(f"({alias})" for alias in check["aliases"])])
-        console.print(Text(title, "bold"))
-        console.print(Text(f"  {check['summary']}"), soft_wrap=True)
-        for param in check["params"]:
-            aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
-            default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
-            console.print(
-                Text(f"  - {param['name']}{aliases}: {param['type']}{default} {param['description']}"), soft_wrap=True
-            )
+    """Print check types, groups, steps and normalizers with their parameters, and lists of names under a heading each."""
+    kind = "check"
+    for entry in listing:
+        if entry.get("kind", kind) != kind:
+            kind = entry["kind"]
+            console.print(Text(f"\n# {kind}s", "bold"))
+        _print_entry(console, entry)
     for heading, names in (named or {}).items():
         console.print(Text(heading, "bold"))
         console.print(Text(f"  {', '.join(map(printable, names))}"), soft_wrap=True)
+
+
+def _print_entry(console: Console, entry: dict[str, Any]) -> None:
+    title = " ".join([entry["type"], *(f"({alias})" for alias in entry["aliases"])])
+    console.print(Text(title, "bold"))
+    console.print(Text(f"  {entry['summary']}"), soft_wrap=True)
+    for param in entry["params"]:
+        aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
+        default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
+        beside = " (the value of the name)" if entry.get("value") == param["name"] else ""
+        line = f"  - {param['name']}{aliases}: {param['type']}{default}{beside} {param['description']}"
+        console.print(Text(line), soft_wrap=True)
 
 
 def print_presets(console: Console, presets: "Sequence[Preset]") -> None:

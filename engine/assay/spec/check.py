@@ -136,6 +136,11 @@ class CheckSpec:
         return self.check.problem if isinstance(self.check, Broken) else ""
 
     @property
+    def warning(self) -> str:
+        """What to warn of before a run: that the check is broken or skipped, or a likely mistake; ``""`` if there is nothing."""
+        return f"broken: {self.broken}; it scores 0.0 on every row" if self.broken else self.note
+
+    @property
     def group(self) -> Group | None:
         """The kind of group, or None for a single check."""
         return self.check if isinstance(self.check, Group) else None

@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.groups import Group, LengthScaled
-from assay.errors import closest, did_you_mean, printable, quoted, said_by
+from assay.errors import SHOWN, closest, did_you_mean, printable, quoted, said_by
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.spec.pipeline import (
     gold_check,
     likely_reference,
+    misread,
     read_chain,
     read_condition,
     read_subject,
@@ -29,7 +30,7 @@ from assay.values.params import canonical
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "COMBINE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
 VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "combine", "range", "checks")
 CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
@@ -38,7 +39,7 @@ CHECK_FIELDS = (
     *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
 )
 COMBINE = ("mean", "sum", "min", "max", "product")
-_GROUP_FIELDS = ("checks", "check")
+GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -87,9 +88,15 @@ class SpecReader:
 
     def problem(self, path: Place, message: str) -> None:
         """Record a problem at a place, spelled as in the document."""
-        path = (*self.root, *self.spelled.get(path, path))
+        path = (*self.root, *self.written(path))
         line = self.document.lines.get(path)
         self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {message}"))
+
+    def written(self, path: Place) -> Place:
+        """Return a place as the document spells it."""
+        prefixes = (path[:size] for size in range(len(path), 0, -1))
+        prefix = next((prefix for prefix in prefixes if prefix in self.spelled), ())
+        return (*self.spelled[prefix], *path[len(prefix) :]) if prefix else path
 
     def read(self, default_id: str) -> dict[str, Any]:
         """Return the fields of a ``VerifierSpec``; look at ``problems`` before using them."""
@@ -183,7 +190,8 @@ class SpecReader:
             return None
         numbers = [item for item in value if _is_number(item)] if isinstance(value, list) else []
         if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:  # noqa: PLR2004  (a pair)
-            self.problem(("range",), f"expected [lowest, highest] or null, got {named(value)}")
+            shown = repr(value) if isinstance(value, list) and len(repr(value)) <= SHOWN else named(value)
+            self.problem(("range",), f"expected [lowest, highest] or null, got {shown}")
             return 0.0, 1.0
         return float(numbers[0]), float(numbers[1])
 
@@ -274,14 +282,14 @@ class SpecReader:
         check_type = self.types.get(name)
         group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (_GROUP_FIELDS if group else ())
+        allowed = CHECK_FIELDS + (GROUP_FIELDS if group else ())
         allowed += tuple(spellings(check_type)) if check_type and is_flat else ()
         if check_type is None:  # the params of an unknown type are unknown, too
             allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
-        own = {*CHECK_FIELDS, *(_GROUP_FIELDS if group else ())}
+        own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
         params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
@@ -292,7 +300,8 @@ class SpecReader:
             return common | {"params": params if isinstance(params, dict) else {}}
         place = path if is_flat else (*path, "params")
         if group is not None:
-            return common | self.group(group, fields, params, path, depth)
+            misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
+            return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
         chain = common.pop("gold_chain")
         common |= self.params(check_type, params, place, chain)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
@@ -353,9 +362,9 @@ class SpecReader:
         }
 
     def group(
-        self, group: type[Group], fields: Mapping[str, Any], params: Any, path: Place, depth: int
+        self, group: type[Group], fields: Mapping[str, Any], params: Any, path: Place, depth: int, *, misspelt: bool
     ) -> dict[str, Any]:
-        """Return the kind of a group and its checks."""
+        """Return the kind of a group and its checks; ``misspelt`` says that a problem is known for want of them."""
         for name in ("on", "extract", "goldOn", "notFound", "missingGold"):
             if fields.get(name) is not None:
                 self.problem((*path, name), f"`{name}` belongs to the checks in a group, not to the group")
@@ -364,15 +373,17 @@ class SpecReader:
             return {"params": {}, "check": None, "note": ""}
         single = group is LengthScaled
         name, other = ("check", "checks") if single else ("checks", "check")
+        before = len(self.problems)
         if fields.get(other) is not None:
             self.problem((*path, other), f"`{group.type}` takes `{name}`")
         listed = [fields.get(name)] if single else self.value(fields, path, name, list, [])
-        if not listed or listed == [None]:
-            self.problem(path, f"`{group.type}` needs `{name}`")
+        if (not listed or (single and listed == [None])) and len(self.problems) == before and not misspelt:
+            needs = "the check that it is about" if single else "a list of at least one"
+            self.problem((*path, name) if name in fields else path, f"`{group.type}` needs `{name}`, {needs}")
         parts = [
             part
             for at, data in enumerate(listed)
-            if data is not None
+            if (data is not None or not single)
             and (part := self.check(data, (*path, name) if single else (*path, name, at), depth + 1)) is not None
         ]
         place = path if fields.get("params") is None else (*path, "params")
@@ -384,6 +395,8 @@ class SpecReader:
     def length_scaled(self, params: Any, path: Place) -> dict[str, Any]:
         """Return a group whose unit may be a column."""
         unit = params.get("unit") if isinstance(params, dict) else None
+        if misread(self, unit, (*path, "unit")):
+            return {"params": params, "check": None}
         if unit is None or not is_reference(unit):
             return self.params(LengthScaled, params, path)
         try:
@@ -423,6 +436,7 @@ class SpecReader:
                 self.problem((*path, key), f"`{names[key]}` is given twice, in two spellings")
             else:
                 by_field[names[key]] = value
+                self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         try:
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:

@@ -107,13 +107,16 @@ class VerifierSpec:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings before a run: broken checks and skipped ones."""
-        return tuple(
-            f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
-            for top in self.checks
-            for check in top.nodes()
-            if check.broken or check.note
-        )
+        """Warnings before a run: broken checks and skipped ones, and likely mistakes in their params."""
+        return tuple(f"{self.id}/{spec.id}: {spec.warning}" for spec in self.warned)
+
+    @property
+    def warned(self) -> tuple[CheckSpec, ...]:
+        """The checks with a warning, including those in groups and in conditions."""
+        nodes = [node for check in self.checks for node in check.nodes()]
+        deciders = {node.id: node.when.check for node in nodes if node.when is not None}
+        both = (spec for node in nodes for spec in (node, deciders.get(node.id)))
+        return tuple(spec for spec in both if spec is not None and spec.warning)
 
     @cached_property
     def canonical(self) -> str:

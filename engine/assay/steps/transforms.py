@@ -11,7 +11,7 @@ from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
-from assay.values.normalizers import normalized_expr, normalizer
+from assay.values.normalizers import normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
 __all__ = ["Casefold", "Lower", "Map", "Nfc", "Nfkc", "Normalize", "Replace", "Strip", "Upper", "Whitespace"]
@@ -147,7 +147,10 @@ class Map(Step):
 class NormalizeParams(Params):
     """Which normaliser."""
 
-    by: str | dict[str, Any] = Field(description="Name of the normaliser, or a mapping of its name to its options.")
+    by: str | dict[str, Any] = Field(
+        description="Name of the normaliser, or a mapping of its name to its options.",
+        json_schema_extra={"anyOf": [*normalizer_schemas()]},
+    )
 
     @field_validator("by")
     @classmethod

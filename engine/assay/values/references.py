@@ -140,7 +140,11 @@ def _template(text: Any) -> Reference:
         if match[0] in ("{{", "}}"):
             literal += match[0][0]
         elif match[1] is None:
-            raise ValueError(f"`{text}` has a single `{match[0]}`; write `{match[0] * 2}` for the character")
+            other = "}" if match[0] == "{" else "{"
+            raise ValueError(
+                f"`{text}` has a `{match[0]}` without its `{other}`: a path stands in braces, as in {{answer}}; "
+                f"write `{match[0] * 2}` for the character"
+            )
         else:
             parts += [literal, _path(match[1])]
             literal = ""
