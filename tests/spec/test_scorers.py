@@ -15,15 +15,18 @@ import spec_rewards
 import assay
 from assay.errors import ColumnsError, SpecError
 from assay.fns import register_fn
-from assay.rewards.named import allow
+from assay.functions import registry
+from assay.rewards import named
 from assay.testing import assert_plan_conforms
 
 REWARD = f"{spec_rewards.HERE}:{{}}".format
 
 
 @pytest.fixture(autouse=True)
-def _imported():
-    allow([spec_rewards.HERE])
+def _imported(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    monkeypatch.setattr(named, "_ALLOWED", {spec_rewards.HERE})
+    spec_rewards.register_all()
 
 
 def scored(rows, *checks, **fields):
@@ -254,7 +257,7 @@ def test_a_missing_argument_is_refused_before_a_row_is_read():
         (REWARD("over_all"), "sees all rollouts of an example, which only a rubric gives it"),
         (REWARD("NUMBER"), "is int, not a function"),
         (REWARD("Grader"), "is a class, not a function"),
-        (REWARD("register_fn"), "only imports `register_fn`"),
+        (REWARD("register"), "only imports `register`"),
         (
             "os:system",
             "a spec imports nothing, and the module os was not imported for it. If it is yours, name it: --import os",
@@ -267,7 +270,7 @@ def test_a_spec_names_only_functions_that_the_user_has_imported_for_it(name, mes
 
 
 def test_a_declared_function_of_an_imported_module_needs_no_option(monkeypatch):
-    monkeypatch.setattr("assay.rewards.named._ALLOWED", set())
+    monkeypatch.setattr(named, "_ALLOWED", set())
     assert assay.load_verifier({"checks": [{"type": REWARD("evens")}]}).checks[0].id == "evens"
     assert "--import spec_rewards" in problems({"type": REWARD("brevity")})
 

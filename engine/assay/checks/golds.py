@@ -57,8 +57,14 @@ class GoldCheck(RunCheck):
     @property
     def references(self) -> list[Reference]:
         """The references in the params, in order."""
-        values = (value if isinstance(value, list) else [value] for value in self.given.values())
-        return [item for items in values for item in items if isinstance(item, Reference)]
+        return [reference for _, reference in self.named_references]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The references in the params, in order, each with the param's name in specs."""
+        fields = self.checks.Params.model_fields
+        named = ((fields[name].alias or name, _listed(value)) for name, value in self.given.items())
+        return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -346,10 +352,6 @@ class GoldCheck(RunCheck):
 
     def steps(self) -> tuple[Step, ...]:
         return self._bare.steps()
-
-    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        problems = (reference.problem(schema) for reference in self.references)
-        return [problem for problem in problems if problem is not None]
 
     def claim(self) -> str:
         if self._literal_golds is None:

@@ -97,7 +97,12 @@ class Registered(OnRow):
     @property
     def references(self) -> list[Reference]:
         """The references in the expected values and the params, in order."""
-        return [value for value in (*(self.golds or ()), *self.fn_params.values()) if isinstance(value, Reference)]
+        return [reference for _, reference in self.named_references]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        named = [*((EXPECTED, gold) for gold in self.golds or ()), *self.fn_params.items()]
+        return [(name, value) for name, value in named if isinstance(value, Reference)]
 
     @property
     def _is_builtin(self) -> bool:

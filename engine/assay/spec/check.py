@@ -16,7 +16,7 @@ from assay.expressions.regex.search import search
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
-__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean"]
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as"]
 
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
@@ -61,6 +61,10 @@ class Condition:
         else:
             passes = _matches(self.operand, gold_text(value), self.limits)
         return passes is not self.negated
+
+    def explain(self) -> str:
+        """Return which engine runs the test, and why."""
+        return "Python, row by row: a test of a value" if self.check is None else runs_as(self.check)
 
     def row(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row passes the test of a value."""
@@ -187,9 +191,18 @@ class CheckSpec:
 
     @property
     def references(self) -> list[Reference]:
-        """The values that rows bring for its steps and its condition; those of its params are its check's."""
-        sources = [] if self.subject is None or self.subject.source is None else [self.subject.source.reads]
-        return sources + ([] if self.when is None or self.when.reference is None else [self.when.reference])
+        """The values that rows bring."""
+        return [reference for _, reference in self.named_references]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The values that rows bring, each with the field of the spec that asks for it: a param, ``on`` or ``when``."""
+        named = [] if self.check is None else [*self.check.named_references]
+        if self.subject is not None and self.subject.source is not None:
+            named.append(("on", self.subject.source.reads))
+        if self.when is not None and self.when.reference is not None:
+            named.append(("when", self.when.reference))
+        return named
 
     @property
     def depth(self) -> int:
@@ -204,6 +217,11 @@ class CheckSpec:
         claims = [part.words for part in self.runnable]
         claim = self.check.claim() if self.group is None else self.group.claim_of(claims)
         return f"not ({claim})" if self.negate else claim
+
+
+def runs_as(spec: CheckSpec) -> str:
+    """Return which engine runs a check, and why; of one that is skipped, its note."""
+    return spec.check.explain() if spec.check is not None else spec.note
 
 
 _READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "local")

@@ -112,10 +112,8 @@ class VerifierSpec:
     @property
     def warned(self) -> tuple[CheckSpec, ...]:
         """The checks with a warning, including those in groups and in conditions."""
-        nodes = [node for check in self.checks for node in check.nodes()]
-        deciders = {node.id: node.when.check for node in nodes if node.when is not None}
-        both = (spec for node in nodes for spec in (node, deciders.get(node.id)))
-        return tuple(spec for spec in both if spec is not None and spec.warning)
+        nodes = (node for check in self.checks for node in check.nodes())
+        return tuple(spec for node in nodes for spec in node.readers if spec.warning)
 
     @cached_property
     def canonical(self) -> str:

@@ -131,6 +131,10 @@ class Source:
         """The value that a row has to bring."""
         return self.reference or Reference((parse(self.columns[0]),))
 
+    def explain(self) -> str:
+        """Return which engine reads the text, and why."""
+        return "Python, row by row: the text of messages" if self.reference is None else self.reference.explain()
+
     def row(self, row: Mapping[str, Any]) -> str | None:
         """Return the text of a row; None if it has none."""
         if self.reference is not None:
