@@ -100,7 +100,7 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], con
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
     try:
         frame = source.frame.collect()
-        scored = plan.score(frame)
+        rewards = plan.score(frame)["reward"]
     except ENGINE_ERRORS as error:
         raise engine_error(error, opened.files, plan) from error
     for finding in findings(verifier, frame.to_dicts(), any_role=settled["any_role"]):
@@ -108,8 +108,8 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], con
             print_warning(console, str(finding))
         else:
             console.print(printable(str(finding)), markup=False, highlight=False, soft_wrap=True)
-    rewards, errors = scored["reward"], len(frame) - scored["error"].null_count()
-    with_reward = len(rewards) - rewards.null_count()
-    mean = f"{rewards.sum() / with_reward:.4f}" if with_reward else "–"
-    some = f", {errors:,} with an error" if errors else ""
-    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{some}"
+    unscored = rewards.null_count()
+    scored = len(rewards) - unscored
+    mean = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    rest = f", {unscored:,} unscored" if unscored else ""
+    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{rest}"
