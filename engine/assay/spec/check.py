@@ -1,6 +1,6 @@
 """One check of a verifier: what it reads, when it runs, and what becomes of its score."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -12,12 +12,14 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, LengthScaled
+from assay.checks.included import Included
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.regex.search import search
+from assay.functions.as_checks import Registered
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
-__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "runs_as"]
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as"]
 
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
@@ -155,6 +157,19 @@ class CheckSpec:
         """The checks of a group, except those of unknown type."""
         return tuple(part for part in self.parts if part.check is not None)
 
+    @cached_property
+    def counted(self) -> tuple["CheckSpec", ...]:
+        """The checks of a group that make its score."""
+        return counted_checks(self.runnable) if isinstance(self.check, Included) else self.runnable
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is another spec whose score is the weighted mean of checks that all run on every row."""
+        check = self.check
+        return isinstance(check, Included) and (
+            not check.is_native or is_plain_mean(self.runnable, check.combine, check.range)
+        )
+
     def within(self, limits: Limits) -> "CheckSpec":
         """Return a copy with the limits of a run, which name the check; ``limits.check`` is what its name begins with."""
         own = replace(limits, check=limits.check + self.id)
@@ -186,7 +201,7 @@ class CheckSpec:
     def named_references(self) -> list[tuple[str, Reference]]:
         """The values that rows bring, each with the field of the spec that asks for it: a param, ``on`` or ``when``."""
         named: list[tuple[str, Reference]] = []
-        if isinstance(self.check, GoldCheck):
+        if isinstance(self.check, GoldCheck | Registered):
             named += self.check.named_references
         if isinstance(self.check, LengthScaled) and self.check.length is not None:
             named.append(("unit", self.check.length))
@@ -216,6 +231,22 @@ def runs_as(spec: CheckSpec) -> str:
     return spec.check.explain() if spec.check is not None else spec.note
 
 
+_READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "local")
+"""Fields of a check as it is read that its ``CheckSpec`` has not, or not in this form."""
+
+
+def counted_checks(specs: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
+    """Return the checks that make a score: those with a weight, gates and penalties."""
+    return tuple(spec for spec in specs if spec.role != "weight" or spec.weight != 0)
+
+
+def is_plain_mean(specs: Sequence[CheckSpec], combine: str, limits: tuple[float, float] | None) -> bool:
+    """Return whether checks are combined as a weighted mean, and all run on every row."""
+    runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
+    bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
+    return runs_always and bounded and combine == "mean" and limits == (0.0, 1.0)
+
+
 def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckSpec:
     """Return the check that a ``SpecReader`` has read.
 
@@ -237,6 +268,6 @@ def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckS
         )
     if condition is not None:
         outline["when"] = condition.outline
-    given = {name: value for name, value in fields.items() if name not in ("path", "parts", "gold_chain", "outline")}
+    given = {name: value for name, value in fields.items() if name not in _READ_ONLY}
     parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
     return CheckSpec(**{**given, "when": condition, "outline": outline, "above": above, "parts": parts})

@@ -30,7 +30,7 @@ def _prompt(row: Mapping[str, Any]) -> str | None:
     if not isinstance(prompt, list | tuple):
         return None if prompt is None else source_text(prompt)
     asked = [message for message in prompt if _role(message, "user")] or prompt
-    return completion_text(asked[-1:]) if asked else None
+    return completion_text(asked[-1:], any_role=True) if asked else None
 
 
 def _assistant_messages(row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
