@@ -144,7 +144,7 @@ def _meaning(param: Any) -> str:
 
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
-    "specs.md": (("groups", groups_as_markdown), ("checks", as_markdown), ("normalizers", normalizers_as_markdown)),
+    "specs.md": (("checks", as_markdown), ("groups", groups_as_markdown), ("normalizers", normalizers_as_markdown)),
     "steps.md": (("steps", steps_as_markdown),),
     "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
     "cli.md": (("commands", commands_as_markdown),),

@@ -16,6 +16,7 @@ from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
 from assay.values.params import Params
+from assay.values.references import Reference
 
 __all__ = [
     "BELOW_1",
@@ -164,6 +165,11 @@ class Check:
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""
         return ()
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The values that rows bring for its params, in order, each with the param's name in specs."""
+        return []
 
     def missing(self, row: Row) -> str | None:
         """Return why a row has no gold that the check can use; None if it has one."""

@@ -101,7 +101,6 @@ class Registered(OnRow):
 
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
-        """The references, each with the field of the spec: ``expected`` or the param's name."""
         named = [*((EXPECTED, gold) for gold in self.golds or ()), *self.fn_params.items()]
         return [(name, value) for name, value in named if isinstance(value, Reference)]
 

@@ -10,12 +10,10 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.golds import GoldCheck
-from assay.checks.groups import Group, LengthScaled
+from assay.checks.groups import Group
 from assay.checks.included import Included
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.regex.search import search
-from assay.functions.as_checks import Registered
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
@@ -200,11 +198,7 @@ class CheckSpec:
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
         """The values that rows bring, each with the field of the spec that asks for it: a param, ``on`` or ``when``."""
-        named: list[tuple[str, Reference]] = []
-        if isinstance(self.check, GoldCheck | Registered):
-            named += self.check.named_references
-        if isinstance(self.check, LengthScaled) and self.check.length is not None:
-            named.append(("unit", self.check.length))
+        named = [] if self.check is None else [*self.check.named_references]
         if self.subject is not None and self.subject.source is not None:
             named.append(("on", self.subject.source.reads))
         if self.when is not None and self.when.reference is not None:
