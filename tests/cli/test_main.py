@@ -323,9 +323,12 @@ def test_a_path_that_no_row_has_is_refused_with_a_guess_and_its_readers():
     ]
     Path("gsm.json").write_text(json.dumps({"checks": checks}))
     Path("gsm.jsonl").write_text('{"completion": "a", "answer": 1, "note": "b"}\n')
-    for command in ("check gsm.json --against gsm.jsonl", "score gsm.jsonl --spec gsm.json"):
+    for command, spec in (
+        ("check gsm.json --against gsm.jsonl", "gsm.json: "),
+        ("score gsm.jsonl --spec gsm.json", ""),
+    ):
         assert run(command, code=2).stderr == (
-            "error: The table of rollouts has no `anser` (in the path `anser`).\n"
+            f"error: {spec}The table of rollouts has no `anser` (in the path `anser`).\n"
             "  read by gsm/contains (value), gsm/length_scaled (unit)\n"
             "The table of rollouts has no `nte` (in the path `nte`).\n"
             "  read by gsm/contains (on)\n\n"

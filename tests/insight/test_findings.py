@@ -11,6 +11,7 @@ from assay.compiling.plan import Plan
 from assay.insight.findings import findings
 from assay.insight.samples import sample_rows
 from assay.scoring.reference import score_rows
+from assay.testing import assert_plan_conforms
 from assay.values.references import read_reference
 from assay.values.rows import from_rows
 
@@ -122,6 +123,27 @@ def test_sample_rows_suit_the_params_and_conditions_that_read_them():
     found = [*map(str, findings(verifier, sample_rows(verifier, 100)))]
     assert not [line for line in found if "cannot use" in line]
     assert not [line for line in found if " 0 of " in line]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "function", "name": "exact_match"},
+        {"type": "exact_match", "id": "fn", "value": {"column": "a.b"}},
+        {
+            "type": "function",
+            "name": "exact_match",
+            "expected": {"column": "a"},
+            "params": {"ignore_case": {"column": "b"}},
+        },
+        {"type": "row_verifier"},
+        {"kind": "format_only", "params": {}},
+        {"type": "expected_output_schema"},
+    ],
+)
+def test_sample_rows_do_for_what_is_no_check_type(check):
+    rows = sample_rows(load_verifier({"checks": [check]}), 20)
+    assert assert_plan_conforms([load_verifier({"checks": [check]})], rows)
 
 
 def test_sample_rows_do_for_every_spec():
