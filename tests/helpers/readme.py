@@ -105,7 +105,7 @@ def _command(name: str, command: Any) -> str:
     for panel in PANELS:
         groups[panel] = []
     for param in command.params:
-        if param not in arguments:
+        if param not in arguments and not param.hidden:
             groups.setdefault(param.rich_help_panel or "Options", []).append(param)
     types = {key: value.annotation for key, value in inspect.signature(command.callback).parameters.items()}
     for group, params in groups.items():

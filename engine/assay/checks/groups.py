@@ -247,6 +247,10 @@ class LengthScaled(Group):
         self.stays = length.columns if length is not None else ()  # type: ignore[misc]
         self.may_read = self.stays  # type: ignore[misc]
 
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        return [] if self.length is None else [("unit", self.length)]
+
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return self._scaled(self._length(row), correct=scores[0] >= 1.0)
 

@@ -10,6 +10,7 @@ from assay.classes.registry import registered_configs
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
 from assay.spec.pipeline import CONDITION_TESTS
 from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
+from assay.spec.scorers import SCORERS
 from assay.spec.step_schema import described, needs, ref, step_definitions
 from assay.steps.registry import snake_case
 from assay.values.params import takes_objects
@@ -50,9 +51,14 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             "partOfGroup": {"allOf": [ref("check"), {"properties": _NOT_IN_GROUPS}]},
             "check": {
                 "type": "object",
-                "required": ["type"],
-                "properties": _check(types),
-                "allOf": [*map(_branch, types), _unknown_branch(types)],
+                "anyOf": [{"required": ["type"]}, {"required": ["kind"]}],
+                "properties": _check((*types, *SCORERS)),
+                "allOf": [
+                    *map(_branch, types),
+                    *map(_scorer_branch, SCORERS),
+                    _class_branch(),
+                    _unknown_branch((*types, *SCORERS)),
+                ],
             },
         },
     }
@@ -99,13 +105,6 @@ def _verifier() -> dict[str, Any]:
         **_both_spellings({"passThreshold": {**threshold, "minimum": 0}}),
         "params": {"type": ["object", "null"]},
     }
-    configs = [
-        {
-            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
-            "then": {"properties": {"params": {"anyOf": [_config_schema(name, config), _NULL]}}},
-        }
-        for name, config in registered_configs().items()
-    ]
     bounded = {"minimum": 0, "maximum": 1}
     rules = [
         {
@@ -121,7 +120,7 @@ def _verifier() -> dict[str, Any]:
         "type": "object",
         "if": {"properties": {"kind": {"enum": [NATIVE, None]}}},
         "then": {"required": ["checks"], "additionalProperties": False, "properties": native, "allOf": rules},
-        "else": {"additionalProperties": False, "properties": by_class, "allOf": configs},
+        "else": {"additionalProperties": False, "properties": by_class, "allOf": _configs()},
     }
 
 
@@ -191,6 +190,7 @@ def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
     fields = {
         "id": {**_ID, "description": "Unique in the verifier; by default the type."},
         "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
+        "kind": {"type": "string", "description": "A registered verifier class, instead of a type."},
         "weight": {"type": ["number", "null"], "default": 1.0, "description": "Share of the score."},
         "required": {**flag, "description": "The output cannot pass if this check scores below 1."},
         "negate": {**flag, "description": "Invert the score: 1 - score."},
@@ -287,13 +287,45 @@ def _branch(check: type[Check]) -> dict[str, Any]:
     }
     if issubclass(check, Group):
         then["required"] = ["check" if issubclass(check, LengthScaled) else "checks"]
-    return {"if": {"properties": {"type": {"enum": [check.type, *check.aliases]}}}, "then": then}
+    return {"if": {"required": ["type"], "properties": {"type": {"enum": [check.type, *check.aliases]}}}, "then": then}
+
+
+_EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `{template: …}`, or a list of these."}}
+"""The field of registered functions, whose names a schema does not know."""
+
+
+def _scorer_branch(check: type[Check]) -> dict[str, Any]:
+    """Describe a function, the row's verifier or another spec: its own fields stand beside the other ones."""
+    own = {name: schema for name, schema in _params_schema(check).get("properties", {}).items() if name != "expected"}
+    fields = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True) | _both_spellings(own)
+    fields |= _EXPECTED if "expected" in check.Params.model_fields else {}
+    required = [name for name, field in check.Params.model_fields.items() if field.is_required()]
+    then = {"description": described(check), "properties": fields, "additionalProperties": False, "required": required}
+    return {"if": {"required": ["type"], "properties": {"type": {"const": check.type}}}, "then": then}
+
+
+def _class_branch() -> dict[str, Any]:
+    """Describe a verifier class: its params are its config."""
+    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), "kind"), True)
+    then = {"properties": fields, "additionalProperties": False, "allOf": _configs()}
+    return {"if": {"required": ["kind"], "not": {"required": ["type"]}}, "then": then}
+
+
+def _configs() -> list[dict[str, Any]]:
+    """Describe the params of each registered verifier class."""
+    return [
+        {
+            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
+            "then": {"properties": {"params": {"anyOf": [_config_schema(name, config), _NULL]}}},
+        }
+        for name, config in registered_configs().items()
+    ]
 
 
 def _unknown_branch(types: Sequence[type[Check]]) -> dict[str, Any]:
     """Describe a check of an unknown type: its params may be anything, beside the other fields or in ``params``."""
     names = [name for check in types for name in (check.type, *check.aliases)]
-    fields = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True)
+    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *_EXPECTED), True)
     return {
         "if": {
             "required": ["type", "params"],

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group
 from assay.errors import closest
 from assay.spec.check import Condition
+from assay.spec.reading import Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
 from assay.steps.registry import STEPS
@@ -22,18 +23,17 @@ from assay.system.documents import Place, named
 from assay.values.params import takes_objects
 from assay.values.references import Reference, is_reference, read_reference
 
-if TYPE_CHECKING:
-    from assay.spec.reader import SpecReader
-
 __all__ = [
     "CONDITION_TESTS",
     "SOURCE_NAMES",
     "gold_check",
     "likely_reference",
     "misread",
+    "outline_of",
     "read_chain",
     "read_condition",
     "read_subject",
+    "resolvable",
     "role_of",
     "with_steps",
 ]
@@ -50,7 +50,7 @@ _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 # ── what it reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
+def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
     items = data if isinstance(data, list) else [data]
     place = path if not isinstance(data, list) else (*path, 0)
@@ -61,7 +61,7 @@ def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject 
     return subject, [*([outline] if outline is not None else []), *chain.outline()]
 
 
-def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None, Any, int]:
+def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
     """Return the source that an item names, its outline, and 1; else 0."""
     if is_reference(item):
         reference = _reference(reader, item, path)
@@ -73,7 +73,7 @@ def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None
     return None, None, int(not is_step and misread(reader, item, path))
 
 
-def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> Chain:
+def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
     """Return the steps that data describes.
 
     Args:
@@ -103,7 +103,7 @@ def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> 
         return Chain()
 
 
-def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path: Place) -> Subject | None:
+def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
     """Return the subject with the steps that the check takes itself."""
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
@@ -118,7 +118,7 @@ def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path
 # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> Reference | None:
+def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Reference | None:
     try:
         return read_reference(value)
     except ValueError as error:
@@ -126,7 +126,7 @@ def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> R
         return None
 
 
-def misread(reader: "SpecReader", value: Any, path: Place) -> bool:
+def misread(reader: Reader, value: Any, path: Place) -> bool:
     """Report an object that was probably meant as a reference; return whether it was."""
     if not isinstance(value, Mapping) or is_reference(value):
         return False
@@ -143,7 +143,7 @@ def misread(reader: "SpecReader", value: Any, path: Place) -> bool:
     return True
 
 
-def _misread_param(reader: "SpecReader", check: type[Check], name: str, value: Any, path: Place) -> None:
+def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, path: Place) -> None:
     """Report objects in a param that were meant as references, and references where there can be none."""
     if takes_objects(check.Params, name) or misread(reader, value, path) or not isinstance(value, list):
         return
@@ -157,7 +157,7 @@ def _misread_param(reader: "SpecReader", check: type[Check], name: str, value: A
             _misread_gold(reader, item, place)
 
 
-def _misread_gold(reader: "SpecReader", item: Any, place: Place) -> None:
+def _misread_gold(reader: Reader, item: Any, place: Place) -> None:
     if isinstance(item, Mapping) and not is_reference(item):
         reader.problem(place, f"expected a text or {{column: path}}, got {named(item)}")
     for at, inner in enumerate(item if isinstance(item, list) else ()):
@@ -166,7 +166,7 @@ def _misread_gold(reader: "SpecReader", item: Any, place: Place) -> None:
 
 
 def gold_check(
-    reader: "SpecReader", check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
+    reader: Reader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
 ) -> dict[str, Any] | None:
     """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check.
 
@@ -178,7 +178,7 @@ def gold_check(
         _misread_param(reader, check, name, value, (*path, name))
         if issubclass(check, Group) and is_reference(value):
             reader.problem((*path, name), f"`{name}` of a group is the same on every row, not {{column: …}}")
-    given = {name: _resolvable(reader, value, (*path, name)) for name, value in params.items()}
+    given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
     if len(reader.problems) > before:
         return {"params": dict(params), "check": Broken("its params have problems")}
     lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
@@ -190,7 +190,7 @@ def gold_check(
     _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
     fields = check.Params.model_fields
     outline = {
-        fields[name].alias or name: [*map(_outline, value)] if isinstance(value, list) else _outline(value)
+        fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
         for name, value in given.items()
     }
     note = likely_reference(params)
@@ -201,16 +201,17 @@ def _is_dynamic(item: Any) -> bool:
     return isinstance(item, Reference)
 
 
-def _resolvable(reader: "SpecReader", value: Any, path: Place) -> Any:
-    """Return a param's value with references in place of the mappings that describe them."""
+def resolvable(reader: Reader, value: Any, path: Place) -> Any:
+    """Return a param's value with references in place of the mappings that describe them; None for one that cannot be used."""
     if is_reference(value):
         return _reference(reader, value, path)
     if isinstance(value, list) and any(map(is_reference, value)):
-        return [_resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
+        return [resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
     return value
 
 
-def _outline(value: Any) -> Any:
+def outline_of(value: Any) -> Any:
+    """Return a param's value as it stands in a spec."""
     return value.outline() if isinstance(value, Reference) else value
 
 
@@ -245,7 +246,7 @@ def likely_reference(params: Any) -> str:
 # ── when it runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_condition(reader: "SpecReader", data: Any, path: Place, depth: int) -> Condition | None:
+def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condition | None:
     """Return the condition under which a check runs; None if there is a problem."""
     before = len(reader.problems)
     fields = reader.fields(data, path, _CONDITION_FIELDS)
@@ -295,7 +296,7 @@ def _pattern_problem(pattern: str) -> str:
     return ""
 
 
-def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
     fields = reader.check(data, path, depth)
     if fields is None:
         return None
@@ -312,7 +313,7 @@ def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *
 # ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def role_of(reader: "SpecReader", fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
+def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
     """Return what a check's score does, and its weight or how much it takes off."""
     is_gate = reader.value(fields, path, "gate", bool, default=False)
     given = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * is_gate

@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,9 +12,12 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.groups import Group, LengthScaled
-from assay.errors import SHOWN, closest, did_you_mean, printable, quoted, said_by
+from assay.checks.included import Included, IncludedParams
+from assay.errors import SHOWN, closest, did_you_mean, path_text, printable, quoted, said_by
+from assay.functions.registry import list_fns
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
+from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
     gold_check,
     likely_reference,
@@ -24,6 +28,7 @@ from assay.spec.pipeline import (
     role_of,
     with_steps,
 )
+from assay.spec.scorers import Scorer, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
 from assay.values.params import canonical
@@ -75,10 +80,14 @@ class SpecReader:
         document: The data and its lines.
         types: Check types by every name that specs may use.
         strict: Whether unknown types and broken checks are problems.
+        origin: The file that it is read from; other specs are relative to it.
     """
 
-    def __init__(self, document: Document, types: Mapping[str, type[Check]], *, strict: bool) -> None:
+    def __init__(
+        self, document: Document, types: Mapping[str, type[Check]], *, strict: bool, origin: Origin | None = None
+    ) -> None:
         self.document = document
+        self.origin = origin
         self.types = types
         self.strict = strict
         self.problems: list[str] = []
@@ -257,12 +266,12 @@ class SpecReader:
         numbers: dict[str, Iterator[int]] = {}
         for check in checks:
             if check["id"] is None:
-                name = check["type"]
+                name = check["name"]
                 names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
                 check["id"] = next(candidate for candidate in names if candidate not in taken)
                 taken.add(check["id"])
         for check in checks:
-            check["id"] = prefix + check["id"]
+            check["id"] = prefix + check.setdefault("local", check["id"])  # those of another spec are named again
             self.name_siblings(check["parts"], f"{check['id']}.")
 
     def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None:
@@ -276,9 +285,13 @@ class SpecReader:
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
+        if (scorer := scorer_of(data, self.types)) is not None:
+            return self.scorer(*scorer, data, path, depth)
         name = self.type_name(data, path)
-        if name is None:
-            return None
+        return None if name is None else self.typed(name, data, path, depth)
+
+    def typed(self, name: str, data: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any] | None:
+        """Return the fields of a check of some type, known or not, or of a group; None if they cannot be read."""
         check_type = self.types.get(name)
         group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
@@ -294,7 +307,8 @@ class SpecReader:
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
             self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
-        common = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | self.around(fields, path, depth)
+        common: dict[str, Any] = {"id": ident, "type": name, "name": name, "path": path, "parts": [], "note": ""}
+        common |= self.around(fields, path, depth)
         if check_type is None:
             common |= {"subject": None, "note": self.skip(name, path), "check": None}
             return common | {"params": params if isinstance(params, dict) else {}}
@@ -306,6 +320,47 @@ class SpecReader:
         common |= self.params(check_type, params, place, chain)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
         return common
+
+    def scorer(self, name: str, scorer: Scorer, data: Any, path: Place, depth: int) -> dict[str, Any] | None:
+        """Return the fields of a check that runs something other than a check type, or None."""
+        fields = self.fields(data, path, (*CHECK_FIELDS, *scorer.fields))
+        if fields is None:
+            return None
+        if fields.get("goldOn") is not None:
+            self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
+        around = self.around(fields, path, depth)
+        around.pop("gold_chain")
+        read = scorer.read(self, name, fields, path)
+        if read is None:
+            return None
+        ident = self.ident(fields, path, name) if fields.get("id") is not None else None
+        default = read["name"]
+        if ident is None and (not default or "/" in default or not default.isprintable()):
+            self.problem(path, f"{default!r} cannot be an id; give the check an `id`")
+        around["outline"] |= read.pop("outline", {})
+        check = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | around | read
+        check["subject"] = with_steps(self, check["check"], check["subject"], path)
+        return check
+
+    def included(self, path: Any, place: Place) -> dict[str, Any] | None:
+        """Return the fields of a check that is another spec: a group of its checks."""
+        try:
+            document, origin = (self.origin or Origin(None, lambda _: self.types)).open(path)
+        except IncludeError as error:
+            self.problem(place, str(error))
+            return None
+        reader = SpecReader(document, origin.types(document.data), strict=self.strict, origin=origin)
+        fields = reader.read(path_text(Path(path).stem))
+        if reader.problems:
+            for problem in reader.problems:
+                self.problem(place, f"{path}: {problem}")
+            return None
+        for check in _in_all(fields["checks"]):
+            check["path"] = place
+        is_native = fields["kind"] == NATIVE
+        own = {"combine": fields["combine"], "range": fields["range"]} if is_native else {"kind": fields["kind"]}
+        group = Included(IncludedParams(path=path), fields["combine"], fields["range"], is_native=is_native)
+        return {"name": path_text(Path(path).stem), "params": own, "check": group, "parts": fields["checks"]}
 
     def type_name(self, data: Mapping[str, Any], path: Place) -> str | None:
         """Return the type of a check; None if it has none."""
@@ -414,7 +469,7 @@ class SpecReader:
     def skip(self, name: str, path: Place) -> str:
         """Return the note on a check of unknown type, which is skipped."""
         note = f"skipped, unknown check type {quoted(name)}"
-        guess = did_you_mean(name, self.types)
+        guess = did_you_mean(name, [*self.types, *list_fns()])
         if self.strict:
             self.problem(
                 (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.types) + "."}'

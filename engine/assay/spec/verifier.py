@@ -18,9 +18,11 @@ from assay.checks.base import Check
 from assay.checks.groups import GROUPS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
-from assay.spec.check import CheckSpec, check_spec
+from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
+from assay.spec.included import Origin
 from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
+from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
 
 __all__ = [
@@ -95,15 +97,12 @@ class VerifierSpec:
     @property
     def counted(self) -> tuple[CheckSpec, ...]:
         """The checks that make a score: those with a weight, gates and penalties."""
-        return tuple(spec for spec in self.runnable if spec.role != "weight" or spec.weight != 0)
+        return counted_checks(self.runnable)
 
     @property
     def is_plain(self) -> bool:
         """Whether the score is the weighted mean of checks that all run on every row."""
-        specs = self.runnable
-        runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
-        bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
-        return self.kind != NATIVE or (runs_always and bounded and self.combine == "mean" and self.range == (0.0, 1.0))
+        return self.kind != NATIVE or is_plain_mean(self.runnable, self.combine, self.range)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -113,10 +112,8 @@ class VerifierSpec:
     @property
     def warned(self) -> tuple[CheckSpec, ...]:
         """The checks with a warning, including those in groups and in conditions."""
-        nodes = [node for check in self.checks for node in check.nodes()]
-        deciders = {node.id: node.when.check for node in nodes if node.when is not None}
-        both = (spec for node in nodes for spec in (node, deciders.get(node.id)))
-        return tuple(spec for spec in both if spec is not None and spec.warning)
+        nodes = (node for check in self.checks for node in check.nodes())
+        return tuple(spec for node in nodes for spec in node.readers if spec.warning)
 
     @cached_property
     def canonical(self) -> str:
@@ -188,9 +185,13 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     else:
         path = Path(source)
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
-    types = _check_types(checks)
-    types |= plugins_of(document.data, types)
-    reader = SpecReader(document, types, strict=strict)
+    known = _check_types(checks)
+
+    def types_for(data: Any) -> dict[str, type[Check]]:
+        return known | plugins_of(data, known)
+
+    origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
+    reader = SpecReader(document, types_for(document.data), strict=strict, origin=origin)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
@@ -242,7 +243,7 @@ def load_verifiers(
 def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Map every name that specs may use to its check type."""
     types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *GROUPS, *(check_class(check, "checks") for check in checks)):
+    for check in (*CHECKS, *GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")

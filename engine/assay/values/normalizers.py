@@ -19,7 +19,15 @@ from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 
-__all__ = ["NORMALIZERS", "list_normalizers", "normalized_expr", "normalized_lane", "normalizer", "normalizer_schemas"]
+__all__ = [
+    "NORMALIZERS",
+    "checked_normalizer",
+    "list_normalizers",
+    "normalized_expr",
+    "normalized_lane",
+    "normalizer",
+    "normalizer_schemas",
+]
 
 Normalizer = Callable[[str], str]
 
@@ -229,6 +237,16 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
             f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
         )
     return NORMALIZERS[spec]
+
+
+def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Return what names a normalizer.
+
+    Raises:
+        ValueError: It names none.
+    """
+    normalizer(spec)
+    return spec
 
 
 def list_normalizers() -> dict[str, tuple[str, dict[str, str]]]:
