@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-import yaml
 from fuzz_specs import draw_spec
 from pydantic import BaseModel
 
@@ -15,12 +14,13 @@ from assay import CHECKS, Check, Params, SpecError, json_schema, load_verifier
 from assay.checks.groups import GROUPS
 from assay.spec.listing import steps_as_json
 from assay.steps.registry import STEP_TYPES, STEPS
+from assay.system.documents import parse_text
 
 jsonschema = pytest.importorskip("jsonschema")
 
 SPECS = Path(__file__).parents[2] / "specs"
 FILES = sorted(path for ending in ("json", "yaml", "toml") for path in SPECS.glob(f"*/*.{ending}"))
-READ = {".json": json.loads, ".yaml": yaml.safe_load, ".toml": tomllib.loads}
+READ = {".json": json.loads, ".yaml": lambda text: parse_text(text, ".yaml", "spec").data, ".toml": tomllib.loads}
 VALID = {"type": "json_valid"}
 
 
