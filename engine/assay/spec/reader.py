@@ -43,9 +43,6 @@ CHECK_FIELDS = (
     *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
 )
 COMBINE = ("mean", "sum", "min", "max", "product")
-_ON_IN_YAML = (
-    'Did you mean `on`? YAML 1.1, as PyYAML reads it, takes a bare `on` for true: write `extract`, or "on" in quotes.'
-)
 GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
@@ -167,7 +164,7 @@ class SpecReader:
 
     def unknown(self, path: Place, allowed: tuple[str, ...]) -> None:
         """Record an unknown field, with the likely one."""
-        guess = _ON_IN_YAML if path[-1] == "True" and "on" in allowed else did_you_mean(str(path[-1]), allowed)
+        guess = did_you_mean(str(path[-1]), allowed)
         choices = f"Known: {', '.join(allowed)}." if allowed else "None are allowed here."
         self.problem(path, f"unknown field `{path[-1]}`. {guess or choices}")
 
