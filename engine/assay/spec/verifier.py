@@ -261,9 +261,17 @@ def _typed(value: object) -> str:
 def _plain(value: Any) -> Any:
     """Convert a value from Python to what a file would contain."""
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else repr(key): _plain(inner) for key, inner in value.items()}
+        is_check = isinstance(value.get("type", value.get("kind")), str)
+        return {_name(key, is_check=is_check): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     return value
+
+
+def _name(key: object, *, is_check: bool) -> str:
+    """Return the name of a field: readers of YAML 1.1, such as PyYAML, take a bare `on` for true."""
+    if key is True and is_check:
+        return "on"
+    return key if isinstance(key, str) else repr(key)
