@@ -7,10 +7,13 @@ import pytest
 from fuzz_specs import draw_spec
 
 from assay import SpecError, load_verifier
+from assay.compiling.plan import Plan
 from assay.insight.findings import findings
 from assay.insight.samples import sample_rows
+from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.values.references import read_reference
+from assay.values.rows import from_rows
 
 ROWS = [
     {"completion": "A: 1", "answer": "1", "level": 3, "metadata": json.dumps({"gold": {"v": 1}})},
@@ -122,13 +125,39 @@ def test_sample_rows_suit_the_params_and_conditions_that_read_them():
     assert not [line for line in found if " 0 of " in line]
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "function", "name": "exact_match"},
+        {"type": "exact_match", "id": "fn", "value": {"column": "a.b"}},
+        {
+            "type": "function",
+            "name": "exact_match",
+            "expected": {"column": "a"},
+            "params": {"ignore_case": {"column": "b"}},
+        },
+        {"type": "row_verifier"},
+        {"kind": "format_only", "params": {}},
+        {"type": "expected_output_schema"},
+    ],
+)
+def test_sample_rows_do_for_what_is_no_check_type(check):
+    rows = sample_rows(load_verifier({"checks": [check]}), 20)
+    assert assert_plan_conforms([load_verifier({"checks": [check]})], rows)
+
+
 def test_sample_rows_do_for_every_spec():
     tried = 0
-    for seed in range(8):
+    for seed in range(20):
         try:
             verifier = load_verifier(draw_spec(random.Random(seed)))
         except SpecError:
             continue
-        assert_plan_conforms([verifier], sample_rows(verifier, 8, seed))
+        rows = sample_rows(verifier, 20, seed)
+        frame = from_rows(rows)
+        plan = Plan((verifier,), tuple(frame.schema.items()), keep=())
+        assert repr(plan.score(frame)["reward"].to_list()) == repr(
+            [row["reward"] for row in score_rows(rows, [verifier])]
+        )
         tried += 1
-    assert tried > 5
+    assert tried > 15

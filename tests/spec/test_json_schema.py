@@ -2,7 +2,6 @@
 
 import json
 import random
-import tomllib
 from pathlib import Path
 from typing import Literal
 
@@ -14,13 +13,12 @@ from assay import CHECKS, Check, Params, SpecError, json_schema, load_verifier
 from assay.checks.groups import GROUPS
 from assay.spec.listing import steps_as_json
 from assay.steps.registry import STEP_TYPES, STEPS
-from assay.system.documents import parse_text
+from assay.system.documents import read_document
 
 jsonschema = pytest.importorskip("jsonschema")
 
 SPECS = Path(__file__).parents[2] / "specs"
 FILES = sorted(path for ending in ("json", "yaml", "toml") for path in SPECS.glob(f"*/*.{ending}"))
-READ = {".json": json.loads, ".yaml": lambda text: parse_text(text, ".yaml", "spec").data, ".toml": tomllib.loads}
 VALID = {"type": "json_valid"}
 
 
@@ -66,7 +64,7 @@ def test_there_are_example_specs():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_schema_accepts_every_example_spec(path):
-    assert accepts(READ[path.suffix](path.read_text(encoding="utf-8")))
+    assert accepts(read_document(path).data)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.type)

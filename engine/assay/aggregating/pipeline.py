@@ -25,8 +25,7 @@ from assay.aggregating.columns import (
 )
 from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean_steps, unbounded
 from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.checks.groups import Group
-from assay.checks.included import Included
+from assay.checks.groups import Group, Included
 from assay.errors import encodable
 from assay.expressions.lane import Lane, about, is_small
 from assay.names import COMPLETION, TEXT

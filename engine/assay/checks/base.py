@@ -171,6 +171,24 @@ class Check:
         """The values that rows bring for its params, in order, each with the param's name in specs."""
         return []
 
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return the golds that ``Params`` accepts, and null for the others; None to ask ``Params`` about each of them.
+
+        Args:
+            golds: Texts: String, null where there is none.
+        """
+        del golds
+        return None
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return ``reason_expr`` with each row's gold from a column; None if Python writes each reason.
+
+        Args:
+            golds: As for ``expr_by``, null where no reason is needed.
+        """
+        del golds
+        return None
+
     def missing(self, row: Row) -> str | None:
         """Return why a row has no gold that the check can use; None if it has one."""
         del row

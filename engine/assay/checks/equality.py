@@ -131,6 +131,12 @@ class Equals(Check):
             return equal_expr(subject, golds, lowered=not self.params.case_sensitive)
         return subject == golds if self.params.case_sensitive else lower_expr(subject) == lower_expr(golds)
 
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return golds
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return quoted_expr(golds, "does not equal ")
+
     def explain(self) -> str:
         if self.params.normalize is not None:
             return "Python, once for each distinct text: the normalizer; then columns"
@@ -228,6 +234,10 @@ class Choice(Check):
 
     def reason_expr(self) -> pl.Expr:
         return quoted_expr(text(), "the choice is ") + pl.lit(f", not {self.letter}")
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        letters = rowwise(golds, self.letter_of, pl.String, distinct=True)
+        return quoted_expr(text(), "the choice is ") + pl.lit(", not ") + letters
 
 
 class ListEqualsParams(SplitParams):

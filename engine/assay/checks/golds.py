@@ -13,8 +13,8 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.expressions.lane import Lane, about, exactly, in_place, layers, once, rowwise, text
-from assay.expressions.mixed import untyped
+from assay.expressions.lane import Lane, about, encoded, exactly, first_of_each, in_place, layers, once, rowwise, text
+from assay.expressions.mixed import JSON, TYPED, untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
@@ -128,7 +128,7 @@ class GoldCheck(RunCheck):
         return None if self.candidates(row) else self._missing_message
 
     def outcome(self, row: Row) -> Outcome:
-        row = {name: untyped(value) for name, value in row.items()}
+        row = _untyped(row)
         outcomes = [check.outcome(row) for check in self.candidates(row)]
         return self._best(outcomes) if outcomes else Outcome(0.0, self._missing_message)
 
@@ -206,48 +206,52 @@ class GoldCheck(RunCheck):
         return Lane(f"gold:{self._identity()}", self._gold_expr)
 
     def _gold_expr(self, schema: pl.Schema) -> pl.Expr:
-        if self._template is None:
+        golds, lists = self._gold_text_expr(schema), self._gold_lists_expr(schema)
+        if self._template is None or (golds is None and self.checks.lazy_golds):
             return pl.lit(None, dtype=pl.String)
-        golds = self._gold_text_expr(schema)
-        if golds is None:
-            return self._row_struct(schema).map_batches(self._gold_lists, pl.List(pl.String), is_elementwise=True)
-        if self.gold_chain.steps:
-            golds = once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String)
-        return golds if self.checks.lazy_golds else once(golds, self._usable_golds, pl.String)
+        if golds is not None:
+            return self._usable_expr(self._stepped_expr(golds))
+        if lists is None:
+            return self._row_lists_expr(schema)
+        return lists.list.eval(self._usable_expr(self._stepped_expr(pl.element()))).list.drop_nulls()
 
     def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
         gold = self.given.get(self.checks.gold)
         return gold.gold_expr(schema) if isinstance(gold, Reference) else None
 
-    def _row_struct(self, schema: pl.Schema) -> pl.Expr:
-        """Return the columns that the references read."""
-        names = dict.fromkeys(name for reference in self.references for name in reference.columns)
-        return pl.struct(exactly(name) for name in names if name in schema)
+    def _gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return the golds of each row as a list of texts; None if it takes Python to find them."""
+        gold = self.given.get(self.checks.gold)
+        return gold.gold_lists_expr(schema) if isinstance(gold, Reference) else None
 
-    def _gold_lists(self, rows: pl.Series) -> pl.Series:
-        """Return the usable golds of each row: rows with the same values share the work, and so do equal golds."""
-        usable: dict[str, bool] = {}
-        lists: dict[str, list[str]] = {}
+    def _stepped_expr(self, golds: pl.Expr) -> pl.Expr:
+        """``_stepped`` as an expression over a String column."""
+        return (
+            once(golds, lambda texts: self.gold_chain.columns(texts)[0], pl.String) if self.gold_chain.steps else golds
+        )
 
-        def of_row(row: Mapping[str, Any]) -> list[str]:
-            if (key := repr(row)) not in lists:
-                row = {name: untyped(value) for name, value in row.items()}
-                golds: list[str] = self._golds(self.given[self.checks.gold], row)
-                lists[key] = [gold for gold in golds if self._is_usable(gold, usable)]
-            return lists[key]
-
-        return pl.Series(rows.name, [of_row(row) for row in rows.to_list()], dtype=pl.List(pl.String))
-
-    def _is_usable(self, gold: str, known: dict[str, bool]) -> bool:
-        if gold not in known:
-            known[gold] = bool(self._usable([self.given | {self.checks.gold: gold}]))
-        return known[gold]
+    def _usable_expr(self, golds: pl.Expr) -> pl.Expr:
+        """Return the golds that the type can use; null for the others."""
+        assert self._template is not None  # noqa: S101  (see _gold_expr)
+        usable = golds if self.checks.lazy_golds else self._template.usable_by(golds)
+        return once(golds, self._usable_golds, pl.String) if usable is None else usable
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
-        """Return golds that the type can use; null for the others."""
-        usable = [self._is_usable(gold, {}) for gold in golds.to_list()]
+        usable = [bool(self._usable([self.given | {self.checks.gold: gold}])) for gold in golds.to_list()]
         return pl.select(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
+
+    def _row_lists_expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return the golds of each row that the type can use, found in Python; rows with the same values share the work."""
+        names = dict.fromkeys(name for reference in self.references for name in reference.columns if name in schema)
+        columns = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(""))
+        lists = columns.map_batches(self._row_lists, pl.List(pl.String), is_elementwise=True)
+        return lists.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
+
+    def _row_lists(self, rows: pl.Series) -> pl.Series:
+        values, which = _distinct(rows)
+        lists = [self._golds(self.given[self.checks.gold], _untyped(row)) for row in values]
+        return pl.Series(rows.name, lists, dtype=pl.List(pl.String)).gather(which)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
         if self._literal_golds is not None and self._in_columns:
@@ -282,8 +286,7 @@ class GoldCheck(RunCheck):
         assert by is not None  # noqa: S101  (else there is no template)
         score = by.cast(pl.Float64)
         pairs = pl.struct(text().alias("completion"), golds.alias("gold"))
-        failing = pl.when(text().is_not_null() & (score < 1.0)).then(pairs)
-        reason = rowwise(failing, self._reason, pl.String)
+        reason = self._reason_expr(template, golds, text().is_not_null() & (score < 1.0))
         no_text = pl.lit(None, dtype=pl.String)
         answer = pl.struct(score=score, reason=reason, error=no_text, missing=golds.is_null()).cast(_ANSWER)
         if not self.checks.lazy_golds:
@@ -296,21 +299,28 @@ class GoldCheck(RunCheck):
         """``outcome`` for lists of golds: column to column for each pair of a text and a gold, then the best of each row."""
         texts, golds = columns
         assert self._template is not None  # noqa: S101  (see _answer_expr)
-        missing = golds.list.len().fill_null(0) == 0
-        frame = pl.DataFrame({TEXT: texts, "gold": golds}).with_row_index("at").filter(~missing & texts.is_not_null())
-        pairs = frame.explode("gold")
+        sizes = golds.list.len().fill_null(0)
+        rows = pl.DataFrame({TEXT: texts, "gold": golds, "size": sizes}).with_row_index("at")
+        rows = rows.filter((sizes > 0) & texts.is_not_null())
+        pairs = rows.select(TEXT, "gold").explode("gold")
         with about(TEXT):
             for layer in layers(self._template.lanes_by(), pairs.schema):
                 pairs = pairs.with_columns(layer)
             by = self._template.expr_by(pl.col("gold"))
             assert by is not None  # noqa: S101  (as above)
-            pairs = pairs.select("at", TEXT, "gold", score=by.cast(pl.Float64))
-        best = pl.col("score").min() if self.checks.every_gold else pl.col("score").max()
-        pairs = pairs.filter(pl.col("score") == best.over("at")).unique("at", keep="first", maintain_order=True)
-        failing = pl.when(pl.col("score") < 1.0).then(pl.struct(pl.col(TEXT).alias("completion"), "gold"))
-        pairs = pairs.select("at", "score", reason=rowwise(failing, self._reason, pl.String))
-        answers = in_place(pairs, len(texts)).with_columns(error=pl.lit(None, dtype=pl.String), missing=missing)
+            pairs = pairs.select("gold", score=by.cast(pl.Float64))
+            best = pairs[first_of_each(pairs["score"], rows["size"], lowest=self.checks.every_gold)]
+            reason = self._reason_expr(self._template, pl.col("gold"), pl.col("score") < 1.0)
+            rows = pl.concat([rows.select("at", TEXT), best], how="horizontal").select("at", "score", reason=reason)
+        no_text = pl.lit(None, dtype=pl.String)
+        answers = in_place(rows, len(texts)).with_columns(error=no_text, missing=sizes == 0)
         return answers.to_struct(texts.name).cast(_ANSWER)
+
+    def _reason_expr(self, template: Check, golds: pl.Expr, fails: pl.Expr) -> pl.Expr:
+        """Return why rows fail, given their golds."""
+        reason = template.reason_by(pl.when(fails).then(golds))
+        pairs = pl.when(fails).then(pl.struct(text().alias("completion"), golds.alias("gold")))
+        return rowwise(pairs, self._reason, pl.String) if reason is None else reason
 
     def _reason(self, row: Mapping[str, Any]) -> str:
         return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
@@ -331,7 +341,7 @@ class GoldCheck(RunCheck):
 
     def _answer(self, row: dict[str, Any], known: dict[str, list[Check]] | None = None) -> dict[str, Any]:
         known = {} if known is None else known
-        row = {name: untyped(value) for name, value in row.items()}
+        row = _untyped(row)
         brought = {name: row.get(name) for name in self.stays} if self.stays else row
         if (key := repr(brought)) not in known:
             known[key] = self.candidates(row)
@@ -375,6 +385,27 @@ class GoldCheck(RunCheck):
     @property
     def is_builtin(self) -> bool:
         return _is_ours(self.checks)
+
+
+def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
+    """Return the distinct values of a column of structs, and the index of each row's."""
+    names = rows.struct.fields
+    values = rows.struct.field(names[0])
+    values = values.struct.field(JSON) if values.dtype == TYPED else values
+    if len(names) == 1 and isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
+        texts, which = encoded(values.cast(pl.String))
+        field = rows.struct.field(names[0])
+        wrap = (lambda text: {JSON: text}) if field.dtype == TYPED else (lambda text: text)
+        return [{names[0]: wrap(text)} for text in (*texts.to_list(), None)], which.fill_null(len(texts))
+    given: list[dict[str, Any]] = rows.to_list()
+    known: dict[str, int] = {}
+    at = [known.setdefault(repr(row), len(known)) for row in given]
+    first = dict(zip(reversed(at), reversed(given), strict=True))
+    return [first[number] for number in range(len(known))], pl.Series(at, dtype=pl.UInt32)
+
+
+def _untyped(row: Row) -> dict[str, Any]:
+    return {name: untyped(value) for name, value in row.items()}
 
 
 def _is_ours(check: type[Check]) -> bool:

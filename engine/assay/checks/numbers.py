@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
-from assay.expressions.lane import Lane, text
+from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
 from assay.steps.base import Step
 from assay.steps.numbers import Number as NumberStep
@@ -124,9 +124,12 @@ class Number(Check):
 
     @property
     def shown(self) -> str:
+        return self._shown(self.params.value)
+
+    def _shown(self, value: float | str) -> str:
         tolerances = (("relTol", self.params.rel_tol), ("absTol", self.params.abs_tol))
         within = ", ".join(f"{name} {_plain(float(value))}" for name, value in tolerances if value)
-        return _plain(self.number) + (f" ({within})" if within else "")
+        return _plain(_finite(value)) + (f" ({within})" if within else "")
 
     def claim(self) -> str:
         return f"is the number {self.shown}"
@@ -136,6 +139,13 @@ class Number(Check):
 
     def reason_expr(self) -> pl.Expr:
         return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
+
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return pl.when(number_values(golds).is_not_null()).then(golds)
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        expected = rowwise(golds, self._shown, pl.String, distinct=True)
+        return quoted_expr(text(), "the number is ") + pl.lit(", expected ") + expected
 
 
 class RangeParams(Params):

@@ -7,6 +7,7 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import quoted
 from assay.expressions.lane import Lane, text
+from assay.expressions.pairs import quoted_expr
 from assay.expressions.regex.pattern_column import search_patterns_expr
 from assay.expressions.regex.search import backtracking_lane, check_pattern, lanes, route, search, search_expr
 
@@ -53,6 +54,9 @@ class Regex(Check):
 
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
         return search_patterns_expr(text(), golds) | (golds == "")
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return quoted_expr(golds, "does not match the pattern ")
 
     def lanes(self) -> tuple[Lane, ...]:
         return lanes(self.params.pattern, self.limits)

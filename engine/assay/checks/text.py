@@ -11,7 +11,7 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, rowwise, text
-from assay.expressions.pairs import contain_expr, edge_expr
+from assay.expressions.pairs import contain_expr, edge_expr, quoted_expr
 from assay.expressions.text import (
     LOWER,
     WHITESPACE,
@@ -121,8 +121,13 @@ def _subject(row: Row, *, case_sensitive: bool) -> str:
 
 
 class _PhraseCheck(Check):
-    """Common base: the phrase, and the text that it is searched for in."""
+    """Common base: the phrase, and the text that it is searched for in.
 
+    Attributes:
+        fault: What a failing text does with the phrase.
+    """
+
+    fault: ClassVar[str]
     gold = "value"
     Params = PhraseParams
     params: PhraseParams
@@ -136,6 +141,15 @@ class _PhraseCheck(Check):
 
     def is_within_by(self, golds: pl.Expr) -> pl.Expr | None:
         return None if self.params.word else contain_expr(text(), golds, lowered=not self.params.case_sensitive)
+
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return golds
+
+    def complaint(self) -> str:
+        return f"{self.fault} {self.shown}"
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return quoted_expr(golds, f"{self.fault} ")
 
     def lanes(self) -> tuple[Lane, ...]:
         return self.phrase.lanes()
@@ -152,6 +166,7 @@ class Contains(_PhraseCheck):
     """The output contains the phrase; an empty phrase is contained in everything."""
 
     type = "contains"
+    fault = "does not contain"
     aliases = ("must_contain",)
     examples = (
         Example("We will REFUND you.", 1.0, {"value": "refund"}),
@@ -173,14 +188,12 @@ class Contains(_PhraseCheck):
     def claim(self) -> str:
         return f"contains {self.shown}"
 
-    def complaint(self) -> str:
-        return f"does not contain {self.shown}"
-
 
 class NotContains(_PhraseCheck):
     """The output does not contain the phrase; an empty phrase is contained in everything."""
 
     type = "not_contains"
+    fault = "contains"
     every_gold = True  # none of several
     aliases = ("must_not_contain",)
     examples = (
@@ -200,9 +213,6 @@ class NotContains(_PhraseCheck):
 
     def claim(self) -> str:
         return f"does not contain {self.shown}"
-
-    def complaint(self) -> str:
-        return f"contains {self.shown}"
 
 
 class PhrasesParams(Params):
@@ -376,6 +386,22 @@ class _EdgeCheck(Check):
         flags = {"stripped": self.params.strip, "lowered": not self.params.case_sensitive}
         return edge_expr(text(), golds, end=self.end, **flags)
 
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return golds
+
+    def claim(self) -> str:
+        return f"{'ends' if self.end else 'begins'} with {quoted(self.params.value)}"
+
+    def complaint(self) -> str:
+        return f"{self._fault} {quoted(self.params.value)}"
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return quoted_expr(golds, f"{self._fault} ")
+
+    @property
+    def _fault(self) -> str:
+        return f"does not {'end' if self.end else 'begin'} with"
+
     def explain(self) -> str:
         return "columns: one linear pattern" if self.pattern is not None else "columns: comparison of the ends"
 
@@ -391,12 +417,6 @@ class StartsWith(_EdgeCheck):
         Example(" Yes", 0.0, {"text": "Yes", "strip": False, "caseSensitive": True}),
     )
 
-    def claim(self) -> str:
-        return f"begins with {quoted(self.params.value)}"
-
-    def complaint(self) -> str:
-        return f"does not begin with {quoted(self.params.value)}"
-
 
 class EndsWith(_EdgeCheck):
     """The output ends with the phrase."""
@@ -408,9 +428,3 @@ class EndsWith(_EdgeCheck):
         Example("Questions? No.", 0.0, {"value": "questions?"}),
         Example("Bye\x1c", 1.0, {"text": "bye"}),
     )
-
-    def claim(self) -> str:
-        return f"ends with {quoted(self.params.value)}"
-
-    def complaint(self) -> str:
-        return f"does not end with {quoted(self.params.value)}"

@@ -23,6 +23,7 @@ __all__ = [
     "among",
     "encoded",
     "exactly",
+    "first_of_each",
     "in_place",
     "is_about_completion",
     "is_elementwise",
@@ -298,6 +299,22 @@ def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:
     where = pl.Series([None], dtype=pl.UInt32).new_from_index(0, size)
     where = where.scatter(rows["at"], pl.int_range(rows.height, dtype=pl.UInt32, eager=True))
     return rows.select(pl.exclude("at").gather(where))
+
+
+def first_of_each(scores: pl.Series, sizes: pl.Series, *, lowest: bool) -> pl.Series:
+    """Return the index of the best score of each run of rows, the first of equals.
+
+    Args:
+        scores: Float64, without nulls and NaN.
+        sizes: The length of each run, at least 1.
+        lowest: Whether the lowest score is the best.
+    """
+    import pyarrow as pa  # slow to import
+
+    ends = sizes.cum_sum().cast(pl.Int64)
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends.rechunk().to_arrow()])
+    runs = pl.Series(pa.LargeListArray.from_arrays(offsets, scores.rechunk().to_arrow()))
+    return ends - sizes + (runs.list.arg_min() if lowest else runs.list.arg_max())
 
 
 def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -6,10 +6,10 @@ import polars as pl
 
 from assay.errors import encodable
 from assay.expressions.lane import is_small, nulls, positions
-from assay.expressions.text import WHITESPACE, contains_expr
+from assay.expressions.text import WHITESPACE, contains_expr, in_slices
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["by_columns", "filled", "holds", "is_plain", "split_at", "stripped"]
+__all__ = ["by_columns", "by_slices", "filled", "holds", "is_plain", "split_at", "stripped"]
 
 
 def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callable[[pl.Series], pl.Series]) -> pl.Expr:
@@ -38,6 +38,11 @@ def by_columns(values: pl.Expr, row: Callable[[str], str | None], column: Callab
         return answers(series.drop_nulls()).gather(positions(series.is_not_null())).alias(series.name)
 
     return values.map_batches(run, return_dtype=pl.String, is_elementwise=True)
+
+
+def by_slices(texts: pl.Series, column: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Run a function of columns that copies whole texts on some of them at a time. See ``in_slices``."""
+    return in_slices(lambda columns: column(columns[0]), [texts]).rechunk()
 
 
 def is_plain(mark: str) -> bool:

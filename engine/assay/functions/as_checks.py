@@ -219,14 +219,13 @@ class Registered(OnRow):
         if function(self.default) is None:
             fact = f'The verifier function "{self.default}" is not registered in this process.'
             return [(fact, f"Registered: {listed(list_fns())}. Register yours in a module that is imported here, too.")]
-        problems = [problem for reference in self.references if (problem := reference.problem(schema)) is not None]
         if self.golds is not None or gold_column(schema) is not None or not self._is_builtin:
-            return problems
+            return []
         candidate = next((name for name in GOLDS if name in schema), "COLUMN")
         fact = (
             f"`{self.default}` compares with `expected`, else `answer` or `target`, and the rollouts have none of them."
         )
-        return [*problems, (fact, f"Name the column in the spec: expected: {{column: {candidate}}}")]
+        return [(fact, f"Name the column in the spec: expected: {{column: {candidate}}}")]
 
     def column_notes(self, schema: pl.Schema) -> list[str]:
         return gold_note(schema) if self.golds is None else []

@@ -58,7 +58,8 @@ def findings(verifier: VerifierSpec, rows: Iterable[Mapping[str, Any]], *, any_r
         for row in rows
     ]
     specs = [reader for node in verifier.nodes for reader in node.readers]
-    return [finding for spec in specs for finding in _of_check(f"{verifier.id}/{spec.id}", spec, prepared)]
+    found = (finding for spec in specs for finding in _of_check(f"{verifier.id}/{spec.id}", spec, prepared))
+    return list(dict.fromkeys(found))
 
 
 def _of_check(name: str, spec: CheckSpec, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:

@@ -4,10 +4,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args, get_origin
 
-from assay.names import COMPLETION
+from assay.checks.base import Check
+from assay.checks.golds import GoldCheck
+from assay.functions.as_checks import Registered, RowVerifierCheck
+from assay.names import COMPLETION, EXPECTED, FN_NAME, PARAMS, VERIFIER
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import VerifierSpec
 from assay.testing import hostile_texts
+from assay.values.column import STRUCTURED
 from assay.values.paths import Path
 from assay.values.references import Reference
 
@@ -63,9 +67,19 @@ def _pools(verifier: VerifierSpec) -> dict[Path, Sequence[Any]]:
         for spec in node.readers:
             for field, reference in spec.named_references:
                 for path in reference.paths:
-                    if path.column != COMPLETION:
-                        pools.setdefault(path, _pool(spec, field, reference))
-    return pools
+                    pools.setdefault(path, _pool(spec, field, reference))
+            for name, pool in _columns(spec.check).items():
+                pools.setdefault(Path((name,)), pool)
+    return {path: pool for path, pool in pools.items() if path.column != COMPLETION}
+
+
+def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
+    """Return values to draw from for each column that a check reads by its name."""
+    if isinstance(check, RowVerifierCheck):
+        return {VERIFIER: [{FN_NAME: "exact_match", EXPECTED: expected, PARAMS: {}} for expected in _TEXTS]}
+    if isinstance(check, Registered):
+        return {EXPECTED: _TEXTS} if check.golds is None else {}
+    return {} if check is None else {name: _TEXTS for name in check.reads if name not in STRUCTURED}
 
 
 def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
@@ -87,7 +101,9 @@ def _operands(spec: CheckSpec) -> Sequence[Any]:
     return usable or _TEXTS
 
 
-def _pool_of_param(check: Any, field: str) -> Sequence[Any]:
+def _pool_of_param(check: Check | None, field: str) -> Sequence[Any]:
+    if not isinstance(check, GoldCheck):
+        return _TEXTS
     kinds = _kinds(check, field)
     if field == "pattern":
         return _PATTERNS
@@ -96,7 +112,7 @@ def _pool_of_param(check: Any, field: str) -> Sequence[Any]:
     return _TEXTS if str in kinds else (True, False) if kinds == {bool} else _NUMBERS
 
 
-def _kinds(check: Any, field: str) -> set[Any]:
+def _kinds(check: GoldCheck, field: str) -> set[Any]:
     """Return the plain types that a param takes."""
     fields = check.checks.Params.model_fields
     annotation = next(info.annotation for name, info in fields.items() if (info.alias or name) == field)

@@ -55,7 +55,7 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place =
         reader.problem((*path, "params"), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
-    return [{"id": kind, "type": kind, "params": params, "check": check, **plain}]
+    return [{"id": kind, "type": kind, "params": params, "check": check, "parts": [], **plain}]
 
 
 def _config(reader: Reader, cls: Any, params: Any, path: Place) -> BaseModel | None:

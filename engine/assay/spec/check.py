@@ -10,8 +10,7 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.groups import Group
-from assay.checks.included import Included
+from assay.checks.groups import Group, Included
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.regex.search import search
 from assay.steps.subject import Subject

@@ -52,7 +52,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
             "check": {
                 "type": "object",
                 "anyOf": [{"required": ["type"]}, {"required": ["kind"]}],
-                "properties": _check((*types, *SCORERS)),
+                "properties": _check((*SCORERS, *types)),
                 "allOf": [
                     *map(_branch, types),
                     *map(_scorer_branch, SCORERS),

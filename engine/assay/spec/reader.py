@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.groups import Group, LengthScaled
-from assay.checks.included import Included, IncludedParams
+from assay.checks.groups import Group, Included, IncludedParams, LengthScaled
 from assay.errors import SHOWN, closest, did_you_mean, path_text, printable, quoted, said_by
 from assay.functions.registry import list_fns
 from assay.names import NATIVE, VERIFIER

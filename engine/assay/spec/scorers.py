@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.checks.base import Check
-from assay.checks.included import Included
+from assay.checks.groups import Included
 from assay.errors import did_you_mean, listed, quoted
 from assay.functions.as_checks import Registered, RowVerifierCheck, RowVerifierParams
 from assay.functions.registry import function, list_fns

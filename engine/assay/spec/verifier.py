@@ -261,7 +261,7 @@ def _typed(value: object) -> str:
 def _plain(value: Any) -> Any:
     """Convert a value from Python to what a file would contain."""
     if isinstance(value, Mapping):
-        is_check = isinstance(value.get("type"), str)
+        is_check = isinstance(value.get("type", value.get("kind")), str)
         return {_name(key, is_check=is_check): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]

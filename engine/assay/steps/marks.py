@@ -1,5 +1,6 @@
 """Steps for a part of a text behind a mark, and for a line."""
 
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -7,7 +8,7 @@ from pydantic import Field, field_validator
 
 from assay.errors import quoted
 from assay.expressions.lane import rowwise
-from assay.expressions.parts import by_columns, filled, holds, is_plain, split_at, stripped
+from assay.expressions.parts import by_columns, by_slices, filled, holds, is_plain, split_at, stripped
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
@@ -50,7 +51,7 @@ class After(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if not is_plain(self.params.mark):
             return rowwise(texts, self.row, pl.String)
-        return by_columns(texts, self.row, self._column)
+        return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
         marked = holds(texts, self.params.mark)
@@ -120,7 +121,7 @@ class Line(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         if self.params.which not in _ENDS:
             return rowwise(texts, self.row, pl.String)
-        return by_columns(texts, self.row, self._column)
+        return by_columns(texts, self.row, partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
         ends = stripped(texts)  # without the blank lines before the first and behind the last

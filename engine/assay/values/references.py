@@ -18,6 +18,8 @@ from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, 
 
 __all__ = ["Reference", "gold_text", "is_reference", "read_reference", "source_text", "value_at"]
 
+_PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
+"""Types of lists whose values have the same text in Polars as in Python."""
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
@@ -104,6 +106,14 @@ class Reference:
         if self.is_template:
             return self.text_expr(schema)
         return None if self.is_list else _plain_text(schema, self.paths[0], gold_text)
+
+    def gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return ``gold_text`` of the values of each row's list as a List(String) expression; None if it takes Python to read them."""
+        match = None if self.is_template else find_expr(schema, self.paths[0])
+        if match is None:
+            return None
+        lists, dtype = plain(*match), plain_type(match[1])
+        return lists.cast(pl.List(pl.String)) if dtype in _PLAIN_LISTS else None
 
     def problem(self, schema: pl.Schema) -> tuple[str, str] | None:
         """Return why no row can have a value, with a hint; None if one can."""

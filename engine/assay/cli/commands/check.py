@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
-from assay.errors import SpecError, counted, printable, shown_path
+from assay.errors import ColumnsError, SpecError, counted, printable, shown_path
 from assay.options import FileOptions, ScoreOptions, settle
 
 if TYPE_CHECKING:
@@ -56,8 +56,13 @@ def check(
         for spec in verifier.warned:
             print_warning(console, f"{shown_path(path)}: {spec.id}: {spec.warning}")
         result = _dry_run(verifier)
-        if (against := against or rollouts) is not None:
-            result += f"; {_tried(verifier, against, options, console)}"
+        try:
+            if (against := against or rollouts) is not None:
+                result += f"; {_tried(verifier, against, options, console)}"
+        except ColumnsError as error:
+            print_error(console, _naming(error, path))
+            refused = True
+            continue
         console.print(f"ok: {shown_path(path)}: {result}", markup=False, highlight=False, soft_wrap=True)
     if refused:
         raise typer.Exit(2)
@@ -74,16 +79,27 @@ def _checked(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ve
     return load_verifier(path, checks=checks, strict=True) if any(spec.broken for spec in verifier.warned) else verifier
 
 
+def _naming(error: ColumnsError, path: str) -> ColumnsError:
+    """Return an error that names the spec."""
+    return ColumnsError(f"{shown_path(path)}: {error.fact}", error.hint)
+
+
 def _dry_run(verifier: "VerifierSpec") -> str:
-    """Score sample rows by columns and row by row; return the result as a sentence."""
+    """Score sample rows by columns and row by row, if that calls no reward function of the user; return the result as a sentence."""
     from assay.insight.samples import sample_rows
+    from assay.rewards.check import RewardCheck
     from assay.testing import assert_plan_conforms
 
+    checks = counted(len([spec for spec in verifier.nodes if not spec.parts]), "check")
+    readers = (reader for spec in verifier.nodes for reader in spec.readers)
+    rewards = [spec.id for spec in readers if isinstance(spec.check, RewardCheck)]
+    if rewards:  # they may be slow, or cost money
+        return (
+            f"{checks}, not tried on sample texts because of the reward functions {', '.join(map(printable, rewards))}"
+        )
     rows = sample_rows(verifier, _SAMPLES)
     assert_plan_conforms([verifier], rows)
-    singles = [spec for spec in verifier.nodes if not spec.parts]
-    checks, samples = counted(len(singles), "check"), counted(len(rows), "sample text")
-    return f"{checks}, {samples} scored the same by columns and by rows"
+    return f"{checks}, {counted(len(rows), 'sample text')} scored the same by columns and by rows"
 
 
 def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], console: "Console") -> str:
@@ -100,7 +116,7 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], con
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
     try:
         frame = source.frame.collect()
-        scored = plan.score(frame)
+        rewards = plan.score(frame)["reward"]
     except ENGINE_ERRORS as error:
         raise engine_error(error, opened.files, plan) from error
     for finding in findings(verifier, frame.to_dicts(), any_role=settled["any_role"]):
@@ -108,8 +124,8 @@ def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], con
             print_warning(console, str(finding))
         else:
             console.print(printable(str(finding)), markup=False, highlight=False, soft_wrap=True)
-    rewards, errors = scored["reward"], len(frame) - scored["error"].null_count()
-    with_reward = len(rewards) - rewards.null_count()
-    mean = f"{rewards.sum() / with_reward:.4f}" if with_reward else "–"
-    some = f", {errors:,} with an error" if errors else ""
-    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{some}"
+    unscored = rewards.null_count()
+    scored = len(rewards) - unscored
+    mean = f"{rewards.sum() / scored:.4f}" if scored else "–"
+    rest = f", {unscored:,} unscored" if unscored else ""
+    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{rest}"

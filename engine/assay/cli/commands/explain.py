@@ -48,6 +48,14 @@ def explain(
 def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
     from assay.insight.explanation import explanation
 
-    checks = explanation(verifier)
+    checks = [_without_defaults(entry) for entry in explanation(verifier)]
     data = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
     return data if verifier.share is None else data | {"weight": verifier.share.weight}
+
+
+_DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "required": False, "negate": False}
+
+
+def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a spec leaves out, and what a check has none of."""
+    return {name: value for name, value in entry.items() if value not in (None, [], _DEFAULTS.get(name))}
