@@ -277,7 +277,7 @@ def test_a_score_scaled_by_length():
         ({**YES, "gate": True, "weight": 2}, "one of `weight`, `gate` and `penalty`"),
         ({**YES, "when": {"column": "x", "equal": 1}}, "Did you mean `equals`?"),
         ({**YES, "notFound": "skip"}, "$.checks[0].notFound"),
-        ({"type": "contains", "value": {"template": "{a"}}, "single `{`"),
+        ({"type": "contains", "value": {"template": "{a"}}, "`{a` has a `{` without its `}`"),
         ({"type": "all_of"}, "needs `checks`"),
         ({"type": "all_of", "checks": [{**YES, "gate": True}]}, "`gate` belongs to the group"),
         ({"type": "all_of", "on": "boxed", "checks": [YES]}, "`on` belongs to the checks"),
