@@ -135,11 +135,6 @@ def test_a_mistake_in_a_group_is_one_problem_with_its_place(message, group, prob
     assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
 
 
-def test_a_spec_that_another_yaml_has_read_is_told_of_the_key_that_it_takes_for_true():
-    with pytest.raises(SpecError, match=r"unknown field `True`\. Did you mean `on`\? YAML 1\.1"):
-        load_verifier({"checks": [{"type": "contains", "value": "a", True: "boxed"}]})
-
-
 def test_groups_nest_to_depth_eight(message):
     check = VALID
     for _ in range(8):
