@@ -381,9 +381,15 @@ def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
     return messages
 
 
+_COLUMNS_ONLY = pl.QueryOptFlags.none().update(projection_pushdown=True)
+
+
 def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
-    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
-    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
+    """Compute a few rows in memory, reading the columns that they need.
+
+    NOTE: to optimize the query beyond that would take longer than what it saves.
+    """
+    return frame.collect(engine="in-memory", optimizations=_COLUMNS_ONLY)
 
 
 def _check_alone(expr: pl.Expr) -> None:
