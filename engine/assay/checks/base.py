@@ -149,7 +149,8 @@ class Check:
         """Return ``expr`` with each row's gold from a column: a column-to-column lane.
 
         Args:
-            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts.
+            golds: The gold of each row as text: String, null where there is none. Each is one that ``Params`` accepts. With
+                ``whole_gold``, List(String), of at least one text.
 
         Returns:
             The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check

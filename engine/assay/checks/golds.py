@@ -5,7 +5,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,20 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.expressions.lane import Lane, about, encoded, exactly, first_of_each, in_place, layers, once, rowwise, text
+from assay.errors import encodable
+from assay.expressions.lane import (
+    Lane,
+    about,
+    encoded,
+    exactly,
+    first_of_each,
+    in_lists,
+    in_place,
+    layers,
+    once,
+    rowwise,
+    text,
+)
 from assay.expressions.mixed import JSON, TYPED, untyped
 from assay.names import TEXT
 from assay.steps.base import Step
@@ -23,6 +36,9 @@ from assay.values.references import Reference, gold_text
 __all__ = ["GoldCheck"]
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String, "missing": pl.Boolean})
+
+_Answer = tuple[float, str | None, str | None, bool]
+"""The values of such a struct."""
 
 
 class GoldCheck(RunCheck):
@@ -102,7 +118,8 @@ class GoldCheck(RunCheck):
     def _bare(self) -> Check:
         """The check without what rows bring."""
         params = {name: value for name, value in self.given.items() if not isinstance(value, list | Reference)}
-        return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: ""}))
+        gold: Any = [""] if self.checks.whole_gold else ""
+        return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
 
     def _stepped(self, value: Any) -> str | None:
         """Return the text of a gold after its steps; None if they find nothing."""
@@ -134,6 +151,8 @@ class GoldCheck(RunCheck):
 
     def _best(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return the outcome of the best gold, the first of equals; an error counts unless another gold is perfect."""
+        if len(outcomes) == 1 and outcomes[0].error is None:
+            return outcomes[0]
         choose = min if self.checks.every_gold else max
         best = choose(outcomes, key=lambda outcome: outcome.score)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
@@ -197,9 +216,10 @@ class GoldCheck(RunCheck):
     def _template(self) -> Check | None:
         """The check whose ``expr_by`` compares texts with golds, if only the gold is a matter of the row; None if rows take Python."""
         others = (value for name, value in self.given.items() if name != self.checks.gold)
-        if not self._in_columns or self.checks.whole_gold or any(isinstance(value, Reference) for value in others):
+        if not self._in_columns or any(isinstance(value, Reference) for value in others):
             return None
-        return None if self.gold_chain.gives_list or self._bare.expr_by(pl.lit("")) is None else self._bare
+        gold = pl.lit([""] if self.checks.whole_gold else "")
+        return None if self.gold_chain.gives_list or self._bare.expr_by(gold) is None else self._bare
 
     def _gold_lane(self) -> Lane:
         """The golds of each row that can be used: a text, or a list of texts; all null if rows take Python."""
@@ -207,13 +227,25 @@ class GoldCheck(RunCheck):
 
     def _gold_expr(self, schema: pl.Schema) -> pl.Expr:
         golds, lists = self._gold_text_expr(schema), self._gold_lists_expr(schema)
-        if self._template is None or (golds is None and self.checks.lazy_golds):
+        if self._template is None or not (self._has_one_gold(schema) or self._has_list(schema)):
             return pl.lit(None, dtype=pl.String)
+        if self.checks.whole_gold and lists is not None:
+            items = lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls()
+            return pl.when(items.list.len() > 0).then(items)
         if golds is not None:
             return self._usable_expr(self._stepped_expr(golds))
         if lists is None:
             return self._row_lists_expr(schema)
         return lists.list.eval(self._usable_expr(self._stepped_expr(pl.element()))).list.drop_nulls()
+
+    def _has_one_gold(self, schema: pl.Schema) -> bool:
+        """Whether columns have the gold of each row, if it has one."""
+        read = self._gold_lists_expr if self.checks.whole_gold else self._gold_text_expr
+        return read(schema) is not None
+
+    def _has_list(self, schema: pl.Schema) -> bool:
+        """Whether rows may have several golds, of which columns find the best."""
+        return not (self.checks.whole_gold or self.checks.lazy_golds or self._has_one_gold(schema))
 
     def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
@@ -243,22 +275,27 @@ class GoldCheck(RunCheck):
 
     def _row_lists_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return the golds of each row that the type can use, found in Python; rows with the same values share the work."""
-        names = dict.fromkeys(name for reference in self.references for name in reference.columns if name in schema)
-        columns = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(""))
-        lists = columns.map_batches(self._row_lists, pl.List(pl.String), is_elementwise=True)
+        lists = self._brought_expr(schema).map_batches(self._row_lists, pl.List(pl.String), is_elementwise=True)
         return lists.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
+
+    def _brought_expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return a struct of the columns that the references read."""
+        names = dict.fromkeys(name for reference in self.references for name in reference.columns if name in schema)
+        # without any, a column of as many rows
+        return pl.struct(map(exactly, names)) if names else pl.struct(text().is_null().alias(""))
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = _distinct(rows)
         lists = [self._golds(self.given[self.checks.gold], _untyped(row)) for row in values]
-        return pl.Series(rows.name, lists, dtype=pl.List(pl.String)).gather(which)
+        golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
+        return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
         if self._literal_golds is not None and self._in_columns:
             return self._literal_expr()
-        if self._template is not None and self._gold_text_expr(schema) is not None:
+        if self._template is not None and self._has_one_gold(schema):
             return self._column_expr(self._template)
-        if self._template is not None and not self.checks.lazy_golds:
+        if self._template is not None and self._has_list(schema):
             columns = [text(), self._gold_lane().col]
             return pl.map_batches(columns, self._best_of_lists, return_dtype=_ANSWER, is_elementwise=True)
         return self._python_expr(schema)
@@ -292,7 +329,7 @@ class GoldCheck(RunCheck):
         if not self.checks.lazy_golds:
             return answer
         open_pairs = pl.when(golds.is_not_null() & score.is_null()).then(pairs)
-        by_python = rowwise(open_pairs, self._answer_to, _ANSWER, each=partial(_each, self.limits))
+        by_python = rowwise(open_pairs, self._answer_to, _ANSWER, each=self._each_pair)
         return pl.when(by_python.is_not_null()).then(by_python).otherwise(answer)
 
     def _best_of_lists(self, columns: Sequence[pl.Series]) -> pl.Series:
@@ -325,33 +362,48 @@ class GoldCheck(RunCheck):
     def _reason(self, row: Mapping[str, Any]) -> str:
         return self._build([self.given | {self.checks.gold: row["gold"]}])[0].reason(row)
 
-    def _answer_to(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer_to(self, row: Mapping[str, Any]) -> _Answer:
         """Return the answer for one gold, where columns have none."""
         return self._answered(self._usable([self.given | {self.checks.gold: row["gold"]}]), row)
 
+    def _each_pair(self, function: Callable[[Any], Any], pairs: list[Any]) -> list[Any]:
+        return [dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, pairs)]
+
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
-        names = [name for name in (*self.reads, *self.may_read) if name in schema and name != "completion"]
-        columns = [exactly(name) for name in dict.fromkeys(names)]
-        rows = pl.struct(text().alias("completion"), *columns)
-        return rowwise(rows, self._answer, _ANSWER, each=self._each_row)
+        read = self.checks if _is_ours(self.checks) else self
+        names = [name for name in (*read.reads, *read.may_read) if name in schema and name != "completion"]
+        rows = pl.struct(text().alias("completion"), *(exactly(name) for name in dict.fromkeys(names)))
+        columns = [rows, self._brought_expr(schema)]
+        return pl.map_batches(columns, self._answers, return_dtype=_ANSWER, is_elementwise=True)
 
-    def _each_row(self, function: Callable[..., Any], values: list[Any]) -> list[Any]:
-        """Call a function on rows, which share the checks of equal golds."""
-        return _each(self.limits, partial(function, known={}), values)
+    def _answers(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """``outcome`` of each row in Python; rows that bring the same values share their checks."""
+        rows, brought = columns
+        values, which = _distinct(brought)
+        known: dict[int, tuple[list[Check], str | None]] = {}
 
-    def _answer(self, row: dict[str, Any], known: dict[str, list[Check]] | None = None) -> dict[str, Any]:
-        known = {} if known is None else known
-        row = _untyped(row)
-        brought = {name: row.get(name) for name in self.stays} if self.stays else row
-        if (key := repr(brought)) not in known:
-            known[key] = self.candidates(row)
-        return self._answered(known[key], row)
+        def answer(pair: tuple[Row, int]) -> _Answer:
+            row, at = pair
+            if at not in known:
+                candidates = self.candidates(_untyped(values[at]))
+                known[at] = candidates, _complaint(candidates)
+            candidates, complaint = known[at]
+            if complaint is None or row["completion"] is None:
+                return self._answered(candidates, _untyped(row))
+            try:
+                score = candidates[0].row(row)
+            except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
+                return self._answered(candidates, _untyped(row))
+            return score, complaint if score < 1 else "", None, False
 
-    def _answered(self, candidates: Sequence[Check], row: Row) -> dict[str, Any]:
+        answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
+        return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+
+    def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
         if not candidates or row["completion"] is None:
-            return {"score": 0.0, "reason": None, "error": None, "missing": not candidates}
+            return 0.0, None, None, not candidates
         best = self._best([check.outcome(row) for check in candidates])
-        return {"score": best.score, "reason": best.reason, "error": best.error, "missing": False}
+        return best.score, best.reason, best.error, False
 
     # ── how it runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -389,19 +441,26 @@ class GoldCheck(RunCheck):
 
 def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
     """Return the distinct values of a column of structs, and the index of each row's."""
-    names = rows.struct.fields
-    values = rows.struct.field(names[0])
-    values = values.struct.field(JSON) if values.dtype == TYPED else values
-    if len(names) == 1 and isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
-        texts, which = encoded(values.cast(pl.String))
-        field = rows.struct.field(names[0])
-        wrap = (lambda text: {JSON: text}) if field.dtype == TYPED else (lambda text: text)
-        return [{names[0]: wrap(text)} for text in (*texts.to_list(), None)], which.fill_null(len(texts))
+    name, *others = rows.struct.fields
+    values = rows.struct.field(name)
+    inner = values.struct.field(JSON) if values.dtype == TYPED else values
+    if not others and (isinstance(inner.dtype, pl.String | pl.Categorical | pl.Enum) or inner.dtype.is_integer()):
+        texts, which = encoded(inner.cast(pl.String))
+        distinct = [*texts.cast(inner.dtype).to_list(), None]
+        named = [{name: {JSON: value} if inner is not values else value} for value in distinct]
+        return named, which.fill_null(len(texts))
     given: list[dict[str, Any]] = rows.to_list()
     known: dict[str, int] = {}
     at = [known.setdefault(repr(row), len(known)) for row in given]
     first = dict(zip(reversed(at), reversed(given), strict=True))
     return [first[number] for number in range(len(known))], pl.Series(at, dtype=pl.UInt32)
+
+
+def _complaint(checks: Sequence[Check]) -> str | None:
+    """Return why rows fail, if they have one check, of ours, that never fails otherwise; else None."""
+    (check, *others) = checks or (None,)
+    simple = check is not None and not others and _is_ours(type(check)) and check.one_complaint and not check.reads
+    return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
 
 
 def _untyped(row: Row) -> dict[str, Any]:
@@ -421,7 +480,4 @@ def _resolved(value: Any, row: Row) -> Any:
 
 
 def _each(limits: Limits | None, function: Any, values: list[Any]) -> list[Any]:
-    def failed(error: str) -> dict[str, Any]:
-        return {"score": 0.0, "reason": error, "error": error, "missing": False}
-
-    return each(function, values, limits, failed)
+    return each(function, values, limits, lambda error: (0.0, error, error, False))

@@ -11,7 +11,14 @@ from pydantic import Field
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, rowwise, text
-from assay.expressions.pairs import contain_expr, edge_expr, quoted_expr
+from assay.expressions.pairs import (
+    contain_each_expr,
+    contain_expr,
+    edge_expr,
+    listed_where,
+    quoted_expr,
+    quoted_lists_expr,
+)
 from assay.expressions.text import (
     LOWER,
     WHITESPACE,
@@ -238,6 +245,10 @@ class _PhrasesCheck(Check):
         flags = {"case_sensitive": self.params.case_sensitive, "word": self.params.word}
         return [_Phrase(value, **flags) for value in self.params.values]
 
+    def found_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return whether each text contains the phrases of its list: List(Boolean); None if Python searches."""
+        return None if self.params.word else contain_each_expr(text(), golds, lowered=not self.params.case_sensitive)
+
     def found(self, row: Row) -> list[bool]:
         subject = _subject(row, case_sensitive=self.params.case_sensitive)
         return [phrase.within(subject) for phrase in self.phrases]
@@ -275,6 +286,16 @@ class ContainsAny(_PhrasesCheck):
 
     def complaint(self) -> str:
         return f"contains none of {self.shown}"
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        found = self.found_by(golds)
+        return None if found is None else found.list.any()
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        first = quoted_lists_expr(golds.list.head(_SHOWN))
+        size = golds.list.len().cast(pl.Int64) - _SHOWN
+        rest = rowwise(pl.when(size > 0).then(size), lambda size: f" and {size:,} more", pl.String)
+        return pl.lit("contains none of ") + first + rest.fill_null("")
 
 
 class AllPhrasesParams(PhrasesParams):
@@ -314,6 +335,18 @@ class ContainsAll(_PhrasesCheck):
         shares = [count / size for count in range(size + 1)]
         scores = shares if self.params.score == "share" else [float(share == 1) for share in shares]
         return pl.Series(scores, dtype=pl.Float64).gather(counts).alias(counts.name)
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        found = self.found_by(golds)
+        if found is None or self.params.score == "all":
+            return None if found is None else found.list.all().cast(pl.Float64)
+        return found.list.sum().cast(pl.Float64) / found.list.len().cast(pl.Float64)
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        found = self.found_by(golds)
+        if found is None:
+            return None
+        return pl.lit("does not contain ") + quoted_lists_expr(listed_where(golds, found, holds=False))
 
     def _found_exprs(self) -> Sequence[pl.Expr]:
         return [phrase.expr() for phrase in self.phrases]

@@ -24,6 +24,7 @@ __all__ = [
     "encoded",
     "exactly",
     "first_of_each",
+    "in_lists",
     "in_place",
     "is_about_completion",
     "is_elementwise",
@@ -309,12 +310,22 @@ def first_of_each(scores: pl.Series, sizes: pl.Series, *, lowest: bool) -> pl.Se
         sizes: The length of each run, at least 1.
         lowest: Whether the lowest score is the best.
     """
+    runs = in_lists(scores, sizes).list
+    return sizes.cum_sum() - sizes + (runs.arg_min() if lowest else runs.arg_max())
+
+
+def in_lists(values: pl.Series, sizes: pl.Series) -> pl.Series:
+    """Return a column of lists: each takes the next values.
+
+    Args:
+        values: The values of all lists.
+        sizes: How many values each list has.
+    """
     import pyarrow as pa  # slow to import
 
-    ends = sizes.cum_sum().cast(pl.Int64)
-    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends.rechunk().to_arrow()])
-    runs = pl.Series(pa.LargeListArray.from_arrays(offsets, scores.rechunk().to_arrow()))
-    return ends - sizes + (runs.list.arg_min() if lowest else runs.list.arg_max())
+    offsets = pl.concat([pl.Series([0], dtype=pl.Int64), sizes.cum_sum().cast(pl.Int64)], rechunk=True)
+    array = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    return pl.Series(pa.LargeListArray.from_arrays(offsets.to_arrow(), array))
 
 
 def encoded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.lane import once, rowwise
+from assay.expressions.lane import in_lists, in_place, once, rowwise
 from assay.expressions.text import (
     WHITESPACE,
     contains_column,
@@ -17,7 +17,15 @@ from assay.expressions.text import (
 )
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["contain_expr", "edge_expr", "equal_expr", "quoted_expr"]
+__all__ = [
+    "contain_each_expr",
+    "contain_expr",
+    "edge_expr",
+    "equal_expr",
+    "listed_where",
+    "quoted_expr",
+    "quoted_lists_expr",
+]
 
 _BLANKS = list(WHITESPACE)
 _GROWS = 5
@@ -36,6 +44,36 @@ def equal_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
 def contain_expr(texts: pl.Expr, golds: pl.Expr, *, lowered: bool) -> pl.Expr:
     """Return whether each text contains its gold, both in lower case if ``lowered``; null where either is."""
     return pl.map_batches([texts, golds], _contains_folded if lowered else _contains, pl.Boolean, is_elementwise=True)
+
+
+def contain_each_expr(texts: pl.Expr, lists: pl.Expr, *, lowered: bool) -> pl.Expr:
+    """Return for each gold of a row's list whether the text contains it, as a List(Boolean) expression; null where either is."""
+    run = partial(_contains_each, lowered=lowered)
+    return pl.map_batches([texts, lists], run, pl.List(pl.Boolean), is_elementwise=True)
+
+
+def _contains_each(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
+    texts, lists = columns
+    rows = pl.DataFrame({"text": texts, "golds": lists}).with_row_index("at").drop_nulls()
+    rows = rows.filter(pl.col("golds").list.len() > 0)
+    pairs = rows.select("text", "golds").explode("golds")
+    found = pairs.select(contain_expr(pl.col("text"), pl.col("golds"), lowered=lowered)).to_series()
+    answers = rows.select("at", found=in_lists(found, rows["golds"].list.len()))
+    return in_place(answers, len(texts)).to_series().alias(texts.name)
+
+
+def listed_where(lists: pl.Expr, masks: pl.Expr, *, holds: bool) -> pl.Expr:
+    """Return the texts of each list where a list of Booleans of the same length is ``holds``; null where either list is."""
+    run = partial(_listed_where, holds=holds)
+    return pl.map_batches([lists, masks], run, pl.List(pl.String), is_elementwise=True)
+
+
+def _listed_where(columns: Sequence[pl.Series], *, holds: bool) -> pl.Series:
+    frame = pl.DataFrame({"items": columns[0], "mask": columns[1]}).with_row_index("at").drop_nulls()
+    items = (
+        frame.explode("items", "mask").filter(pl.col("mask") == holds).group_by("at", maintain_order=True).agg("items")
+    )
+    return in_place(items, len(columns[0])).to_series().alias(columns[0].name)
 
 
 def edge_expr(texts: pl.Expr, golds: pl.Expr, *, end: bool, stripped: bool, lowered: bool) -> pl.Expr:
@@ -86,6 +124,21 @@ def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:
     """Return ``before + quoted(value)`` as an elementwise expression over a String column."""
     return once(values, partial(_quoted, before=before), pl.String)
+
+
+def quoted_lists_expr(lists: pl.Expr) -> pl.Expr:
+    """Return the ``quoted`` texts of each list, with commas between them, as a String expression; null stays null."""
+    return lists.map_batches(_quoted_lists, pl.String, is_elementwise=True)
+
+
+def _quoted_lists(lists: pl.Series) -> pl.Series:
+    rows = pl.DataFrame({"texts": lists}).with_row_index("at").drop_nulls()
+    rows = rows.filter(pl.col("texts").list.len() > 0)
+    texts = rows["texts"].explode()
+    quoted_texts = texts.to_frame("text").select(quoted_expr(pl.col("text"))).to_series()
+    joined = rows.select("at", text=in_lists(quoted_texts, rows["texts"].list.len()).list.join(", "))
+    answers = in_place(joined, len(lists)).to_series()
+    return answers.set(lists.is_not_null() & answers.is_null(), "").alias(lists.name)
 
 
 def _quoted(values: pl.Series, before: str) -> pl.Series:
