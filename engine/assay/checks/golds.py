@@ -117,7 +117,7 @@ class GoldCheck(RunCheck):
     @cached_property
     def _bare(self) -> Check:
         """The check without what rows bring."""
-        params = {name: value for name, value in self.given.items() if not isinstance(value, list | Reference)}
+        params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
         gold: Any = [""] if self.checks.whole_gold else ""
         return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
 
