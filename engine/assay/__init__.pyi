@@ -30,7 +30,7 @@ from assay.errors import TooManyErrors as TooManyErrors
 from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
 from assay.loading.rollouts import scan as scan
-from assay.rubrics.declared import reward as reward
+from assay.rewards.declared import reward as reward
 from assay.rubrics.extract import extract_boxed_answer as extract_boxed_answer
 from assay.rubrics.extract import extract_hash_answer as extract_hash_answer
 from assay.rubrics.group import RubricGroup as RubricGroup

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from itertools import product
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 from cases import DATA, sized
 from hostile import hostile_pieces
 
-from assay import CHECKS, load_verifier
+from assay import CHECKS, load_verifier, score
 from assay.expressions.lane import about, layers
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
@@ -140,9 +141,9 @@ def test_feedback_says_what_was_found_and_expected():
     verifier = load_verifier(SPEC)
     (result,) = score_rows([{"completion": "9 dogs"}], [verifier])
     assert result["feedback"].split("\n") == [
-        'n: the number is "9 dogs", expected 42 (absTol 1)',
-        'r: the number is "9 dogs", expected at least 0 and at most 5',
-        'c: the choice is "9 dogs", not B',
+        'n: the number is "9", expected 42 (absTol 1)',
+        'r: the number is "9", expected at least 0 and at most 5',
+        "c: found nothing: choice",
         'all: does not contain "x", \'a "b"\'',
         'any: contains none of "t", "u", "v", "w", "x" and 2 more',
         "w: number of words: 2, expected at least 5 and at most 9",
@@ -222,25 +223,18 @@ def cases(name):
 
 def test_squad():
     """Exact match by SQuAD's official script, for lists of golds; the best one counts."""
-    rows = cases("squad.jsonl")
-    pairs = []
-    for at, row in enumerate(rows):
-        check = check_of("equals", value="", normalize="squad")
-        pairs += [(at, row["completion"], gold) for gold in check.counted(row["answers"])]
-    by_column = scores(check, [text for _, text, _ in pairs], [gold for *_, gold in pairs])
-    best = [0.0] * len(rows)
-    for (at, text, gold), score in zip(pairs, by_column, strict=True):
-        best[at] = max(best[at], score)
-        assert check_of("equals", value=gold, normalize="squad").row({"completion": text}) == score
-    assert best == [float(row["em"]) for row in rows]
+    rows = [{name: row[name] for name in ("completion", "answers", "em")} for row in cases("squad.jsonl")]
+    verifier = load_verifier({"checks": [{"type": "equals", "value": {"column": "answers"}, "normalize": "squad"}]})
+    assert_plan_conforms([verifier], rows)
+    assert score(rows, verifier)["reward"].to_list() == [float(row["em"]) for row in rows]
 
 
 def test_golds_without_words_count_only_where_all_are():
     check = check_of("equals", value="", normalize="squad")
-    assert check.counted(["The", "cat", "!"]) == ["cat"]
-    assert check.counted(["The", "!"]) == [""]
-    assert check.counted([]) == []
-    assert check_of("equals", value="").counted(["", "a"]) == ["", "a"]
+    assert check.counting_golds(["The", "cat", "!"]) == ["cat"]
+    assert check.counting_golds(["The", "!"]) == [""]
+    assert check.counting_golds([]) == []
+    assert check_of("equals", value="").counting_golds(["", "a"]) == ["", "a"]
 
 
 PROMPTFOO = {
@@ -266,3 +260,24 @@ def test_promptfoo(kind):
         assert scores(check, [row["output"], "x"])[0] == float(row["pass"]), row
     assert len(rows) > 20
     assert {row["pass"] for row in rows} == {True, False}
+
+
+COUNTED = (r"\w\b", r"a*", r"a$|\n", r"(?i)k", r"(a|b)\1", r"\d+", r"(?m)^\s*$", r"[^\W\d_]+", r"(?<=a)b", r"")
+
+
+@pytest.mark.parametrize("pattern", COUNTED)
+def test_the_matches_of_a_pattern_are_counted_as_findall_finds_them(pattern):
+    check = check_of("count", of={"pattern": pattern}, min=1)
+    texts = [*hostile_pieces(sized(20_000, 600), seed=13), "aab\n", ""]
+    assert [check.counted.row(text) for text in texts] == [len(re.findall(pattern, text)) for text in texts]
+    rows = [{"completion": text} for text in [*texts, None]]
+    specs = [{"type": "count", "of": {"pattern": pattern}, "min": low, "id": f"at least {low}"} for low in (1, 2, 5)]
+    with set_to(small_batch=0):
+        assert_plan_conforms([load_verifier({"checks": specs})], rows)
+
+
+def test_a_count_that_takes_too_long_is_an_error():
+    verifier = load_verifier({"checks": [{"type": "count", "of": {"pattern": r"(?:(a|b|ab)*)*\1c"}, "min": 0}]})
+    (result,) = score_rows([{"completion": "ab" * 40 + "d"}], [verifier])
+    assert result["reward"] == 0.0
+    assert "TimeoutError" in result["error"]

@@ -134,7 +134,7 @@ def test_a_decorator_without_a_name_says_how():
         (
             "kind: native\nparams: {}\n",
             [
-                "$.params (line 2): unknown field `params`. Known: id, name, kind, passThreshold, checks.",
+                "$.params (line 2): unknown field `params`. Known: id, name, kind, passThreshold, combine, range, checks.",
                 "$ (line 1): a verifier needs `checks`, a list of at least one",
             ],
         ),

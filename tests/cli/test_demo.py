@@ -1,6 +1,7 @@
 """``assay demo`` and ``assay init``: what a new user runs first."""
 
 import json
+import re
 import zipfile
 
 import polars as pl
@@ -67,6 +68,18 @@ def test_a_starter_can_be_used_as_it_is(tmp_path, name):
         [{"completion": "Your refund was sent on 2026-11-22."}, {"completion": "no"}], tmp_path / name
     )
     assert rewards["passed"].to_list() == [True, False]
+
+
+def test_what_a_starter_has_in_comments_can_be_used(tmp_path):
+    run("init", "v.yaml")
+    text = re.sub(r"(?m)^  # (?=- id:| )", "  ", (tmp_path / "v.yaml").read_text())
+    (tmp_path / "v.yaml").write_text(text)
+    verifier = assay.load_verifier(tmp_path / "v.yaml", strict=True)
+    assert [check.id for check in verifier.checks][4:] == ["answer", "polite"]
+    said = "Thanks, your refund was sent on 2026-11-22. Answer: "
+    rewards = assay.score([{"completion": said + number, "answer": 3} for number in "32"], verifier)
+    assert rewards["check/v/answer"].to_list() == [1.0, 0.0]
+    assert rewards["feedback"][1] == 'answer: the number is "2", expected 3'
 
 
 def test_a_starter_replaces_nothing(tmp_path):

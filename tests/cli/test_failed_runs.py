@@ -205,3 +205,10 @@ def test_the_result_has_the_same_columns_whatever_is_watched(details):
     scored = assay.score(WITH_SCHEMA, SCHEMA, details=details, lenient=True)
     checks = ["score/v", "check/v/json_valid", "check/v/expected_output_schema"]
     assert scored.columns == ["reward", "passed", "feedback", "error", *(checks if details else [])]
+
+
+def test_text_that_looks_like_a_reference_is_noted_and_runs():
+    likely = {"id": "v", "checks": [{"type": "contains", "value": "${answer}"}]}
+    done = run("score in.jsonl --spec v.json", 0, likely, [{"completion": "${answer}"}])
+    assert "note: v/contains: `${answer}` is plain text here" in done.output
+    assert "did not run" not in done.output

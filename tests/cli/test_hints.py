@@ -47,9 +47,6 @@ CASES = {
     "a list with a dot in its name": ({"the.completions": ["4"]}, BY_SPEC),
     "a list mapped as a text": ({"responses": ["4", "4"]}, f"{BY_SPEC} --map completion=responses"),
     "a completion that is a list": ({"completion": ["4", "4"]}, BY_SPEC),
-    "golds of a verl dump": (VERL, EXACT),
-    "golds of an lm-eval file": (LM, EXACT),
-    "golds of a verl evaluation": (VERL_EVAL, EXACT),
     "golds of a batch": (BATCH, EXACT),
     "golds under another name": ({"completion": "4", "ground_truth": "4"}, EXACT),
     "metadata": ({"completion": "4", "metadta": {"expectations": [{"text": "4"}]}}, "--spec expects.json"),
@@ -101,6 +98,15 @@ def test_what_a_message_tells_people_to_map_works(name, suffix):
     summary = json.loads(done.stdout)
     assert summary["mean_reward"] == 1.0
     assert summary["scored"] == summary["rows"] >= 1
+
+
+@pytest.mark.parametrize("row", [VERL, LM, VERL_EVAL], ids=["verl dump", "lm-eval", "verl evaluation"])
+@pytest.mark.parametrize("options", [EXACT, f"{EXACT} --map expected=answer"])
+def test_golds_that_a_preset_makes_need_no_hint_and_can_be_mapped(row, options):
+    Path("in.jsonl").write_text(json.dumps(row) + "\n")
+    done = run(["in.jsonl", *shlex.split(options)])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["mean_reward"] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def start(*args, **options):
         ("score renamed.jsonl --spec v.json", "Rename it with --map completion=response"),
         ("check missing.json", "missing.json: no such file"),
         ("check bad.json", "$.checks[0].wieght"),
-        ("check v.json --rollouts old.parquet", "old.parquet: "),
+        ("check v.json --against old.parquet", "old.parquet: "),
         ("explain bad.json", "Did you mean `weight`"),
         ("chekcs", "Did you mean 'checks'"),
         ("checks --jsn", "No such option: --jsn"),
@@ -247,7 +247,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
         run("score h\x1bc\u202e.jsonl --spec v.json --keep \x9b", code=2).stderr,
         run("score \x1b]0;gone\x07 --spec v.json", code=2).stderr,
         run("explain h.json").stdout,
-        run("check h.json --rollouts h\x1bc\u202e.jsonl").stderr,
+        run("check h.json --against h\x1bc\u202e.jsonl").stderr,
         run("check \x9b.json", code=2).stderr,
     ]
     assert seen[0].count(ESCAPED) == 2
@@ -266,6 +266,7 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
         ("unknown.json --strict", 2, ["error: unknown.json", "vibes"]),
         ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
         ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
+        ("v.json --against in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
         ("v.json --rollouts in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
     ],
 )
@@ -274,6 +275,96 @@ def test_check_tells_every_problem_of_every_file(specs, code, said):
     assert done.stdout == ""
     assert all(words in done.stderr for words in said)
     assert ("error" in done.stderr) == bool(code)
+
+
+GSM = {
+    "checks": [
+        {
+            "type": "number",
+            "on": ["afterThink", {"after": "A:"}],
+            "value": {"column": "answer"},
+            "goldOn": [{"after": "####"}],
+            "gate": True,
+        },
+        {
+            "type": "all_of",
+            "checks": [
+                {"type": "json_valid", "when": {"column": "level", "equals": 3}, "threshold": 0.5},
+                {"type": "vibes"},
+                {"type": "contains", "value": "${answer}", "negate": True},
+            ],
+        },
+    ]
+}
+
+
+def test_check_tells_of_nested_checks_and_what_rollouts_have():
+    Path("gsm.json").write_text(json.dumps(GSM))
+    rows = [{"completion": f"A: {at}", "answer": f"#### {at}" if at else "zero", "level": 3} for at in range(4)]
+    Path("gsm.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("check gsm.json --against gsm.jsonl")
+    lines = done.stderr.splitlines()
+    assert 'warning: gsm.json: all_of.vibes: skipped, unknown check type "vibes"' in lines
+    assert any(line.startswith("warning: gsm.json: all_of.contains: `${answer}` is plain text here") for line in lines)
+    assert "gsm/number, value: `answer` has a value in 4 of 4 rows" in lines
+    assert 'gsm/number, value: `number` cannot use the values of 1 of 4 rows, such as "zero"' in lines
+    assert "gsm/all_of.json_valid, when: holds in 4 of 4 rows" in lines
+    assert lines[-1].endswith("; mean reward 0.0000 on 4 rows of gsm.jsonl, 1 unscored")
+    broken = {"type": "all_of", "checks": [{"type": "contains"}, {"type": "json_valid"}]}
+    Path("gsm.json").write_text(json.dumps({"checks": [broken]}))
+    refused = run("check gsm.json", code=2).stderr
+    assert "$.checks[0].checks[0] (line 1): the check cannot run: ValueError: params.value is missing" in refused
+
+
+def test_a_path_that_no_row_has_is_refused_with_a_guess_and_its_readers():
+    checks = [
+        {"type": "contains", "value": {"column": "anser"}, "on": {"column": "nte"}},
+        {"type": "length_scaled", "max": 3, "unit": {"column": "anser"}, "check": {"type": "json_valid"}},
+    ]
+    Path("gsm.json").write_text(json.dumps({"checks": checks}))
+    Path("gsm.jsonl").write_text('{"completion": "a", "answer": 1, "note": "b"}\n')
+    for command, spec in (
+        ("check gsm.json --against gsm.jsonl", "gsm.json: "),
+        ("score gsm.jsonl --spec gsm.json", ""),
+    ):
+        assert run(command, code=2).stderr == (
+            f"error: {spec}The table of rollouts has no `anser` (in the path `anser`).\n"
+            "  read by gsm/contains (value), gsm/length_scaled (unit)\n"
+            "The table of rollouts has no `nte` (in the path `nte`).\n"
+            "  read by gsm/contains (on)\n\n"
+            "Did you mean `answer`?\nDid you mean `note`?\n"
+        )
+
+
+def test_explain_shows_steps_golds_conditions_and_nested_checks():
+    Path("gsm.json").write_text(json.dumps(GSM))
+    listed = run("explain gsm.json").stdout
+    heads = [re.split(r"  +", line.rstrip())[0 if line[0] != " " else 1] for line in listed.splitlines()]
+    assert heads[2:] == [
+        *(
+            "number",
+            "on: afterThink",
+            'on: {after: "A:"}',
+            "on: number",
+            "value: {column: answer}",
+            'goldOn: {after: "####"}',
+        ),
+        *("all_of", "all_of.json_valid", "when: {column: level, equals: 3}", "all_of.vibes", "all_of.contains"),
+    ]
+    assert re.search(r"number +number +gate +columns", listed)
+    assert re.search(r"all_of.json_valid +json_valid +1 threshold 0.5 +columns", listed)
+    number, group, *parts = json.loads(run("explain gsm.json --json").stdout)[0]["checks"]
+    assert [*number] == ["id", "type", "role", "runs_as", "on", "golds", "gold_on"]
+    assert number["role"] == "gate"
+    assert [step["what"] for step in number["on"]] == ["afterThink", {"after": "A:"}, "number"]
+    assert number["golds"] == [
+        {"param": "value", "what": {"column": "answer"}, "runs_as": "columns; lists and objects in Python"}
+    ]
+    assert (group["runs_as"], [part["depth"] for part in parts]) == (
+        "columns: from the scores of its checks",
+        [1, 1, 1],
+    )
+    assert parts[0]["when"][0]["what"] == {"column": "level", "equals": 3}
 
 
 def test_explain_names_the_lane_of_each_check():
@@ -314,7 +405,8 @@ def test_a_time_limit_that_is_none_is_one_line(seconds):
 
 def test_the_listings_agree_on_the_check_types():
     listed = [check["type"] for check in json.loads(run("checks --json").stdout)]
-    assert listed[:4] == ["task_expectations", "contains", "not_contains", "regex"]
+    assert listed[:4] == ["task_expectations", "contains", "not_contains", "contains_any"]
+    assert {"all_of", "boxed", "squad"} < {*listed}
     assert re.findall(r"^\| `(\w+)`", run("checks --markdown").stdout, re.MULTILINE) == listed
     checks, _, rest = run("checks").stdout.partition("functions that rows may name (verifier.fn_name)\n")
     assert re.findall(r"^(\w+)", checks, re.MULTILINE) == listed

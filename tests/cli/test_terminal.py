@@ -16,7 +16,7 @@ import assay
 from assay.cli.terminal import print_error, print_explanation, print_listing, print_summary
 from assay.errors import printable
 from assay.scoring.summary import CheckSummary, Summary
-from assay.spec.listing import as_json
+from assay.spec.listing import as_json, listing
 from assay.system.stdout import open_console
 
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000 \ud800"
@@ -215,10 +215,14 @@ def test_the_listing_shows_every_type_with_its_params():
     assert "contains (must_contain)\n" in found
     assert "\n  - value (or text): string " in found
     assert "\n  - caseSensitive: boolean [false] " in found
-    assert [line for line in found.splitlines() if line and not line.startswith(" ")] == [
-        *("task_expectations", "contains (must_contain)", "not_contains (must_not_contain)", "regex"),
-        *("equals (exact_match)", "min_length", "max_length", "json_valid", "json_keys", "expected_output_schema"),
-    ]
+    names = [" ".join([check.type, *(f"({alias})" for alias in check.aliases)]) for check in assay.CHECKS]
+    assert [line for line in found.splitlines() if line and not line.startswith(" ")] == names
+
+
+def test_the_listing_has_a_heading_for_each_kind_but_the_first():
+    found = shown(print_listing, listing(), width=80)
+    assert [line for line in found.splitlines() if line.startswith("#")] == ["# groups", "# steps", "# normalizers"]
+    assert "\n  - mark: string (the value of the name) The text that stands before the part.\n" in found
 
 
 def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):

@@ -163,10 +163,11 @@ def test_messages_are_kept_as_they_were_loaded():
     rows = [{"completion": messages, "x": 1}, {"completion": "text", "x": 2}, {"completion": None, "x": 3}]
     frame = pl.DataFrame({"completion": pl.Series([messages], strict=False)})
     assert assay.score(frame, PLAIN, keep="+completion")["completion"].equals(frame["completion"])
-    # of messages in rows, role and text are loaded; beside texts, the text
+    # of messages in rows, role and text are loaded; a text beside them is a message of the assistant
     loaded = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "a"}]
     assert assay.score(rows[:1], PLAIN, keep="*")["completion"].to_list() == [loaded]
-    assert assay.score(rows, PLAIN, keep="*")["completion"].to_list() == ["a", "text", None]
+    kept = assay.score(rows, PLAIN, keep="*")["completion"].to_list()
+    assert kept == [loaded, [{"role": "assistant", "content": "text"}], None]
 
 
 def test_columns_with_the_names_of_results_are_kept_as_prior():

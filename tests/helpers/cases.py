@@ -7,8 +7,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HELPERS = Path(__file__).parent
-SPECS = sorted(path for path in (ROOT / "specs").glob("*/*") if path.suffix in {".json", ".yaml", ".toml"})
+SPECS = sorted(
+    path
+    for path in (ROOT / "specs").glob("*/*")
+    if path.suffix in {".json", ".yaml", ".toml"} and (path.parent / "rollouts.jsonl").exists()
+)
+"""The examples with rollouts of their own."""
 ON_ROW = ROOT / "specs" / "desk-agent"
+QUIZ = ROOT / "specs" / "quiz" / "quiz.yaml"
+QUIZ_ROLLOUTS = ROOT / "specs" / "answer-format" / "rollouts.jsonl"
+"""The quiz brings answers for rollouts of another example."""
 DATA = ROOT.parent / "shared" / "data"
 ALPACA = DATA / "alpaca_rollouts.parquet"
 

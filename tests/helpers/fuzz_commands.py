@@ -247,7 +247,7 @@ def case(seed, number):
     elif command in ("check", "explain"):
         drawn.arguments += [_spec(rng) for _ in range(rng.randint(0, 2))]
         drawn.arguments += (
-            rng.choice([[], ["--rollouts", _input(rng)]]) if command == "check" else rng.choice([[], ["--json"]])
+            rng.choice([[], ["--against", _input(rng)]]) if command == "check" else rng.choice([[], ["--json"]])
         )
     elif command in ("presets", "checks"):
         drawn.arguments += rng.choice([[], ["--json"], ["--markdown"], ["--schema"], ["x\x1b"]])

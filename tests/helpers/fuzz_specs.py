@@ -101,14 +101,14 @@ def _around(rng, *, top):
     return fields
 
 
-def draw_check(rng, depth=0, *, top=True):
-    """Return a check or a group."""
+def draw_check(rng, depth=0, *, top=True, draw_leaf=_leaf):
+    """Return a check or a group, of checks that ``draw_leaf`` returns."""
     around = _around(rng, top=top)
     if depth < 3 and rng.random() < 0.25:
         kind = rng.choice(GROUPS)
-        parts = [draw_check(rng, depth + 1, top=False) for _ in range(rng.randrange(1, 4))]
+        parts = [draw_check(rng, depth + 1, top=False, draw_leaf=draw_leaf) for _ in range(rng.randrange(1, 4))]
         return {"type": kind, "checks": parts} | ({"k": rng.randrange(1, 4)} if kind == "at_least" else {}) | around
-    leaf = _leaf(rng) | around
+    leaf = draw_leaf(rng) | around
     if rng.random() < 0.5:
         source = [rng.choice(SOURCES)] if rng.random() < 0.3 else []
         steps = [rng.choice(STEPS) for _ in range(rng.randrange(0 if source else 1, 3))]
@@ -122,9 +122,12 @@ def draw_check(rng, depth=0, *, top=True):
     return leaf
 
 
-def draw_spec(rng):
+def draw_spec(rng, draw_leaf=_leaf):
     """Return a spec; some are refused, as for weights that add up to 0."""
-    spec = {"id": rng.choice(("v", "w")), "checks": [draw_check(rng) for _ in range(rng.randrange(1, 5))]}
+    spec = {
+        "id": rng.choice(("v", "w")),
+        "checks": [draw_check(rng, draw_leaf=draw_leaf) for _ in range(rng.randrange(1, 5))],
+    }
     if rng.random() < 0.4:
         spec["combine"] = rng.choice(("mean", "sum", "min", "max", "product"))
     if rng.random() < 0.3:

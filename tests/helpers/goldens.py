@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cases import ON_ROW, SPECS
+from cases import ON_ROW, QUIZ, QUIZ_ROLLOUTS, SPECS
 
 import assay
 from assay.compiling.verifiers import on_row
@@ -14,10 +14,11 @@ from assay.scoring.reference import score_rows
 
 def example(folder: Path) -> list[dict[str, object]]:
     """The rollouts of a folder with the columns of their tasks, as plain rows."""
-    frame = scan(folder / "rollouts.jsonl")
+    frame = scan(QUIZ_ROLLOUTS if folder == QUIZ.parent else folder / "rollouts.jsonl")
     tasks = folder / "tasks.jsonl"
     if tasks.exists():
-        frame = join_tasks(frame, load_tasks(tasks)[0], ["metadata", "verifier"]).drop("__assay/task")
+        names = ["metadata", "verifier", "kind", "answer"]
+        frame = join_tasks(frame, load_tasks(tasks)[0], names).drop("__assay/task")
     return frame.collect().to_dicts()
 
 
@@ -30,6 +31,6 @@ def golden(spec: Path) -> list[dict[str, object]]:
 
 
 if __name__ == "__main__":
-    for path in [*SPECS, ON_ROW / "tasks.jsonl"]:
+    for path in [*SPECS, QUIZ, ON_ROW / "tasks.jsonl"]:
         lines = (json.dumps(row, ensure_ascii=False) for row in golden(path))
         (path.parent / "golden.jsonl").write_text("\n".join(lines) + "\n", "utf-8")

@@ -17,7 +17,7 @@ from assay.cli.main import app
 from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
 from assay.options import PANELS
-from assay.spec.listing import as_markdown, steps_as_markdown
+from assay.spec.listing import as_markdown, groups_as_markdown, normalizers_as_markdown, steps_as_markdown
 
 PERFORMANCE = DOCS / "performance.md"
 
@@ -105,7 +105,7 @@ def _command(name: str, command: Any) -> str:
     for panel in PANELS:
         groups[panel] = []
     for param in command.params:
-        if param not in arguments:
+        if param not in arguments and not param.hidden:
             groups.setdefault(param.rich_help_panel or "Options", []).append(param)
     types = {key: value.annotation for key, value in inspect.signature(command.callback).parameters.items()}
     for group, params in groups.items():
@@ -144,7 +144,7 @@ def _meaning(param: Any) -> str:
 
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
-    "specs.md": (("checks", as_markdown),),
+    "specs.md": (("checks", as_markdown), ("groups", groups_as_markdown), ("normalizers", normalizers_as_markdown)),
     "steps.md": (("steps", steps_as_markdown),),
     "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
     "cli.md": (("commands", commands_as_markdown),),

@@ -23,7 +23,7 @@ ROOMS = (
         "expressions.regex",
         "values",
     ),
-    *("steps", "checks", "functions", "classes", "spec", "aggregating"),
+    *("steps", "checks", "functions", "classes", "rewards", "spec", "aggregating"),
     *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
 )

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from cases import ON_ROW, SPECS
+from cases import ON_ROW, QUIZ, QUIZ_ROLLOUTS, SPECS
 from goldens import golden
 
 import assay
@@ -59,6 +59,29 @@ def test_the_rows_of_the_desk_agent_name_their_functions(tmp_path):
     assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
     assert set(out["verifier_fn"].drop_nulls()) == {"contains", "exact_match", "regex_match", "tool_calls_match"}
     assert out["error"].drop_nulls().to_list() == ["the completion is null"]
+
+
+def test_the_quiz_has_its_golden_result(tmp_path):
+    assert golden(QUIZ) == stored(QUIZ)
+    options = {"tasks": tasks_of(QUIZ), "keep": ["rollout_id"]}
+    out = assay.score(QUIZ_ROLLOUTS, QUIZ, **options)
+    assert out.to_dicts() == stored(QUIZ)
+    assay.score_file(QUIZ_ROLLOUTS, QUIZ, tmp_path / "out.parquet", **options)
+    assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
+
+
+def test_the_quiz_shows_groups_a_gate_a_penalty_and_conditions():
+    rows = stored(QUIZ)
+    assert {row["reward"] for row in rows} == {None, 0.0, 0.25, 0.75, 0.8, 1.0}
+    gated = [row for row in rows if row["check/quiz/thinks"] == 0]
+    assert {row["reward"] for row in gated} == {0.0}
+    assert any(row["check/quiz/correct"] == row["check/quiz/marked"] == 1 for row in gated)
+    kinds = ("number", "words", "formula")
+    ran = {
+        tuple(row[f"check/quiz/correct.{kind}"] is not None for kind in kinds) for row in rows if row["error"] is None
+    }
+    assert ran == {(True, False, False), (False, True, False), (False, False, True)}
+    assert [row["reward"] for row in rows if row["check/quiz/rambles"] == 0] == [0.8]
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,9 @@ def test_nothing_in_a_spec_is_expanded(tmp_path, monkeypatch):
     spec = {"id": "v", "checks": [{"type": "contains", "value": value, "caseSensitive": True} for value in values]}
     path = Path(tmp_path, "v.json")
     path.write_text(json.dumps(spec))
-    assert assay.score([{"completion": " ".join(values)}, {"completion": "x root:"}], path)["reward"].to_list() == [
-        1.0,
-        0.0,
-    ]
+    with pytest.warns(assay.AssayWarning, match=r"`(\$\{SECRET\}|\{\{ SECRET \}\})` is plain text here"):
+        rewards = assay.score([{"completion": " ".join(values)}, {"completion": "x root:"}], path)["reward"]
+    assert rewards.to_list() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("rows", [[], [None, None]], ids=["no rows", "nothing to score"])

@@ -14,7 +14,7 @@ from cases import sized
 import assay
 from assay.calls.graded import Graded, graded
 from assay.compiling.verifiers import verifiers_of_run
-from assay.rubrics.reward_function import reward_function
+from assay.rewards.reward_function import reward_function
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms, hostile_texts
 from assay.thresholds import set_to

@@ -14,7 +14,7 @@ from cases import HELPERS, ROOT
 
 import assay
 from assay.calls.limits import Limits
-from assay.rubrics.reward_function import reward_function
+from assay.rewards.reward_function import reward_function
 from assay.scoring.reference import score_rows
 
 ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "engine"), str(HELPERS)])}

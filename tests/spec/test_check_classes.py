@@ -168,7 +168,8 @@ def test_commands_that_take_specs_take_check_classes(folder):
 def test_listings_have_the_classes_that_are_named_and_those_of_packages(folder):
     package(folder / "site", "polite_f", ["loud = polite_f:Loud", "broken = polite_f:Nothing"])
     listed = run("checks", "--json", "--checks", "mine:Polite", path=[folder / "site"])
-    assert [check["type"] for check in json.loads(listed.stdout)][-2:] == ["polite", "loud"]
+    types = [entry["type"] for entry in json.loads(listed.stdout) if entry["kind"] == "check"]
+    assert types[-2:] == ["polite", "loud"]
     assert "warning: The plug-in broken = polite_f:Nothing of polite_f 1.0 cannot be loaded" in listed.stderr
     schema = json.loads(run("schema", "--checks", "mine:Polite", path=[folder / "site"]).stdout)
     types = schema["definitions"]["check"]["properties"]["type"]["anyOf"][0]["enum"]

@@ -1,21 +1,24 @@
 """The published JSON Schema: valid itself, and of one mind with the loader."""
 
 import json
-import tomllib
+import random
 from pathlib import Path
 from typing import Literal
 
 import pytest
-import yaml
+from fuzz_specs import draw_spec
 from pydantic import BaseModel
 
 from assay import CHECKS, Check, Params, SpecError, json_schema, load_verifier
+from assay.checks.groups import GROUPS
+from assay.spec.listing import steps_as_json
+from assay.steps.registry import STEP_TYPES, STEPS
+from assay.system.documents import read_document
 
 jsonschema = pytest.importorskip("jsonschema")
 
 SPECS = Path(__file__).parents[2] / "specs"
 FILES = sorted(path for ending in ("json", "yaml", "toml") for path in SPECS.glob(f"*/*.{ending}"))
-READ = {".json": json.loads, ".yaml": yaml.safe_load, ".toml": tomllib.loads}
 VALID = {"type": "json_valid"}
 
 
@@ -61,7 +64,7 @@ def test_there_are_example_specs():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_schema_accepts_every_example_spec(path):
-    assert accepts(READ[path.suffix](path.read_text(encoding="utf-8")))
+    assert accepts(read_document(path).data)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.type)
@@ -154,3 +157,179 @@ def test_the_schema_knows_a_check_class_of_ones_own(name):
 )
 def test_the_schema_knows_what_a_check_needs(check, fits):
     assert jsonschema.Draft7Validator(json_schema()).is_valid({"checks": [check]}) is fits
+
+
+# ── what stands around a check ──────────────────────────────────────────────────────────────────────────────────────
+
+SCHEMA = jsonschema.Draft7Validator(json_schema())
+AROUND = [  # fields of a check that the loader reads
+    *({"on": source} for source in ("completion", "prompt", "reasoning", "assistant", "toolCalls", "tool_calls")),
+    *({"on": source} for source in ({"column": "a.b[0]"}, {"column": "a", "list": True}, {"template": "{a}"})),
+    *({"on": on} for on in ([], None, "boxed", ["prompt"], ["prompt", "boxed", "strip"], [{"column": "a"}, "number"])),
+    *({name: ["afterThink"]} for name in ("on", "extract", "goldOn", "gold_on")),
+    *({"on": name} for name in ("strip_think", "after_think", "boxed", "choice")),
+    {"on": [{"after": "A:", "to": "end", "not_found": "keep"}, {"tag": {"name": "answer", "at": "first"}}]},
+    {"on": {"after": {"mark": "A:", "notFound": "keep"}, "at": "first"}},
+    {"on": {"firstOf": [["boxed"], "number", [], {"first_of": {"chains": [[{"after": "is"}, "lower"]]}}]}},
+    {"on": [{"number": None}, {"map": {"yes": "B", "values": "C"}, "default": "D"}, {"line": -1}, {"fence": None}]},
+    *({"threshold": value, "penalty": 2} for value in (None, -1, 0.5, 3)),
+    *({"gate": True, "notFound": value} for value in (None, "fail", "pass")),
+    *({"missing_gold": value} for value in (None, "unscored", "fail", "pass")),
+    {"weight": None, "required": None, "negate": None, "gate": None, "penalty": None, "id": None},
+    {"when": {"column": "a"}},
+    {"when": {"template": "{a}{b}", "matches": "^x", "not": True}},
+    *({"when": {"column": "a", **test}} for test in ({"equals": None}, {"in": []}, {"exists": False}, {"not": None})),
+    {"when": {"check": {"type": "contains", "value": {"column": "a"}, "on": "boxed"}, "not": True}},
+]
+WRONG = [  # fields of a check that the loader refuses
+    *({"on": on} for on in ("boxd", ["boxed", "prompt"], {"colum": "a"}, {"boxed": 1}, {"after": 5}, "after", {}, 5)),
+    *({"on": on} for on in ({"after": "a", "too": "end"}, {"after": {"mark": "a", "too": 1}}, {"boxed": None, "strip": None})),
+    *({"on": on} for on in ({"firstOf": []}, {"firstOf": ["boxd"]}, {"firstOf": {"chains": [{"tag": None}]}}, {"tag": "a", "notFound": "pass"})),
+    *({"on": on} for on in ({"column": 5}, {"column": "a", "template": "b"}, {"template": "b", "list": True}, {"column": "a", "x": 1})),
+    *({"goldOn": on} for on in ("prompt", {"column": "a"}, ["boxd"])),
+    *({"threshold": "high"}, {"notFound": "keep"}, {"missingGold": "no"}, {"gate": 1}, {"penalty": -1}),
+    *({"when": when} for when in ("a", {}, {"equals": 3}, {"column": "a", "equal": 3}, {"column": "a", "template": "b"})),
+    *({"when": {"column": "a", **test}} for test in ({"in": 3}, {"exists": 1}, {"matches": 3}, {"in": [], "equals": 1}, {"list": True})),
+    *({"when": {"check": check}} for check in ({}, "boxed", {"type": "all_of", "checks": [VALID]}, {**VALID, "when": {"column": "a"}})),
+    {"when": {"check": VALID, "column": "a"}},
+    {"when": {"check": {**VALID, "weigth": 1}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", AROUND, ids=repr)
+def test_the_schema_accepts_what_the_loader_reads_around_a_check(fields):
+    spec = {"checks": [{**VALID, **fields}]}
+    assert not refused(spec)
+    assert SCHEMA.is_valid(spec)
+
+
+@pytest.mark.parametrize("fields", WRONG, ids=repr)
+def test_the_schema_rejects_what_the_loader_refuses_around_a_check(fields):
+    spec = {"checks": [{**VALID, **fields}]}
+    assert refused(spec)
+    assert not SCHEMA.is_valid(spec)
+
+
+def _forms(written, name, step):
+    """A documented step under another name: its options beside the name, and in an object."""
+    if isinstance(written, str):
+        return [name, {name: None}]
+    (value, *beside) = written.values()
+    options = dict(zip([*written][1:], beside, strict=True))
+    forms = [{name: value, **options}]
+    if step["value"] and (STEPS[name].takes_mapping or not isinstance(value, dict)):
+        forms.append({name: None, step["value"]: value, **options})
+        forms += [{name: {step["value"]: value, **options}}] * (not STEPS[name].takes_mapping)
+    return forms
+
+
+@pytest.mark.parametrize("step", steps_as_json(), ids=lambda step: step["step"])
+def test_the_schema_accepts_every_documented_step_in_each_of_its_forms(step):
+    names = [name for name, kind in STEPS.items() if kind.name == step["step"]]
+    assert step["examples"] or step["step"] == "firstOf"
+    check = "list_equals" if step["list"] else "contains"
+    for written in (example["step"] for example in step["examples"]):
+        for form in (form for name in names for form in _forms(written, name, step)):
+            spec = {"checks": [{"type": check, "value": "a", "on": [form]}]}
+            assert not refused(spec), form
+            assert SCHEMA.is_valid(spec), form
+
+
+def test_every_step_and_group_has_words_in_the_schema():
+    definitions = json_schema()["definitions"]
+    steps = definitions["step"]["anyOf"][1]["properties"]
+    assert {STEPS[name] for name in steps} == {*STEP_TYPES}
+    assert all(step["description"].endswith((".", "`")) for step in steps.values())
+    branches = [branch["then"].get("description") for branch in definitions["check"]["allOf"]]
+    assert all(group.__doc__.split(".")[0].replace("``", "`") in str(branches) for group in GROUPS)
+    value = next(
+        branch["then"]["else"]["properties"]["value"]
+        for branch in definitions["check"]["allOf"]
+        if branch["if"]["properties"]["type"].get("enum", [""])[0] == "contains"
+    )
+    assert value["description"] == "The phrase."
+    assert {"$ref": "#/definitions/reference"} in value["anyOf"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "fits"),
+    [
+        ({"checks": [{"type": "all_of", "checks": [VALID, {"type": "any_of", "checks": [VALID]}]}]}, True),
+        ({"checks": [{"type": "at_least", "params": {"k": 1}, "checks": [VALID]}]}, True),
+        ({"checks": [{"type": "at_least", "checks": [VALID]}]}, False),
+        ({"checks": [{"type": "at_least", "k": {"column": "n"}, "checks": [VALID]}]}, False),
+        ({"checks": [{"type": "all_of"}]}, False),
+        ({"checks": [{"type": "all_of", "checks": []}]}, False),
+        ({"checks": [{"type": "all_of", "checks": [None, VALID]}]}, False),
+        ({"checks": [{"type": "all_of", "check": VALID}]}, False),
+        ({"checks": [{"type": "all_of", "on": "boxed", "checks": [VALID]}]}, False),
+        ({"checks": [{"type": "all_of", "checks": [{**VALID, "gate": True}]}]}, False),
+        ({"checks": [{"type": "all_of", "checks": [{**VALID, "gate": False, "penalty": None}]}]}, True),
+        ({"checks": [{"type": "all_of", "checks": [{**VALID, "weigth": 1}]}]}, False),
+        ({"checks": [{"type": "length_scaled", "check": VALID, "max": 9, "unit": {"column": "n"}}]}, True),
+        ({"checks": [{"type": "length_scaled", "check": VALID, "max": 9, "unit": "tokens"}]}, False),
+        ({"checks": [{"type": "length_scaled", "checks": [VALID], "max": 9}]}, False),
+        ({"checks": [VALID], "combine": "sum", "range": None, "pass_threshold": 7}, True),
+        ({"checks": [{**VALID, "weight": -1}], "combine": "sum", "range": [-1, 1], "passThreshold": -1}, True),
+        ({"checks": [{"type": "mean", "checks": [{**VALID, "weight": -1}]}], "combine": "mean"}, False),
+        ({"checks": [VALID], "combine": "average"}, False),
+        ({"checks": [VALID], "range": [0]}, False),
+        ({"checks": [{"type": "contains", "value": [{"column": "a"}, "b", {"template": "{c}"}, 5]}]}, True),
+        ({"checks": [{"type": "contains", "value": [{"colum": "a"}]}]}, False),
+        ({"checks": [{"type": "contains", "value": {"column": "a", "default": 3}}]}, False),
+        ({"checks": [{"type": "contains_any", "values": [["a"], {"column": "b"}, ["c", "d"]]}]}, True),
+        ({"checks": [{"type": "regex", "pattern": {"column": "p"}}, {"type": "min_length", "value": {"column": "n"}}]}, True),
+        ({"checks": [{"type": "json_keys", "keys": [{"column": "k"}]}]}, False),
+        ({"checks": [{"type": "nobody", "params": {"x": 1}, "x": 1}, VALID]}, False),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_schema_and_the_loader_agree_on_groups_and_golds(spec, fits):
+    assert SCHEMA.is_valid(spec) is fits
+    try:
+        loads = not any(check.broken for check in load_verifier(spec).warned)
+    except SpecError:
+        loads = False
+    assert loads is fits
+
+
+def _with_typo(rng, spec):
+    """A spec with one letter of one key changed; tables and lists of values are data."""
+    objects = []
+
+    def collect(value):
+        if isinstance(value, dict):
+            objects.append(value)
+            for name, inner in value.items():
+                if name not in ("map", "in"):
+                    collect(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner)
+
+    spec = json.loads(json.dumps(spec))
+    collect(spec)
+    chosen = rng.choice([value for value in objects if value])
+    name = rng.choice([*chosen])
+    items = [(f"{key[:-1]}q" if key == name else key, value) for key, value in chosen.items()]
+    chosen.clear()
+    chosen.update(items)
+    return spec
+
+
+def test_the_schema_agrees_with_the_loader_on_drawn_specs_and_typos_in_them():
+    accepted = typos = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        drawn = draw_spec(rng)
+        for spec in (drawn, _with_typo(rng, drawn)):
+            try:
+                loads, problems = not any(check.broken for check in load_verifier(spec).warned), ()
+            except SpecError as error:
+                loads, problems = False, error.problems
+            is_typo = any("unknown field" in problem or "unknown option" in problem for problem in problems)
+            if loads or is_typo:
+                assert SCHEMA.is_valid(spec) is loads, spec
+            accepted, typos = accepted + loads, typos + is_typo
+    assert accepted > 100
+    assert typos > 100

@@ -7,7 +7,17 @@ import pytest
 from pydantic import Field
 
 from assay import CHECKS, Check, Params
-from assay.spec.listing import as_json, as_markdown
+from assay.checks.groups import GROUPS
+from assay.spec.listing import (
+    as_json,
+    as_markdown,
+    groups_as_markdown,
+    listing,
+    listing_as_markdown,
+    normalizers_as_markdown,
+)
+from assay.steps.registry import STEP_TYPES
+from assay.values.normalizers import NORMALIZERS, normalizer
 
 
 class RhymesParams(Params):
@@ -31,7 +41,19 @@ def listed(name):
 
 def test_every_check_type_is_listed_in_order_with_words_for_it():
     assert [check["type"] for check in as_json()] == [
-        *("task_expectations", "contains", "not_contains", "regex", "equals", "min_length", "max_length"),
+        *("task_expectations", "contains", "not_contains", "contains_any", "contains_all", "starts_with", "ends_with"),
+        *(
+            "regex",
+            "equals",
+            "number",
+            "number_range",
+            "choice",
+            "list_equals",
+            "count",
+            "case",
+            "min_length",
+            "max_length",
+        ),
         *("json_valid", "json_keys", "expected_output_schema"),
     ]
     assert all(check["summary"].endswith(".") for check in as_json())
@@ -62,6 +84,14 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
                 "default": False,
                 "description": "Compare as written; else `str.lower()` on both sides.",
             },
+            {
+                "name": "word",
+                "also": [],
+                "type": "boolean",
+                "required": False,
+                "default": False,
+                "description": r"The phrase counts only where no `\w` of Python's stands beside it.",
+            },
         ],
     }
 
@@ -70,9 +100,13 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
     ("name", "aliases", "graded", "reads", "params"),
     [
         ("task_expectations", [], True, ["completion", "metadata"], []),
-        ("not_contains", ["must_not_contain"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean")]),
+        ("not_contains", ["must_not_contain"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("word", "boolean")]),
+        ("contains_all", [], True, ["completion"], [("values", "array"), ("caseSensitive", "boolean"), ("word", "boolean"), ("score", "string")]),
+        ("number", ["numeric"], False, ["completion"], [("value", "number or string"), ("relTol", "number"), ("absTol", "number"), ("at", "string")]),
+        ("count", [], False, ["completion"], [("of", "string or object"), *((bound, "number or null") for bound in ("min", "max", "exactly"))]),
+        ("list_equals", [], True, ["completion"], [("sep", "string"), ("value", "array or string"), ("normalize", "string or object or null"), ("as", "string")]),
         ("regex", [], False, ["completion"], [("pattern", "string")]),
-        ("equals", ["exact_match"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean")]),
+        ("equals", ["exact_match"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("normalize", "string or object or null"), ("strip", "boolean")]),
         ("max_length", [], False, ["completion"], [("value", "number")]),
         ("json_valid", [], False, ["completion"], []),
         ("json_keys", [], False, ["completion"], [("requiredKeys", "array")]),
@@ -109,7 +143,7 @@ def test_the_table_has_a_row_for_each_check():
 @pytest.mark.parametrize(
     "row",
     [
-        "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false` | The output contains the phrase; an empty phrase is contained in everything. |",
+        "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false`, `word = false` | The output contains the phrase; an empty phrase is contained in everything. |",
         "| `min_length` | `value` | The output has at least `value` characters. |",
         "| `json_keys` | `requiredKeys` or `keys` | The output is a JSON object that has every key; all or nothing. |",
         "| `regex` | `pattern` | `re.search` finds the pattern. The verdict is Python's for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s of processor time (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. |",
@@ -122,3 +156,44 @@ def test_a_row_of_the_table_reads_as_the_readme_needs_it(row):
 def test_a_default_is_shown_as_a_spec_would_write_it():
     assert "`sound = OUGH`" in as_markdown([Rhymes]).replace('"', "")
     assert "`atLeast = null`" in as_markdown([Rhymes])
+
+
+def test_the_listing_has_all_that_a_spec_can_name():
+    by_kind = {
+        kind: [entry for entry in listing() if entry["kind"] == kind]
+        for kind in ("check", "group", "step", "normalizer")
+    }
+    names = {kind: [entry["type"] for entry in entries] for kind, entries in by_kind.items()}
+    assert names["check"] == [check.type for check in CHECKS]
+    assert names["group"] == [group.type for group in GROUPS]
+    assert names["step"] == [step.name for step in STEP_TYPES]
+    assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
+    assert sum(map(len, by_kind.values())) == len(listing())
+    assert all(entry["summary"].endswith(".") for entry in listing())
+    assert all(param["description"] for entry in listing() for param in entry["params"])
+    assert json.loads(json.dumps(listing())) == listing()
+
+
+def test_an_option_of_a_normalizer_is_one_that_it_takes():
+    (options,) = (entry["params"] for entry in listing() if entry["type"] == "lmEval")
+    assert [option["name"] for option in options] == [
+        "ignoreCase",
+        "ignorePunctuation",
+        "ignoreNumbers",
+        "regexesToIgnore",
+    ]
+    assert normalizer({"lmEval": {option["name"]: option["default"] for option in options}})("A, 1") == "A, 1"
+
+
+def test_the_markdown_has_a_table_for_each_kind():
+    page = listing_as_markdown()
+    assert [line for line in page.splitlines() if line.startswith("#")] == [
+        "## Check types",
+        "## Groups",
+        "## Steps",
+        "## Normalizers",
+    ]
+    assert groups_as_markdown() in page
+    assert "| `at_least` | `k` | 1.0 if at least `k` checks pass. |\n" in page
+    assert normalizers_as_markdown() in page
+    assert sum(line.startswith("| `") for line in page.splitlines()) == len(listing())

@@ -1,5 +1,6 @@
 """Worked spec errors: the full message of what users get wrong, to be judged as its reader would."""
 
+import json
 import math
 
 import pytest
@@ -26,9 +27,9 @@ def message(tmp_path, monkeypatch):
 
 REFUSED = [  # (text, ending, full message)
     ("passTreshold: 0.5\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.passTreshold (line 1): unknown field `passTreshold`. Did you mean `passThreshold`?"),
-    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, kind, passThreshold, checks."),
+    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, kind, passThreshold, combine, range, checks."),
     (CHECKS + "  weigth: 2\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].weigth (line 3): unknown field `weigth`. Did you mean `weight`?"),
-    (CHECKS + "  <<: {weight: 2}\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0]['<<'] (line 3): unknown field `<<`. Known: id, type, weight, required, negate, params."),
+    (CHECKS + "  <<: {weight: 2}\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0]['<<'] (line 3): unknown field `<<`. Known: id, type, weight, required, negate, params, on, extract, goldOn, threshold, notFound, missingGold, when, gate, penalty."),
     ('{"checks": [\n  {"type": "contains", "params": {"valu": "refund"}}\n]}', ".json", "spec.json: 1 problem\n  $.checks[0].params.valu (line 2): unknown field `valu`. Did you mean `value`?"),
     ('{"checks": [\n  {"type": "contains",\n   "vaule": "refund"}\n]}', ".json", "spec.json: 1 problem\n  $.checks[0].vaule (line 3): unknown field `vaule`. Did you mean `value`?"),
     ('[[checks]]\ntype = "contains"\ncaseSensative = true\nvalue = "x"\n', ".toml", "spec.toml: 1 problem\n  $.checks[0].caseSensative: unknown field `caseSensative`. Did you mean `caseSensitive`?"),
@@ -59,6 +60,101 @@ REFUSED = [  # (text, ending, full message)
 @pytest.mark.parametrize(("text", "suffix", "said"), REFUSED)
 def test_a_refusal_says_what_and_where(message, text, suffix, said):
     assert message(text, suffix) == said
+
+
+PLACES = [  # (check in YAML, the problem): typos in each place that the pipeline around a check has
+    ("on: [boxd]", "on[0] (line 2): unknown step `boxd`. Did you mean `boxed`?"),
+    ("on: [strip, {after: 'A:', too: end}]", "on[1].too (line 2): unknown option `too` of `after`. Did you mean `to`?"),
+    ("on: {colum: x}", "on.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("on: [{column: x, lst: true}]", "on[0].lst (line 2): unknown field `lst`. Did you mean `list`?"),
+    ("on: [strip, {column: x}]", "on[1] (line 2): `column` is a source: a source stands first, before the steps"),
+    ("on: [strip, prompt]", "on[1] (line 2): `prompt` is a source: a source stands first, before the steps"),
+    ("extract: [{regex: '('}]", "extract[0].regex (line 2): PatternError: missing ), unterminated subpattern at position 0"),
+    ("gold_on: [boxd]", "gold_on[0] (line 2): unknown step `boxd`. Did you mean `boxed`?"),
+    ("goldOn: [{column: x}]", "goldOn[0] (line 2): `column` is a source: `goldOn` has steps only"),
+    ("not_found: keep", 'not_found (line 2): unknown value "keep". Known: fail, pass.'),
+    ("threshold: high", "threshold (line 2): expected a number, got a string ('high')"),
+    ("penalty: 1, gate: true", "gate (line 2): a check has one of `weight`, `gate` and `penalty`, and this has penalty and gate"),
+    ("when: level", "when (line 2): expected an object, got a string ('level')"),
+    ("when: {column: a, equal: 3}", "when.equal (line 2): unknown field `equal`. Did you mean `equals`?"),
+    ("when: {colum: a, equals: 3}", "when.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("when: {equals: 3}", "when (line 2): expected {column: path} with one of equals, in, exists, matches, or {check: …}"),
+    ("when: {column: a, equals: 3, in: [3]}", "when.in (line 2): a condition has one test, and this has equals and in"),
+    ("when: {column: a, in: 3}", "when.in (line 2): expected a list, got a number (3)"),
+    ("when: {column: 'a['}", 'when.column (line 2): `a[` is not a valid path, from `[` on; write a.b, a[0], a[-1], a[] or a["b.c"]'),
+    ("when: {check: {type: jsn_valid}}", 'when.check.type (line 2): unknown check type "jsn_valid". Did you mean `json_valid`?'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "problem"), PLACES)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_typo_around_a_check_is_one_problem_with_its_place_and_a_guess(message, fields, problem, strict):
+    said = message(f"checks:\n- {{type: json_valid, {fields}}}\n", ".yaml", strict=strict)
+    assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
+
+
+GOLDS = [  # (params in YAML, the problem)
+    ("contains, text: {colum: x}", "text.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("contains, value: [{colum: x}, a]", "value[0].colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("contains, value: {column: x, default: 3}", "value.default (line 2): unknown field `default`. Known: column, list, template."),
+    ("contains, value: {list: true}", "value (line 2): a value from the row is {column: path}, with `list: true` for JSON text of a list, or {template: text}"),
+    ("contains, value: [{a: 1}]", "value[0] (line 2): expected a text or {column: path}, got an object"),
+    ("contains, value: {column: 5}", "value.column (line 2): `column` is the path of a value, a string, not 5"),
+    ("contains, value: {template: '{a'}", "value.template (line 2): `{a` has a `{` without its `}`: a path stands in braces, as in {answer}; write `{{` for the character"),
+    ("contains, value: {template: '{a[]}'}", "value.template (line 2): `a[]` has [], which stands for many rows; name one value"),
+    ("contains_any, values: [{colum: b}]", "values[0].colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("list_equals, value: [[a, {column: b}], [c]]", "value[0][1] (line 2): a reference is a value, or an item of its list, not of a list in that list"),
+    ("json_keys, keys: [{column: b}]", "keys[0] (line 2): a reference stands for the whole list here: {column: path}"),
+    ("contains, params: {value: {colum: x}}", "params.value.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "problem"), GOLDS)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_typo_in_a_reference_is_one_problem_with_its_place_and_a_guess(message, check, problem, strict):
+    said = message(f"checks:\n- {{type: {check}}}\n", ".yaml", strict=strict)
+    assert said == f"spec.yaml: 1 problem\n  $.checks[0].{problem}"
+
+
+GROUPS = [  # (group in YAML, the problem)
+    ("{type: all_of}", " (line 2): `all_of` needs `checks`, a list of at least one"),
+    ("{type: any_of, checks: []}", ".checks (line 2): `any_of` needs `checks`, a list of at least one"),
+    ("{type: all_of, cheks: [{type: json_valid}]}", ".cheks (line 2): unknown field `cheks`. Did you mean `checks`?"),
+    ("{type: all_of, check: {type: json_valid}}", ".check (line 2): `all_of` takes `checks`"),
+    ("{type: length_scaled, max: 3}", " (line 2): `length_scaled` needs `check`, the check that it is about"),
+    ("{type: length_scaled, max: 3, check: {type: json_valid}, unit: {colum: n}}", ".unit.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+    ("{type: at_least, k: {column: n}, checks: [{type: json_valid}]}", ".k (line 2): `k` of a group is the same on every row, not {column: …}"),
+    ("{type: mean, on: boxed, checks: [{type: json_valid}]}", ".on (line 2): `on` belongs to the checks in a group, not to the group"),
+    ("{type: mean, checks: [{type: json_valid, gate: true}]}", ".checks[0].gate (line 2): `gate` belongs to the group, not to a check in it"),
+    ("{type: mean, checks: [{type: contains, value: {colum: x}}]}", ".checks[0].value.colum (line 2): unknown field `colum`. Did you mean `column`?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("group", "problem"), GROUPS)
+def test_a_mistake_in_a_group_is_one_problem_with_its_place(message, group, problem):
+    assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"
+
+
+def test_groups_nest_to_depth_eight(message):
+    check = VALID
+    for _ in range(8):
+        check = {"type": "all_of", "checks": [check]}
+    assert load_verifier({"checks": [check]}).checks[0].depth == 8
+    said = message(json.dumps({"checks": [{"type": "all_of", "checks": [check]}]}), ".json")
+    assert said == f"spec.json: 1 problem\n  $.checks[0]{'.checks[0]' * 8} (line 1): groups are nested more than 8 deep"
+
+
+@pytest.mark.parametrize(
+    ("check", "warning"),
+    [
+        ({"type": "contains", "value": ["${a}", "b"]}, "contains: `${a}` is plain text here; to take it from the row, write {column: a} or {template: …}"),
+        ({"type": "all_of", "checks": [VALID, {"type": "jsn_valid"}]}, 'all_of.jsn_valid: skipped, unknown check type "jsn_valid". Did you mean `json_valid`?'),
+        ({"type": "all_of", "checks": [{"type": "contains"}]}, "all_of.contains: broken: ValueError: params.value is missing; it scores 0.0 on every row"),
+        ({"when": {"check": {"type": "contains"}}, **VALID}, "json_valid.when: broken: ValueError: params.value is missing; it scores 0.0 on every row"),
+    ],
+)  # fmt: skip
+def test_checks_in_groups_and_conditions_are_warned_of(check, warning):
+    assert load_verifier({"checks": [check]}).warnings == (f"verifier/{warning}",)
 
 
 MANY = """{
@@ -143,7 +239,11 @@ def test_a_message_holds_no_character_that_a_terminal_obeys_or_utf8_refuses(mess
         ({"type": "contains"}, "ValueError: params.value is missing"),
         ({"type": "contains", "value": None}, "TypeError: params.value is null, not a string"),
         ({"type": "contains", "value": 5}, "TypeError: params.value is a number (5), not a string"),
-        ({"type": "contains", "text": ["a"]}, "TypeError: params.value is a list, not a string"),
+        ({"type": "contains", "text": []}, "ValueError: params.value has no gold"),
+        ({"type": "contains", "caseSensitive": ["a"], "value": "a"}, "TypeError: params.caseSensitive is a list, not true or false"),
+        ({"type": "contains", "value": {"a": 1}}, "TypeError: params.value is an object, not a string"),
+        ({"type": "number", "value": "words"}, 'ValueError: params.value: "words" is not a number, or not finite'),
+        ({"type": "number", "value": ["1", "words"]}, 'ValueError: params.value: "words" is not a number, or not finite'),
         ({"type": "contains", "value": b"a"}, "TypeError: params.value is bytes (b'a'), not a string"),
         ({"type": "min_length"}, "ValueError: params.value is missing"),
         ({"type": "min_length", "value": "4"}, "TypeError: params.value is a string ('4'), not a number"),

@@ -5,6 +5,7 @@ import pickle
 from typing import ClassVar
 
 import pytest
+import yaml
 
 from assay import Check, Params, SpecError, load_verifier, score
 from assay.spec import reader as specread
@@ -281,3 +282,12 @@ def test_a_dict_nested_too_deeply_or_holding_itself_is_refused():
     for source in (spec(*deep), loop):
         with pytest.raises(SpecError, match="nested too deeply"):
             load_verifier(source)
+
+
+def test_a_bare_on_that_a_reader_of_yaml_1_1_took_for_true_is_on():
+    text = "checks: [{type: number, value: 4, on: [boxed]}]"
+    data = yaml.safe_load(text)
+    assert True in data["checks"][0]
+    assert load_verifier(data) == load_verifier({"checks": [{"type": "number", "value": 4, "on": ["boxed"]}]})
+    with pytest.raises(SpecError, match="unknown field `True`"):
+        load_verifier({True: 1, "checks": data["checks"]})

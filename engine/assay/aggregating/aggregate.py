@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from itertools import groupby
-from operator import add, mul, sub
+from operator import add
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -13,18 +13,17 @@ from assay.aggregating.columns import (
     UNSCORED,
     check_column,
     error_column,
-    extra_column,
     hidden,
+    own_extra_column,
     reason_column,
     score_column,
 )
-from assay.aggregating.pipeline import is_nullable, may_err, must_not_hold, one_reason
+from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean, mean_steps, unbounded
+from assay.aggregating.pipeline import has_run, is_nullable, is_overflow, may_err, must_not_hold, one_reason
 from assay.checks.base import Outcome
-from assay.checks.groups import quotient, weighted_mean
 from assay.expressions.lane import is_small
 from assay.names import FUNCTION
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
-from assay.thresholds import THRESHOLDS
 
 __all__ = [
     "OVERFLOW",
@@ -46,118 +45,27 @@ __all__ = [
 # ── a verifier: the weighted mean ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    """Return the weighted mean, summed from left to right; exactly 1.0 if every value is 1.0."""
-    return reduce(add, (w * v for w, v in zip(weights, values, strict=True))) / reduce(add, weights)
-
-
-def mean_steps(columns: Sequence[str], weights: Sequence[float], name: str) -> list[pl.Expr]:
-    """``mean`` over Float64 columns as a sequence of named columns, each reading the previous one; the last is the mean."""
-    terms = [pl.lit(w) * pl.col(column) for w, column in zip(weights, columns, strict=True)]
-    steps = []
-    terms_at_once = max(2, THRESHOLDS.terms)
-    while len(terms) > terms_at_once:
-        partial_name = f"{name}/{len(terms)}"
-        steps.append(reduce(add, terms[:terms_at_once]).alias(partial_name))
-        terms = [pl.col(partial_name), *terms[terms_at_once:]]
-    total = reduce(add, terms)
-    # NOTE: Polars divides by a literal by multiplying with its reciprocal, which changes the last bit; by a column it divides.
-    return [*steps, (total / (total * 0.0 + reduce(add, weights))).alias(name)]
-
-
 def verifier_score(verifier: VerifierSpec, outcomes: Sequence[Outcome | None]) -> float | None:
     """Return the score of a verifier, given the outcomes of its runnable checks; None if it is not a finite number."""
-    if verifier.is_plain:
-        scores = [outcome.score for outcome in outcomes if outcome is not None]
-        return None if None in scores else mean(scores, [spec.weight for spec in verifier.runnable])
-    ran = [(spec, outcome.score) for spec, outcome in zip(verifier.runnable, outcomes, strict=True) if outcome]
-    weighted = [(spec.weight, score) for spec, score in ran if spec.role == "weight" and spec.weight != 0]
-    gates = [score for spec, score in ran if spec.role == "gate"]
-    taken_off = [spec.weight * (1.0 - score) for spec, score in ran if spec.role == "penalty"]
-    base = _COMBINE[verifier.combine](*zip(*weighted, strict=True)) if weighted else 1.0
-    score = base * reduce(mul, gates, 1.0) - reduce(add, taken_off, 0.0)
-    if verifier.range is not None:
-        score = min(max(score, verifier.range[0]), verifier.range[1])
-    return score + 0.0 if math.isfinite(score) else None
-
-
-_COMBINE: dict[str, Callable[[Sequence[float], Sequence[float]], float]] = {
-    "mean": lambda weights, scores: weighted_mean(scores, weights),
-    "sum": lambda weights, scores: reduce(add, (w * s for w, s in zip(weights, scores, strict=True)), 0.0),
-    "min": lambda _, scores: min(scores),
-    "max": lambda _, scores: max(scores),
-    "product": lambda _, scores: reduce(mul, scores, 1.0),
-}
+    scores = [None if outcome is None else outcome.score for outcome in outcomes]
+    return combined(verifier.runnable, scores, verifier.combine, verifier.range, is_plain=verifier.is_plain)
 
 
 def verifier_steps(verifier: VerifierSpec) -> list[pl.Expr]:
     """``verifier_score`` as a sequence of named columns, each reading earlier ones; the last is the score."""
-    name = hidden(score_column(verifier))
+    name, specs = hidden(score_column(verifier)), verifier.runnable
+    columns = [hidden(check_column(verifier, spec)) for spec in specs]
     if verifier.is_plain:
-        checks = [hidden(check_column(verifier, spec)) for spec in verifier.runnable]
-        return mean_steps(checks, [spec.weight for spec in verifier.runnable], name)
-    columns = [(spec, pl.col(hidden(check_column(verifier, spec)))) for spec in verifier.runnable]
-    weighted = [(spec.weight, column) for spec, column in columns if spec.role == "weight" and spec.weight != 0]
-    factors = [column.fill_null(1.0) for spec, column in columns if spec.role == "gate"]
-    taken_off = [
-        (pl.lit(spec.weight) * (1.0 - column)).fill_null(0.0) for spec, column in columns if spec.role == "penalty"
-    ]
-    steps, score = _base_steps(verifier, weighted, name)
-    for part, combine, terms in (("gates", mul, factors), ("penalties", sub, taken_off)):
-        if terms:
-            more, total = _folded(terms, add if combine is sub else combine, f"{name}/{part}")
-            steps += more
-            score = combine(score, total)
-    if verifier.range is not None:
-        score = pl.when(score.is_finite()).then(score.clip(*verifier.range)).otherwise(_limit(verifier.range, score))
-    result = pl.col(f"{name}/unbounded")
-    finite = pl.when(result == 0.0).then(0.0).when(result.is_finite()).then(result)  # -0.0 is 0.0
-    scored = pl.when(pl.col(UNSCORED).is_null()).then(finite)
-    return [*steps, score.alias(f"{name}/unbounded"), scored.alias(name)]
-
-
-def _limit(limits: tuple[float, float], score: pl.Expr) -> pl.Expr:
-    """Return the limit that an infinite score is cut to; NaN stays NaN."""
-    return pl.when(score == math.inf).then(limits[1]).when(score == -math.inf).then(limits[0]).otherwise(score)
-
-
-def _base_steps(
-    verifier: VerifierSpec, weighted: Sequence[tuple[float, pl.Expr]], name: str
-) -> tuple[list[pl.Expr], pl.Expr]:
-    """Return the columns that the base of the score is made of, and the base: 1.0 where no weighted check ran."""
-    if not weighted:
-        return [], pl.lit(1.0)
-    scores = [column for _, column in weighted]
-    ran = pl.any_horizontal(column.is_not_null() for column in scores)
-    if verifier.combine in ("min", "max"):
-        base = (pl.min_horizontal if verifier.combine == "min" else pl.max_horizontal)(scores)
-        return [], pl.when(ran).then(base).otherwise(1.0)
-    if verifier.combine == "product":
-        steps, base = _folded([column.fill_null(1.0) for column in scores], mul, f"{name}/base")
-        return steps, base
-    terms = [(column * weight).fill_null(0.0) for weight, column in weighted]
-    steps, total = _folded(terms, add, f"{name}/base")
-    if verifier.combine == "mean":
-        present = [pl.when(column.is_not_null()).then(weight).otherwise(0.0) for weight, column in weighted]
-        more, weight_sum = _folded(present, add, f"{name}/weights")
-        steps, total = [*steps, *more], quotient(total, weight_sum)
-    return steps, pl.when(ran).then(total).otherwise(1.0)
-
-
-def _folded(terms: Sequence[pl.Expr], combine: Callable[[Any, Any], Any], name: str) -> tuple[list[pl.Expr], pl.Expr]:
-    """Combine terms from left to right, in named columns of a few terms each; return these and the expression of the rest."""
-    steps, rest, most = [], [*terms], max(2, THRESHOLDS.terms)
-    while len(rest) > most:
-        partial_name = f"{name}/{len(rest)}"
-        steps.append(reduce(combine, rest[:most]).alias(partial_name))
-        rest = [pl.col(partial_name), *rest[most:]]
-    return steps, reduce(combine, rest)
+        return mean_steps(columns, [spec.weight for spec in specs], name)
+    steps = combined_steps(specs, columns, verifier.combine, verifier.range, name)
+    finite = finite_expr(pl.col(unbounded(name)))
+    return [*steps, pl.when(pl.col(UNSCORED).is_null()).then(finite).alias(name)]
 
 
 def passes(verifier: VerifierSpec, score: float | None, outcomes: Sequence[Outcome | None]) -> bool | None:
     """Whether a verifier passes, given its score and the outcomes of its runnable checks; None without a score."""
     pairs = zip(outcomes, verifier.runnable, strict=True)
-    required = (outcome.score >= 1.0 for outcome, spec in pairs if spec.required and outcome is not None)
+    required = (outcome.score >= 1.0 for outcome, spec in pairs if spec.required and has_run(outcome))
     return None if score is None else score >= verifier.pass_threshold and all(required)
 
 
@@ -171,10 +79,6 @@ def passes_expr(verifier: VerifierSpec) -> pl.Expr:
 
 
 # ── a run: the plain mean of verifiers, or the weighted sum of a rubric ───────────────────────────────────────────────────────
-
-
-OVERFLOW = "the weighted sum is not a finite number"
-"""Error of a row whose scores and weights are finite but whose weighted sum is not."""
 
 
 def reward(verifiers: Sequence[VerifierSpec], scores: Sequence[float | None]) -> float | None:
@@ -205,7 +109,7 @@ def reward_steps(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
 
 def may_skip(verifier: VerifierSpec) -> bool:
     """Whether a verifier is a member of a rubric that may not apply to a row."""
-    return any(is_nullable(spec.check) for spec in verifier.runnable)
+    return verifier.kind == FUNCTION and any(is_nullable(spec.check) for spec in verifier.runnable)
 
 
 def _term(verifier: VerifierSpec, share: Share) -> pl.Expr:
@@ -291,11 +195,12 @@ def _lines(label: Callable[[str], str], spec: CheckSpec, outcome: Outcome | None
     ran = [
         (part, one)
         for part, one in zip(spec.parts, outcome.parts, strict=True)
-        if one is not None and part.check is not None
+        if has_run(one) and part.check is not None
     ]
     if errors:
-        return [line for part, one in ran for line in _lines(label, part, one, errors=True)]
-    if outcome.score >= 1:
+        own = [label(spec.id) + OVERFLOW] if outcome.extra == OVERFLOW else []
+        return own + [line for part, one in ran for line in _lines(label, part, one, errors=True)]
+    if not has_run(outcome) or outcome.score >= 1:
         return []
     if spec.negate or spec.group.inverse:
         return _at_fault(label, spec, ran)
@@ -352,7 +257,9 @@ class _Words(NamedTuple):
         if spec.group is None:
             return self._single(spec, shown, errors=errors)
         if errors:
-            return [line for part in spec.runnable for line in self.lines(part, None, errors=True)]
+            overflow = is_overflow(self.verifier, spec)
+            own = [] if overflow is None else self._where(overflow, pl.lit(self.label(spec.id) + OVERFLOW))
+            return own + [line for part in spec.runnable for line in self.lines(part, None, errors=True)]
         failing = self._score(spec) < 1.0
         failing = failing if shown is None else failing & shown
         if spec.negate:
@@ -397,7 +304,7 @@ class _Words(NamedTuple):
         column = pl.col(error_column(self.verifier, spec) if errors else reason_column(self.verifier, spec))
         prefix = pl.lit(self.label(spec.id))
         if not spec.id:  # the row names the check
-            name = pl.col(hidden(extra_column(self.verifier, spec))) + pl.lit(": ")
+            name = pl.col(own_extra_column(self.verifier, spec)) + pl.lit(": ")
             prefix = pl.lit(owner) + name if (owner := self.label("").removesuffix(": ")) else name
         return self._where(shown, prefix + pl.when(column != "").then(column))
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import polars as pl
+
 from assay.checks.base import RunCheck
 from assay.names import HIDDEN, IN_PROCESS, NATIVE
 from assay.spec.verifier import CheckSpec, VerifierSpec
@@ -13,7 +15,9 @@ __all__ = [
     "error_column",
     "extra_column",
     "extra_columns",
+    "extra_layer",
     "hidden",
+    "own_extra_column",
     "reason_column",
     "remark_column",
     "score_column",
@@ -41,13 +45,31 @@ def score_column(verifier: VerifierSpec) -> str:
 
 def extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
     """Return the output column that a check adds beside its score, or ``""``."""
-    return check.check.extra.format(verifier=verifier.id) if isinstance(check.check, RunCheck) else ""
+    return check.check.extra.format(verifier=verifier.id, check=check.id) if isinstance(check.check, RunCheck) else ""
+
+
+def own_extra_column(verifier: VerifierSpec, check: CheckSpec) -> str:
+    """Return the hidden column of what a check adds: several checks may have the same output column."""
+    return hidden(f"extra/{verifier.id}/{check.id}")
 
 
 def extra_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that checks add beside their scores."""
     names = (extra_column(verifier, spec) for verifier in verifiers for spec in verifier.nodes)
-    return [name for name in names if name]
+    return [*dict.fromkeys(name for name in names if name)]
+
+
+def extra_layer(verifiers: Sequence[VerifierSpec]) -> list[pl.Expr]:
+    """Return the columns that checks add, each from the checks that have it."""
+    return [
+        pl.coalesce(
+            own_extra_column(verifier, spec)
+            for verifier in verifiers
+            for spec in verifier.nodes
+            if extra_column(verifier, spec) == name
+        ).alias(hidden(name))
+        for name in extra_columns(verifiers)
+    ]
 
 
 def detail_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:

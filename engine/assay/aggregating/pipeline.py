@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
-from operator import or_
-from typing import NamedTuple
+from operator import and_, or_
+from typing import NamedTuple, TypeGuard
 
 import polars as pl
 
@@ -17,20 +17,22 @@ from assay.aggregating.columns import (
     UNSCORED,
     check_column,
     error_column,
-    extra_column,
     hidden,
+    own_extra_column,
     reason_column,
     remark_column,
     when_column,
 )
+from assay.aggregating.combining import OVERFLOW, combined, combined_steps, finite_expr, mean_steps, unbounded
 from assay.checks.base import Check, Outcome, Row, RunCheck
-from assay.checks.groups import Group
+from assay.checks.groups import Group, Included
 from assay.errors import encodable
 from assay.expressions.lane import Lane, about, is_small
 from assay.names import COMPLETION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
 from assay.steps.subject import Reading
+from assay.values.arguments import RAW
 
 __all__ = [
     "applies",
@@ -38,7 +40,9 @@ __all__ = [
     "check_exprs",
     "condition_layer",
     "group_exprs",
+    "has_run",
     "is_nullable",
+    "is_overflow",
     "lanes_of",
     "may_err",
     "must_not_hold",
@@ -84,7 +88,10 @@ def must_not_hold(spec: CheckSpec) -> str:
 
 
 def outcome_of(spec: CheckSpec, row: Row) -> Outcome | None:
-    """Return the outcome of a check on a row that can be scored; None if the check does not run on it."""
+    """Return the outcome of a check on a row that can be scored; None if the check does not run on it.
+
+    The score is None if the check does not apply to the row, or of a group, if none of its checks does.
+    """
     if spec.check is None:
         return Outcome(0.0, spec.note)
     if not _holds(spec.when, row):
@@ -98,12 +105,21 @@ def _holds(condition: Condition | None, row: Row) -> bool:
     if condition.check is None:
         return condition.row(row)
     outcome = outcome_of(condition.check, row)
-    return outcome is not None and outcome.error is None and (outcome.score >= 1) is not condition.negated
+    return has_run(outcome) and outcome.error is None and (outcome.score >= 1) is not condition.negated
+
+
+def has_run(outcome: Outcome | None) -> TypeGuard[Outcome]:
+    """Return whether a check has a score."""
+    return outcome is not None and outcome.score is not None
 
 
 def applies(spec: CheckSpec, row: Row) -> bool:
-    """Return whether a check runs on a row: its condition holds, and of a group, that of one of its checks."""
-    return _holds(spec.when, row) and (not spec.parts or any(applies(part, row) for part in spec.runnable))
+    """Return whether a check gives a row a score: its condition holds, and of a group, that of one of its checks."""
+    if not _holds(spec.when, row):
+        return False
+    if spec.parts:
+        return any(applies(part, row) for part in spec.counted)
+    return not is_nullable(spec.check) or has_run(outcome_of(spec, row))
 
 
 def unscored(spec: CheckSpec, row: Row) -> str | None:
@@ -126,7 +142,9 @@ def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
     if (missing := check.missing(row)) is not None:
         passes, missing = spec.missing_gold == "pass", one_line(missing)
         return _fixed(missing, passes=passes, error=None if passes else missing)
-    return _settled(spec, check.outcome({**row, COMPLETION: reading.value}))
+    read = {} if spec.subject is None else {RAW: reading.value}
+    outcome = check.outcome({**row, COMPLETION: reading.value, **read})
+    return _settled(spec, outcome) if has_run(outcome) else outcome
 
 
 def _fixed(reason: str, *, passes: bool, error: str | None = None) -> Outcome:
@@ -142,9 +160,9 @@ def _settled(spec: CheckSpec, outcome: Outcome) -> Outcome:
     if not spec.negate:
         return Outcome(score, reason, error, outcome.extra)
     if error is not None:
-        return Outcome(0.0, error, error)
+        return Outcome(0.0, error, error, outcome.extra)
     score = 1.0 - score
-    return Outcome(score, must_not_hold(spec) if score < 1 else "")
+    return Outcome(score, must_not_hold(spec) if score < 1 else "", None, outcome.extra)
 
 
 def _below(threshold: float) -> str:
@@ -153,20 +171,28 @@ def _below(threshold: float) -> str:
 
 def _group_outcome(spec: CheckSpec, group: Group, row: Row) -> Outcome | None:
     parts = tuple(outcome_of(part, row) for part in spec.parts)
-    ran = [
-        (outcome, part)
-        for outcome, part in zip(parts, spec.parts, strict=True)
-        if outcome is not None and part.check is not None
-    ]
-    if not ran:
-        return None
+    ran = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if has_run(one) and part.check is not None]
+    if not any(part in spec.counted for _, part in ran):
+        return Outcome(None, "", parts=parts)  # type: ignore[arg-type]  # as of a check that does not apply
     error = next((outcome.error for outcome, _ in ran if outcome.error is not None), None)
-    score = group.score(row, [outcome.score for outcome, _ in ran], [part.weight for _, part in ran])
+    score = _group_score(spec, group, row, parts)
+    overflow = OVERFLOW if score is None else None  # its line in the errors is the group's own
+    error, score = error or overflow, score or 0.0
     if spec.threshold is not None:
         score = float(score >= spec.threshold)
     score = 1.0 - score if spec.negate else score
     score = 0.0 if error is not None and (spec.negate or group.inverse) else score
-    return Outcome(score, "", error, parts=parts)
+    return Outcome(score, "", error, overflow, parts)
+
+
+def _group_score(spec: CheckSpec, group: Group, row: Row, parts: tuple[Outcome | None, ...]) -> float | None:
+    """Return the score of a group on which a check ran; None if it is not a finite number."""
+    pairs = [(one, part) for one, part in zip(parts, spec.parts, strict=True) if part.check is not None]
+    if isinstance(group, Included):
+        scores = [one.score if has_run(one) else None for one, _ in pairs]
+        return combined(spec.runnable, scores, group.combine, group.range, is_plain=spec.is_plain)
+    ran = [(one.score, part.weight) for one, part in pairs if has_run(one)]
+    return group.score(row, [score for score, _ in ran], [weight for _, weight in ran])
 
 
 # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -211,20 +237,28 @@ def _condition_expr(condition: Condition, schema: pl.Schema) -> pl.Expr:
     if condition.check is None:
         return condition.expr(schema)
     score, error = _score_exprs(condition.check)
-    passes = (score >= 1.0).fill_null(value=False)
-    passes = passes.not_() if condition.negated else passes
+    passes = score >= 1.0
+    passes = (passes.not_() if condition.negated else passes).fill_null(value=False)
     return passes if error is None else passes & error.is_null()
 
 
 def applies_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
-    """``applies`` as a Boolean expression; None if the check runs on every row."""
+    """``applies`` as a Boolean expression; None if the check gives every row a score."""
     own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
-    parts = [applies_expr(verifier, part) for part in spec.runnable]
+    inner = _any_applies(verifier, spec) if spec.parts else _not_skipped(spec)
+    return inner if own is None else own if inner is None else own & inner
+
+
+def _any_applies(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+    parts = [applies_expr(verifier, part) for part in spec.counted]
     conditions = [part for part in parts if part is not None]
-    if not parts or len(conditions) < len(parts):
-        return own
-    any_part = reduce(or_, conditions)
-    return any_part if own is None else own & any_part
+    return reduce(or_, conditions) if conditions and len(conditions) == len(parts) else None
+
+
+def _not_skipped(spec: CheckSpec) -> pl.Expr | None:
+    with about(subject_of(spec)):
+        skipped = spec.check.skipped_expr() if isinstance(spec.check, RunCheck) else None
+    return None if skipped is None else skipped.not_()
 
 
 def _above(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
@@ -298,9 +332,10 @@ def check_exprs(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> tuple[
     columns = [pl.when(scored).then(raw).alias(hidden(check_column(verifier, spec)))]
     if error is not None:
         columns.append(pl.when(scored).then(error).alias(error_column(verifier, spec)))
+    asked = reduce(and_, (fixed.reason.is_null() for fixed in _fixed_outcomes(spec, check)), scored)
     with about(subject_of(spec)):
         if isinstance(check, RunCheck) and check.extra:
-            columns.append(pl.when(scored).then(check.extra_expr()).alias(hidden(extra_column(verifier, spec))))
+            columns.append(pl.when(asked).then(check.extra_expr()).alias(own_extra_column(verifier, spec)))
         if (remark := check.remark_expr()) is not None:
             columns.append(pl.when(scored).then(remark).alias(remark_column(verifier, spec)))
     if one_reason(spec) is not None:
@@ -326,19 +361,45 @@ def _reason_expr(verifier: VerifierSpec, spec: CheckSpec, check: Check) -> pl.Ex
     return reason
 
 
-def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[pl.Expr]:
-    """``outcome_of`` for a group as named columns over those of its checks: score, and error if there may be one."""
-    scores = [pl.col(hidden(check_column(verifier, part))) for part in spec.runnable]
+def group_exprs(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> list[list[pl.Expr]]:
+    """``outcome_of`` for a group as layers of named columns over those of its checks: score, and error if there may be one."""
     errors = [pl.col(error_column(verifier, part)) for part in spec.runnable if may_err(part)]
-    score = group.score_expr(scores, [part.weight for part in spec.runnable])
+    if (overflow := is_overflow(verifier, spec)) is not None:
+        errors.append(pl.when(overflow).then(pl.lit(OVERFLOW)))
+    steps, score = _group_steps(verifier, spec, group)
     if spec.threshold is not None:
         score = (score >= spec.threshold).cast(pl.Float64)
     score = 1.0 - score if spec.negate else score
     if errors and (spec.negate or group.inverse):
         score = pl.when(pl.coalesce(errors).is_null()).then(score).otherwise(0.0)
-    ran = reduce(or_, (part.is_not_null() for part in scores))
+    ran = reduce(or_, (pl.col(hidden(check_column(verifier, part))).is_not_null() for part in spec.counted))
     columns = [pl.when(ran).then(score).alias(hidden(check_column(verifier, spec)))]
-    return columns + ([pl.coalesce(errors).alias(error_column(verifier, spec))] if errors else [])
+    columns += [pl.coalesce(errors).alias(error_column(verifier, spec))] if errors else []
+    return [*([step] for step in steps), columns]
+
+
+def _group_steps(verifier: VerifierSpec, spec: CheckSpec, group: Group) -> tuple[list[pl.Expr], pl.Expr]:
+    """``_group_score``: columns, each reading earlier ones, and the score over them; 0.0 if it is not a finite number."""
+    names = [hidden(check_column(verifier, part)) for part in spec.runnable]
+    weights = [part.weight for part in spec.runnable]
+    if not isinstance(group, Included):
+        return [], group.score_expr([pl.col(name) for name in names], weights)
+    name = _spec_column(verifier, spec)
+    if spec.is_plain:
+        return mean_steps(names, weights, name), pl.col(name)
+    steps = combined_steps(spec.runnable, names, group.combine, group.range, name)
+    return steps, finite_expr(pl.col(unbounded(name))).fill_null(0.0)
+
+
+def _spec_column(verifier: VerifierSpec, spec: CheckSpec) -> str:
+    return f"{hidden(check_column(verifier, spec))}/spec"
+
+
+def is_overflow(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+    """Return whether the score of a group is not a finite number, as a Boolean expression; None if it always is."""
+    if not isinstance(spec.check, Included) or spec.is_plain:
+        return None
+    return pl.col(unbounded(_spec_column(verifier, spec))).is_finite().not_()
 
 
 def is_nullable(check: Check | None) -> bool:
@@ -360,7 +421,8 @@ def may_err(spec: CheckSpec) -> bool:
     if spec.check is None:
         return False
     if spec.parts:
-        return any(may_err(part) for part in spec.runnable)
+        own = isinstance(spec.check, Included) and not spec.is_plain
+        return own or any(may_err(part) for part in spec.runnable)
     return _may_err(spec.check) or any(fixed.is_error for fixed in _fixed_outcomes(spec, spec.check))
 
 

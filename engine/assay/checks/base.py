@@ -16,6 +16,7 @@ from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
 from assay.values.params import Params
+from assay.values.references import Reference
 
 __all__ = [
     "BELOW_1",
@@ -158,9 +159,18 @@ class Check:
         del golds
         return None
 
+    def counting_golds(self, golds: list[str]) -> list[str]:
+        """Return those of a row's golds that count, as text."""
+        return golds
+
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""
         return ()
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The values that rows bring for its params, in order, each with the param's name in specs."""
+        return []
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         """Return the golds that ``Params`` accepts, and null for the others; None to ask ``Params`` about each of them.
@@ -316,8 +326,9 @@ class RunCheck(Check):
 
     Attributes:
         whole: Whether the check must see all rows of a run together; such a run has one part.
-        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` stands for the verifier's id.
-        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its reward.
+        extra: Output column (String) that the check adds beside its scores; ``{verifier}`` and ``{check}`` stand for ids. Of several
+            checks with the same column, the first that has a value counts.
+        nullable: Whether the score may be null: the check does not apply to the row, and contributes nothing to its score.
         spared: Columns of ``may_read`` that it does not read beside others: their names, and those others.
     """
 
@@ -343,6 +354,10 @@ class RunCheck(Check):
     def extra_expr(self) -> pl.Expr:
         """Return the value of the column ``extra`` as an expression."""
         return self._row_lane().col.struct.field("extra")
+
+    def skipped_expr(self) -> pl.Expr | None:
+        """Return whether the check does not apply to a row, as a Boolean expression; None if it applies to all of them."""
+        return None
 
     def refused_expr(self) -> pl.Expr | None:
         """Return why the run must not start because of a row, as a String expression; None if no row prevents it."""

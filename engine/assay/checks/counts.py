@@ -3,17 +3,19 @@
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
+from assay.calls.limits import Limits
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
-from assay.expressions.lane import Lane, rowwise, text
-from assay.expressions.regex.compiled import compile_pattern, quick
+from assay.expressions.lane import Lane, positions, rowwise, text
 from assay.expressions.regex.search import check_pattern
+from assay.expressions.regex.spans import Matches, results, results_column, route_of
 from assay.expressions.text import is_ascii, lower, lower_expr
 
 __all__ = ["Case", "CountOf"]
@@ -30,7 +32,7 @@ class CountParams(Params):
         description=f"{', '.join(COUNTS)}; `{{text: phrase}}`, with `caseSensitive: true` as written; or `{{pattern: P}}`.",
         json_schema_extra={
             "anyOf": [
-                {"enum": [*COUNTS]},
+                {"type": "string", "enum": [*COUNTS]},
                 {
                     "type": "object",
                     "properties": {
@@ -112,13 +114,26 @@ def _phrase_count(phrase: str, *, case_sensitive: bool) -> Count:
     return Count(noun, count if case_sensitive else lambda text: count(lower(text)), expr)
 
 
-def _match_count(pattern: str) -> Count:
+def _match_count(operation: Matches, limits: Limits | None) -> Count:
     def count(text: str) -> int:
-        if not quick(pattern, 2 * len(text)):
-            raise TimeoutError("the matches of the pattern could take long to count")
-        return len(compile_pattern(pattern).findall(text))
+        (number,) = results(operation, [text], limits)
+        if isinstance(number, Exception):
+            raise number
+        return int(number or 0)
 
-    return Count(f"matches of {quoted(pattern)}", count, lambda texts: rowwise(texts, count, pl.Int64))
+    run = partial(_matches_in, operation, limits)
+    noun = f"matches of {quoted(operation.pattern)}"
+    return Count(noun, count, lambda texts: texts.map_batches(run, return_dtype=_MATCHES, is_elementwise=True))
+
+
+_MATCHES = pl.Struct({"value": pl.String, "error": pl.String})
+
+
+def _matches_in(operation: Matches, limits: Limits | None, texts: pl.Series) -> pl.Series:
+    found = texts.drop_nulls()
+    values, errors = results_column(operation, found, limits)
+    rows = pl.DataFrame({"value": values, "error": errors}).to_struct("matches")
+    return rows.gather(positions(texts.is_not_null())).alias(texts.name)
 
 
 class CountOf(Check):
@@ -146,7 +161,7 @@ class CountOf(Check):
         if isinstance(of, str):
             return COUNTS[of]
         if "pattern" in of:
-            return _match_count(of["pattern"])
+            return _match_count(Matches(of["pattern"]), self.limits)
         return _phrase_count(of["text"], case_sensitive=of.get("caseSensitive", of.get("case_sensitive", False)))
 
     @property
@@ -155,18 +170,31 @@ class CountOf(Check):
         bounds = ("at least", self.params.min), ("at most", self.params.max), ("exactly", self.params.exactly)
         return tuple((words, bound) for words, bound in bounds if bound is not None)
 
+    @property
+    def _pattern(self) -> Matches | None:
+        """The pattern whose matches count; None if something else does."""
+        of = self.params.of
+        return Matches(of["pattern"]) if isinstance(of, dict) and "pattern" in of else None
+
     def row(self, row: Row) -> float:
         number = self.counted.row(row["completion"])
         return float(number is not None and all(_HOLDS[words](number, bound) for words, bound in self.bounds))
 
     def expr(self) -> pl.Expr:
-        number = self._lane().col
+        number = self._number()
         holds = [_HOLDS_EXPR[words](number, bound) for words, bound in self.bounds]
         return pl.when(text().is_not_null()).then(pl.all_horizontal(holds).fill_null(value=False))
 
     def _lane(self) -> Lane:
-        counted = self.counted
-        return Lane(f"count:{self.params.of!r}", lambda _: counted.expr(text()).cast(pl.Int64))
+        """The lane with the number; for a pattern, also with the error."""
+        return Lane(f"count:{self.params.of!r}", lambda _: self.counted.expr(text()))
+
+    def _number(self) -> pl.Expr:
+        lane = self._lane().col
+        return (lane if self._pattern is None else lane.struct.field("value")).cast(pl.Int64)
+
+    def error_expr(self) -> pl.Expr | None:
+        return None if self._pattern is None else self._lane().col.struct.field("error")
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)
@@ -184,10 +212,16 @@ class CountOf(Check):
 
     def reason_expr(self) -> pl.Expr:
         before, after = (encodable(part) for part in (f"number of {self.counted.noun}: ", f", expected {self.shown}"))
-        reason = pl.lit(before) + self._lane().col.cast(pl.String) + pl.lit(after)
-        return pl.coalesce(reason, pl.lit(_UNCOUNTED))
+        reason = pl.lit(before) + self._number().cast(pl.String) + pl.lit(after)
+        error = self.error_expr()
+        return pl.coalesce(reason, pl.lit(_UNCOUNTED) if error is None else error)
 
     def explain(self) -> str:
+        if self._pattern is not None:
+            seconds = (self.limits or Limits()).regex_timeout
+            limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per text"
+            why = route_of(self._pattern.pattern).why.replace("{limit}", limit)
+            return f"columns where the linear engine finds the same matches, else Python's re ({why})"
         return "columns: one linear pattern, or Python for the rows that it does not decide"
 
 

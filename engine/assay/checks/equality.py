@@ -18,7 +18,13 @@ from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
-from assay.values.normalizers import NORMALIZERS, normalized_expr, normalized_lane, normalizer
+from assay.values.normalizers import (
+    NORMALIZERS,
+    normalized_expr,
+    normalized_lane,
+    normalizer,
+    normalizer_schemas,
+)
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
@@ -27,11 +33,10 @@ _SQUAD = "squad"
 
 
 def _normalize_field() -> Any:
-    option: dict[str, Any] = {"type": "object", "properties": {"lmEval": {"type": "object"}}, "required": ["lmEval"]}
     return Field(
         default=None,
         description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
-        json_schema_extra={"anyOf": [{"enum": [*NORMALIZERS]}, option, {"type": "null"}]},
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
     )
 
 
@@ -80,7 +85,7 @@ class Equals(Check):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
-    def counted(self, golds: list[str]) -> list[str]:
+    def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
         if self.params.normalize != _SQUAD or not golds:
             return golds

@@ -73,8 +73,14 @@ class GoldCheck(RunCheck):
     @property
     def references(self) -> list[Reference]:
         """The references in the params, in order."""
-        values = (value if isinstance(value, list) else [value] for value in self.given.values())
-        return [item for items in values for item in items if isinstance(item, Reference)]
+        return [reference for _, reference in self.named_references]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The references in the params, in order, each with the param's name in specs."""
+        fields = self.checks.Params.model_fields
+        named = ((fields[name].alias or name, _listed(value)) for name, value in self.given.items())
+        return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,15 +102,24 @@ class GoldCheck(RunCheck):
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
         if not self.checks.whole_gold:
             items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
-            return [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
-        values = _resolved(given, row) if isinstance(given, Reference) else [_resolved(item, row) for item in given]
+            golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
+            return self._bare.counting_golds(golds)
+        values = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
         if values is None:
             return []
         if not isinstance(values, list):
-            return [values if isinstance(values, str) else gold_text(values)]
+            return [gold_text(values)]
         lists = values if values and all(isinstance(value, list) for value in values) else [values]
-        golds = ([self._stepped(item) for item in items if item is not None] for items in lists)
-        return [present for gold in golds if (present := [item for item in gold if item is not None])]
+        stepped = ([self._stepped(item) for item in items if item is not None] for items in lists)
+        present = ([item for item in items if item is not None] for items in stepped)
+        return [items for items in present if items]
+
+    @cached_property
+    def _bare(self) -> Check:
+        """The check without what rows bring."""
+        params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
+        gold: Any = [""] if self.checks.whole_gold else ""
+        return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
 
     def _stepped(self, value: Any) -> str | None:
         """Return the text of a gold after its steps; None if they find nothing."""
@@ -203,9 +218,8 @@ class GoldCheck(RunCheck):
         others = (value for name, value in self.given.items() if name != self.checks.gold)
         if not self._in_columns or any(isinstance(value, Reference) for value in others):
             return None
-        gold = [""] if self.checks.whole_gold else ""
-        check = self.checks(self.checks.Params.model_construct(**{**self.given, self.checks.gold: gold}))
-        return None if self.gold_chain.gives_list or check.expr_by(pl.lit(gold)) is None else check
+        gold = pl.lit([""] if self.checks.whole_gold else "")
+        return None if self.gold_chain.gives_list or self._bare.expr_by(gold) is None else self._bare
 
     def _gold_lane(self) -> Lane:
         """The golds of each row that can be used: a text, or a list of texts; all null if rows take Python."""
@@ -399,12 +413,7 @@ class GoldCheck(RunCheck):
         return bounded
 
     def steps(self) -> tuple[Step, ...]:
-        params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
-        return self.checks(self.checks.Params.model_construct(**params)).steps()
-
-    def column_problems(self, schema: pl.Schema) -> list[tuple[str, str]]:
-        problems = (reference.problem(schema) for reference in self.references)
-        return [problem for problem in problems if problem is not None]
+        return self._bare.steps()
 
     def claim(self) -> str:
         if self._literal_golds is None:

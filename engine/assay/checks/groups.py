@@ -14,7 +14,16 @@ from assay.checks.base import Check, Params, Row
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.values.references import Reference
 
-__all__ = ["GROUPS", "Group", "LengthScaled", "quotient", "weighted_mean", "weighted_mean_expr"]
+__all__ = [
+    "GROUPS",
+    "Group",
+    "Included",
+    "IncludedParams",
+    "LengthScaled",
+    "quotient",
+    "weighted_mean",
+    "weighted_mean_expr",
+]
 
 
 class Group(Check):
@@ -223,7 +232,7 @@ class LengthScaledParams(Params):
     """The lengths and the scores between which a cosine leads."""
 
     max: int | float = Field(gt=0, description="Length from which on the score is the second of a pair.")
-    unit: Literal["chars", "words"] | Any = Field(default="chars", description="`chars`, `words` or `{column: path}`.")
+    unit: Literal["chars", "words"] = Field(default="chars", description="`chars`, `words` or `{column: path}`.")
     correct: _Pair = Field(default=[0.5, 1.0], description="Lowest and highest score if the check passes.")
     wrong: _Pair = Field(default=[-1.0, -0.5], description="Lowest and highest score if it fails.")
 
@@ -246,6 +255,10 @@ class LengthScaled(Group):
         self.length = length
         self.stays = length.columns if length is not None else ()  # type: ignore[misc]
         self.may_read = self.stays  # type: ignore[misc]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        return [] if self.length is None else [("unit", self.length)]
 
     def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
         return self._scaled(self._length(row), correct=scores[0] >= 1.0)
@@ -287,6 +300,45 @@ class LengthScaled(Group):
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
         both = self._lane().col.struct
         return pl.when(scores[0] >= 1.0).then(both.field("correct")).otherwise(both.field("wrong"))
+
+
+class IncludedParams(Params):
+    """Which spec."""
+
+    path: str = Field(description="A verifier file, relative to this one: in the same folder or below it.")
+
+
+class Included(Group):
+    """The score of another spec's verifier: its `combine`, `range`, weights, gates and penalties."""
+
+    type = "spec"
+    words = "the spec"
+    Params = IncludedParams
+
+    def __init__(
+        self,
+        params: IncludedParams | None = None,
+        combine: Literal["mean", "sum", "min", "max", "product"] = "mean",
+        limits: tuple[float, float] | None = (0.0, 1.0),
+        *,
+        is_native: bool = True,
+    ) -> None:
+        super().__init__(params or IncludedParams(path=""))
+        self.combine = combine
+        self.range = limits
+        self.is_native = is_native
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        raise TypeError("a spec combines its checks as its verifier does")
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        raise TypeError("a spec combines its checks as its verifier does")
+
+    def complaint(self) -> str:
+        return "does not meet the spec"
+
+    def explain(self) -> str:
+        return "columns: from the scores of its checks, as its verifier"
 
 
 GROUPS: tuple[type[Group], ...] = (AllOf, AnyOf, NoneOf, AtLeast, Mean, Minimum, Maximum, Product, LengthScaled)

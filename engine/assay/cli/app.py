@@ -268,10 +268,14 @@ def command_line() -> str:
 
 def import_modules(modules: Sequence[str] | None) -> None:
     """Import the modules that the command line names; never modules that a spec or a row names."""
-    if modules:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
-    for name in modules or ():
+    if not modules:
+        return
+    from assay.rewards.named import allow
+
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    for name in modules:
         _imported(name, f"--import {name}")
+    allow(modules)
 
 
 def import_rubric(path: str) -> "Rubric":

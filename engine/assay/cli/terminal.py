@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.errors import AssayError, counted, printable
+from assay.insight.explanation import as_written, explanation
 from assay.scoring.summary import top
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ def _print_errors(console: Console, summary: "Summary") -> None:
 
 
 def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
-    """Print what each check of a verifier compiles to."""
+    """Print what each check of a verifier, its steps, its golds and its condition compile to."""
     console.print(
         Text.assemble(
             (printable(verifier.id), "bold"),
-            f"  passes at {verifier.pass_threshold}  sha256 {verifier.sha256[:12]}"
+            f"  passes at {verifier.pass_threshold}{_combination(verifier)}  sha256 {verifier.sha256[:12]}"
             if verifier.share is None
             else f"  weight {verifier.share.weight:g}",
         )
@@ -123,35 +124,61 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("check", "type", "weight", "runs as"):
         table.add_column(name, overflow="fold")
-    for spec in verifier.checks:
-        marks = [mark for mark, is_set in (("required", spec.required), ("negated", spec.negate)) if is_set]
-        runs_as = spec.check.explain() if spec.check else spec.note
-        table.add_row(
-            Text(printable(spec.id)),
-            Text(printable(spec.type)),
-            Text(" ".join([f"{spec.weight:g}", *marks])),
-            Text(printable(runs_as)),
-        )
+    for entry in explanation(verifier):
+        indent = "  " * entry["depth"]
+        for cells in ((entry["id"], entry["type"], _role(entry), entry["runs_as"]), *_parts(entry)):
+            table.add_row(Text(indent + printable(cells[0])), *(Text(printable(cell)) for cell in cells[1:]))
     console.print(table)
+
+
+def _combination(verifier: "VerifierSpec") -> str:
+    """How a verifier combines scores, as far as it is not the default."""
+    combine = "" if verifier.combine == "mean" else f"  {verifier.combine} of the checks"
+    lowest_highest = "no limits" if verifier.range is None else f"{verifier.range[0]:g} to {verifier.range[1]:g}"
+    return combine + ("" if verifier.range == (0.0, 1.0) else f"  range {lowest_highest}")
+
+
+def _role(entry: Mapping[str, Any]) -> str:
+    """What becomes of a check's score."""
+    role = {"gate": "gate", "penalty": f"penalty {entry['weight']:g}"}.get(entry["role"], f"{entry['weight']:g}")
+    marks = [mark for mark, name in (("required", "required"), ("negated", "negate")) if entry[name]]
+    threshold = [] if entry["threshold"] is None else [f"threshold {entry['threshold']:g}"]
+    return " ".join([role, *marks, *threshold])
+
+
+def _parts(entry: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The lines of the parts of a check."""
+    named = [("on", part) for part in entry["on"]]
+    named += [(part["param"], part) for part in entry["golds"]]
+    named += [(name, part) for field, name in (("gold_on", "goldOn"), ("when", "when")) for part in entry[field]]
+    return [(f"  {name}: {as_written(part['what'])}", "", "", part["runs_as"]) for name, part in named]
 
 
 def print_listing(
     console: Console, listing: Sequence[dict[str, Any]], named: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """Print the check types with their parameters, and lists of names under a heading each."""
-    for check in listing:
-        title = " ".join([check["type"], *(f"({alias})" for alias in check["aliases"])])
-        console.print(Text(title, "bold"))
-        console.print(Text(f"  {check['summary']}"), soft_wrap=True)
-        for param in check["params"]:
-            aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
-            default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
-            console.print(
-                Text(f"  - {param['name']}{aliases}: {param['type']}{default} {param['description']}"), soft_wrap=True
-            )
+    """Print check types, groups, steps and normalizers with their parameters, and lists of names under a heading each."""
+    kind = "check"
+    for entry in listing:
+        if entry.get("kind", kind) != kind:
+            kind = entry["kind"]
+            console.print(Text(f"\n# {kind}s", "bold"))
+        _print_entry(console, entry)
     for heading, names in (named or {}).items():
         console.print(Text(heading, "bold"))
         console.print(Text(f"  {', '.join(map(printable, names))}"), soft_wrap=True)
+
+
+def _print_entry(console: Console, entry: dict[str, Any]) -> None:
+    title = " ".join([entry["type"], *(f"({alias})" for alias in entry["aliases"])])
+    console.print(Text(title, "bold"))
+    console.print(Text(f"  {entry['summary']}"), soft_wrap=True)
+    for param in entry["params"]:
+        aliases = f" (or {', '.join(param['also'])})" if param["also"] else ""
+        default = "" if param["required"] else f" [{json.dumps(param['default'])}]"
+        beside = " (the value of the name)" if entry.get("value") == param["name"] else ""
+        line = f"  - {param['name']}{aliases}: {param['type']}{default}{beside} {param['description']}"
+        console.print(Text(line), soft_wrap=True)
 
 
 def print_presets(console: Console, presets: "Sequence[Preset]") -> None:

@@ -18,6 +18,7 @@ from assay.aggregating.columns import (
     detail_columns,
     error_column,
     extra_columns,
+    extra_layer,
     hidden,
     reason_column,
     remark_column,
@@ -104,6 +105,11 @@ class Plan:
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """All checks that run, with groups and the checks in them, in order, each with its verifier."""
         return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
+
+    @property
+    def readers(self) -> list[Check]:
+        """All checks that run, with those that decide when others do."""
+        return [reader.check for _, spec, _ in self.checks for reader in spec.readers if reader.check is not None]
 
     @property
     def _run_checks(self) -> list[RunCheck]:
@@ -274,7 +280,7 @@ class Plan:
 
         NOTE: without streaming, Python code that runs Polars may be re-entered before it returns; so only for built-in code.
         """
-        is_builtin = all(check.is_builtin or isinstance(check, OnRow) for _, _, check in self.checks)
+        is_builtin = all(check.is_builtin or isinstance(check, OnRow) for check in self.readers)
         if rows is None or rows > THRESHOLDS.unstreamed_rows or not is_builtin:
             return False
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
@@ -293,7 +299,7 @@ class Plan:
             [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
-            [expr for _, second in single for expr in second],
+            [*(expr for _, second in single for expr in second), *extra_layer(self.verifiers)],
             *self._group_layers,
             *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
             *_side_by_side([reward_steps(self.verifiers)]),
@@ -313,11 +319,11 @@ class Plan:
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
         """Return the columns of groups, innermost first."""
-        by_depth: dict[int, list[pl.Expr]] = {}
+        by_depth: dict[int, list[list[list[pl.Expr]]]] = {}
         for verifier, spec, _ in self.checks:
             if spec.group is not None:
-                by_depth.setdefault(spec.depth, []).extend(group_exprs(verifier, spec, spec.group))
-        return [by_depth[depth] for depth in sorted(by_depth)]
+                by_depth.setdefault(spec.depth, []).append(group_exprs(verifier, spec, spec.group))
+        return [layer for depth in sorted(by_depth) for layer in _merged(by_depth[depth])]
 
     def _unscored(self, schema: pl.Schema) -> pl.Expr:
         reason: pl.Expr = pl.when(pl.col(TEXT).is_null()).then(no_text_expr(COMPLETION))
@@ -352,7 +358,10 @@ class Plan:
                     exception, UsageError
                 ):  # a UsageError concerns this process
                     raise
-                name, noun = check.made_by.__name__, "check" if verifier.kind == NATIVE else "verifier"
+                name, noun = (
+                    getattr(check.made_by, "__name__", check.type),
+                    "check" if verifier.kind == NATIVE else "verifier",
+                )
                 message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
                 raise SpecError(message, f"assay.testing.assert_{noun}_conforms compares it with the rows.") from None
             if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
@@ -372,9 +381,15 @@ def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
     return messages
 
 
+_COLUMNS_ONLY = pl.QueryOptFlags.none().update(projection_pushdown=True)
+
+
 def _few_rows(frame: pl.LazyFrame) -> pl.DataFrame:
-    """Compute a few rows in memory. NOTE: to optimize the query would take longer than what it saves."""
-    return frame.collect(engine="in-memory", optimizations=pl.QueryOptFlags.none())
+    """Compute a few rows in memory, reading the columns that they need.
+
+    NOTE: to optimize the query beyond that would take longer than what it saves.
+    """
+    return frame.collect(engine="in-memory", optimizations=_COLUMNS_ONLY)
 
 
 def _check_alone(expr: pl.Expr) -> None:

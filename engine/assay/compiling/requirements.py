@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from assay.checks.base import Check, RunCheck
-from assay.checks.golds import GoldCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
@@ -68,8 +67,7 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
 def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that references in specs begin with."""
     references = [reference for spec in _readers(verifiers) for reference in spec.references]
-    of_params = [name for check in _checks(verifiers) if isinstance(check, GoldCheck) for name in check.stays]
-    return list(dict.fromkeys([*(name for reference in references for name in reference.columns), *of_params]))
+    return list(dict.fromkeys(name for reference in references for name in reference.columns))
 
 
 def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
@@ -112,14 +110,23 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
     problems += [problem for check in _checks(verifiers) for problem in check.column_problems(schema)]
-    references = [reference for spec in _readers(verifiers) for reference in spec.references]
-    problems += [problem for reference in references if (problem := reference.problem(schema)) is not None]
-    problems = list(dict.fromkeys(problems))
+    problems += _reference_problems(verifiers, schema)
     problems += _not_kept(kept_columns(keep or (), columns, ()), columns)
     if problems:
         raise ColumnsError(
             "\n".join(fact for fact, _ in problems), "\n".join(dict.fromkeys(hint for _, hint in problems if hint))
         )
+
+
+def _reference_problems(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> list[tuple[str, str]]:
+    """Return the problems of values that no row can have, each with the checks that ask for them."""
+    readers: dict[tuple[str, str], list[str]] = {}
+    for verifier in verifiers:
+        for spec in _readers([verifier]):
+            for field, reference in spec.named_references:
+                if (problem := reference.problem(schema)) is not None:
+                    readers.setdefault(problem, []).append(f"{verifier.id}/{spec.id} ({field})")
+    return [(f"{fact}\n  read by {listed(names)}", hint) for (fact, hint), names in readers.items()]
 
 
 def kept_columns(keep: Sequence[str] | None, columns: Sequence[str], consumed: Collection[str]) -> list[str]:

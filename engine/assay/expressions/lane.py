@@ -26,6 +26,7 @@ __all__ = [
     "first_of_each",
     "in_lists",
     "in_place",
+    "is_about_completion",
     "is_elementwise",
     "is_small",
     "layers",
@@ -76,6 +77,11 @@ def about(subject: str) -> Iterator[None]:
 def text() -> pl.Expr:
     """Return the text that a check is about: by default the completion's, null where the completion is null. See ``about``."""
     return pl.col(_SUBJECT.get())
+
+
+def is_about_completion() -> bool:
+    """Return whether ``text`` is the completion's."""
+    return _SUBJECT.get() == TEXT
 
 
 def plain_type(dtype: Any) -> Any:

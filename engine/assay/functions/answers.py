@@ -22,7 +22,7 @@ from assay.functions.registry import Call, Function, function
 from assay.functions.request_columns import PLAIN_VALUE
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["ANSWER", "MISSING", "answer_batch", "outcome_of", "why_batch", "why_unscored"]
+__all__ = ["ANSWER", "MISSING", "answer_batch", "best_of", "outcome_of", "why_batch", "why_unscored"]
 
 NO_FUNCTION = "the row names no verifier function, and the run has no default"
 MISSING = "expected is missing"
@@ -43,11 +43,11 @@ def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, A
     is a list of golds: the best score counts.
     """
     if scorer.builtin and is_listed(expected):
-        return _best([outcome_of(scorer, output, gold, params) for gold in golds_of(expected) or [None]])
+        return best_of([outcome_of(scorer, output, gold, params) for gold in golds_of(expected) or [None]])
     return _outcome(scorer, partial(scorer.fn, output, expected, params), output, expected, params)
 
 
-def _best(outcomes: Sequence[Outcome]) -> Outcome:
+def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the best outcome of several golds: the first of those with the highest score, where nothing matches an error before others."""
     best = max(outcomes, key=lambda outcome: (outcome.score, outcome.error is not None))
     if len(outcomes) == 1 or best.error is not None or not best.reason:

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import polars as pl
 
-from assay.checks.base import Outcome, Row, RunCheck
+from assay.calls.limits import NO_REWARD
+from assay.checks.base import Outcome, Params, Row, RunCheck
 from assay.errors import listed
 from assay.expressions.lane import Lane, text
 from assay.functions.answers import ANSWER, MISSING, answer_batch, outcome_of, why_batch, why_unscored
@@ -39,8 +40,8 @@ class OnRow(RunCheck):
         "target": (VERIFIER, EXPECTED, "answer"),
     }
 
-    def __init__(self, default: str = "") -> None:
-        super().__init__()
+    def __init__(self, default: str = "", params: Params | None = None) -> None:
+        super().__init__(params)
         self.default = default
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,8 +57,8 @@ class OnRow(RunCheck):
     def outcome(self, row: Row) -> Outcome:
         request = self.verifier(row)
         scorer = function(request.fn)
-        if scorer is None:  # such a row is unscored
-            return Outcome(0.0, "", None)
+        if request.problem or scorer is None:  # such a row is unscored, unless it decides when another check runs
+            return Outcome(0.0, NO_REWARD, NO_REWARD)
         return outcome_of(scorer.within(self.limits), row["completion"], request.expected, dict(request.params or {}))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,9 +18,9 @@ from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
 from assay.names import EXPECTED, FN_NAME, IN_PROCESS, PARAMS, VERIFIER, VERIFIER_COLUMNS
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["PLAIN_VALUE", "named_verifier", "row_verifier"]
+__all__ = ["PLAIN_VALUE", "ROW_VERIFIER", "named_verifier", "row_verifier", "struct_of"]
 
-_ROW_VERIFIER = pl.Struct(
+ROW_VERIFIER = pl.Struct(
     {
         "fn": pl.String,
         "expected": pl.String,
@@ -54,16 +54,17 @@ def named_verifier(fn: str, params: Mapping[str, Any]) -> Lane:
         dtype = pl.Null() if gold is None else schema[gold]
         if dtype not in (pl.Null, pl.String):
             value = pl.struct(pl.col(str(gold)).alias(EXPECTED))
-            return rowwise(value, lambda value: _row(read_verifier(value | fixed, fn)), _ROW_VERIFIER)
-        verifier = _row(read_verifier(fixed, fn))
+            return rowwise(value, lambda value: struct_of(read_verifier(value | fixed, fn)), ROW_VERIFIER)
+        verifier = struct_of(read_verifier(fixed, fn))
         expected = pl.lit(None, dtype=pl.String) if gold is None else pl.col(gold).cast(pl.String)
-        parts = {name: pl.lit(verifier[name], dtype=dtype) for name, dtype in _ROW_VERIFIER.to_schema().items()}
+        parts = {name: pl.lit(verifier[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
         return pl.struct((parts | {EXPECTED: expected})[name].alias(name) for name in parts)
 
     return Lane(f"named-verifier:{fn}:{json.dumps(fixed, sort_keys=True, default=repr)}", build)
 
 
-def _row(verifier: RowVerifier) -> dict[str, Any]:
+def struct_of(verifier: RowVerifier) -> dict[str, Any]:
+    """Return a verifier as a value of ``ROW_VERIFIER``."""
     is_text = isinstance(verifier.expected, str)
     return {
         "fn": verifier.fn,
@@ -97,7 +98,7 @@ def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:
     column = pl.col(VERIFIER)
     # a null means the same as JSON's null
     return once(
-        pl.coalesce(column.cast(pl.String), pl.lit("null")), partial(_read_texts, default=default), _ROW_VERIFIER
+        pl.coalesce(column.cast(pl.String), pl.lit("null")), partial(_read_texts, default=default), ROW_VERIFIER
     )
 
 
@@ -168,13 +169,13 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     frame = frame.select("expected", "typed", template=pl.when(usable).then(template))
     uses = THRESHOLDS.template_uses
     if frame["template"].n_unique() * uses > len(texts) + uses:
-        return pl.repeat(None, len(texts), dtype=_ROW_VERIFIER, eager=True)
+        return pl.repeat(None, len(texts), dtype=ROW_VERIFIER, eager=True)
 
     def read(template: str) -> dict[str, Any] | None:
         verifier = read_verifier(template, default)
-        return _row(verifier) if verifier.expected == _HOLE and template.count(_HOLE) == 1 else None
+        return struct_of(verifier) if verifier.expected == _HOLE and template.count(_HOLE) == 1 else None
 
-    frame = frame.with_columns(read=rowwise(pl.col("template"), read, _ROW_VERIFIER, distinct=True))
+    frame = frame.with_columns(read=rowwise(pl.col("template"), read, ROW_VERIFIER, distinct=True))
     filled = pl.col("read").struct.with_fields(expected=pl.col("expected"), typed=pl.col("typed"))
     return frame.select(pl.when(pl.col("read").is_not_null()).then(filled)).to_series()
 
@@ -221,12 +222,14 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
         refused=pl.lit(value=False),
         doubt=pl.lit(None, dtype=pl.String),
     )
-    rest = rowwise(pl.when(exact.not_()).then("text"), lambda text: _row(read_verifier(text, default)), _ROW_VERIFIER)
+    rest = rowwise(
+        pl.when(exact.not_()).then("text"), lambda text: struct_of(read_verifier(text, default)), ROW_VERIFIER
+    )
     return frame.select(pl.when(exact).then(read).otherwise(rest)).to_series()
 
 
 def _read_in_python(texts: pl.Series, default: str) -> pl.Series:
-    return pl.Series([_row(read_verifier(text, default)) for text in texts.to_list()], dtype=_ROW_VERIFIER)
+    return pl.Series([struct_of(read_verifier(text, default)) for text in texts.to_list()], dtype=ROW_VERIFIER)
 
 
 # ── structs and flat columns ────────────────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +246,7 @@ def _from_fields(fields: Mapping[str, Field], default: str) -> pl.Expr:
     if not (texts and (is_text or is_list) and _is_safe(fields.get(PARAMS, absent)[1])):
         # NOTE: numbers too, because Polars formats a float differently from Python
         whole = pl.struct(values.alias(own_name) for own_name, (values, _) in fields.items())
-        return rowwise(whole, lambda value: _row(read_verifier(value, default)), _ROW_VERIFIER)
+        return rowwise(whole, lambda value: struct_of(read_verifier(value, default)), ROW_VERIFIER)
     row_params = _ROW_PARAMS.col
     own_name = fn[0].cast(pl.String)
     fn_name = pl.when(strip_expr(own_name) != "").then(own_name).otherwise(pl.lit(default))
@@ -304,7 +307,7 @@ def _row_params(schema: pl.Schema) -> pl.Expr:
 
 
 def _read_params(text: str, *, is_struct: bool) -> dict[str, Any]:
-    row = _row(read_verifier({PARAMS: json.loads(text) if is_struct else text}))
+    row = struct_of(read_verifier({PARAMS: json.loads(text) if is_struct else text}))
     return {name: row[name] for name in ("params", "problem")}
 
 

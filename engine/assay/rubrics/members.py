@@ -15,8 +15,8 @@ from assay.errors import SpecError, printable
 from assay.functions.named import Named
 from assay.functions.registry import Reference, function, registered_as
 from assay.names import FUNCTION
-from assay.rubrics.panel import Host, Metric, Reward, Rewards
-from assay.rubrics.reward_function import RewardFunction, name_of, reward_function
+from assay.rewards.panel import Host, Metric, Reward, Rewards
+from assay.rewards.reward_function import RewardFunction, name_of, reward_function
 from assay.rubrics.worker_processes import Workers
 from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 

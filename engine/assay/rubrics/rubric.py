@@ -21,6 +21,8 @@ from assay.calls.async_runner import run_in_loop, within
 from assay.calls.graded import Graded, graded
 from assay.calls.limits import Limits, Settled, failed, only, own_failure
 from assay.errors import SpecError, UsageError, printable
+from assay.rewards.panel import Rewards, examples
+from assay.rewards.reward_function import RewardFunction, key_of, reward_function, same_objects
 from assay.rubrics.members import (
     Entry,
     check_weight,
@@ -32,9 +34,7 @@ from assay.rubrics.members import (
     specs_of,
     unpack,
 )
-from assay.rubrics.panel import Rewards, examples
 from assay.rubrics.parsers import Parser
-from assay.rubrics.reward_function import RewardFunction, key_of, reward_function, same_objects
 from assay.rubrics.rewarded import add_error, add_scoring_time, by_columns, by_verifier, weighted_sums
 from assay.spec.verifier import VerifierSpec
 from assay.system.progress import Ticks, progress

@@ -27,7 +27,7 @@ from assay.calls.loop_thread import run_to_end
 from assay.calls.runner import Interrupted, Work, run_here
 from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
-from assay.rubrics.reward_function import RewardFunction
+from assay.rewards.reward_function import RewardFunction
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 

@@ -70,7 +70,7 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         folder,
         manifest.run,
         source.inputs,
-        functions if any(isinstance(check, OnRow) for _, _, check in plan.checks) else (),
+        functions if any(isinstance(check, OnRow) for check in plan.readers) else (),
         paths=paths,
         modules=tuple(options["modules"]),
     )

@@ -3,7 +3,7 @@
 It does not use Polars: it defines what ``score`` means, one row at a time.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from assay.aggregating.aggregate import reward, verifier_score
@@ -13,7 +13,7 @@ from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.compiling.plan import NO_CHECK, no_task
 from assay.expressions.completion import completion_text, no_text
-from assay.names import BAD, COMPLETION, TASK_FOUND, TASK_ID
+from assay.names import BAD, COMPLETION, FUNCTION, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
@@ -66,7 +66,7 @@ def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
         for spec in verifier.runnable:
             if (reason := unscored(spec, row)) is not None:
                 return reason
-        if not any(applies(spec, row) for spec in verifier.counted):
+        if verifier.kind != FUNCTION and not any(applies(spec, row) for spec in verifier.counted):
             return NO_CHECK
     return None
 
@@ -85,19 +85,21 @@ def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> 
     columns: dict[str, Any] = dict(zip([score_column(verifier) for verifier in verifiers], scores, strict=True))
     for verifier, of_verifier in zip(verifiers, outcomes, strict=True):
         for spec, outcome in zip(verifier.checks, of_verifier, strict=True):
-            columns |= _columns(verifier, spec, outcome)
+            columns |= _columns(verifier, spec, outcome, columns)
     result = ScoredRow(verifiers, total, scores, outcomes)
     verdicts = {verdict.name: verdict.row(result) for verdict in VERDICTS}
     return {"reward": total, **verdicts, **{name: columns[name] for name in details}}
 
 
-def _columns(verifier: VerifierSpec, spec: CheckSpec, outcome: Outcome | None) -> dict[str, Any]:
-    """Return the columns of a check and of those in it."""
-    columns: dict[str, Any] = {
-        check_column(verifier, spec): None if outcome is None else outcome.score,
-        extra_column(verifier, spec): None if outcome is None else outcome.extra,
-    }
+def _columns(
+    verifier: VerifierSpec, spec: CheckSpec, outcome: Outcome | None, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the columns of a check and of those in it; of an extra column that is known, the value stays."""
+    columns: dict[str, Any] = {check_column(verifier, spec): None if outcome is None else outcome.score}
+    extra = extra_column(verifier, spec)
+    if known.get(extra) is None:
+        columns[extra] = None if outcome is None else outcome.extra
     parts = outcome.parts if outcome is not None and outcome.parts else [None] * len(spec.parts)
     for part, of_part in zip(spec.parts, parts, strict=True):
-        columns |= _columns(verifier, part, of_part)
+        columns |= _columns(verifier, part, of_part, {**known, **columns})
     return columns

@@ -126,7 +126,7 @@ class Summary:
         errors: Rows with a non-null ``error``.
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran, or for each function that rows named.
-        told: Notes made before a row is read: skipped checks, renamed columns, columns taken from the tasks.
+        told: Notes made before a row is read: skipped checks, likely mistakes, renamed columns, columns taken from the tasks.
         bad_rows: Malformed rows, which are unscored.
         broken: Checks that could not run, each with the reason.
         seconds: Wall time from the first row to the last.
@@ -160,14 +160,15 @@ class Summary:
             for verifier, spec, _ in plan.checks
             if spec.id
         ]
-        skipped = [
-            f"{verifier.id}/{spec.id}: {spec.note}"
+        noted = [
+            (f"{verifier.id}/{spec.id}: {spec.note}", spec.check is None)
             for verifier in plan.verifiers
             for top in verifier.checks
             for spec in top.nodes()
             if spec.note
         ]
-        notes = [*skipped]
+        notes = [note for note, _ in noted]
+        skipped = [note for note, is_skipped in noted if is_skipped]
         broken = [
             f"{verifier.id}/{spec.id}: broken: {spec.broken}"
             for verifier in plan.verifiers

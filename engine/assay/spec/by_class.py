@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Any, Protocol, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ValidationError
 
@@ -11,41 +11,33 @@ from assay.classes.check import ByClass
 from assay.classes.registry import get_verifier
 from assay.errors import said_by
 from assay.names import IN_PROCESS
+from assay.spec.reading import Reader
 from assay.system.documents import Place, named
 
 __all__ = ["by_class"]
 
 
-class Reader(Protocol):
-    """The part of a ``SpecReader`` used here."""
-
-    problems: list[str]
-
-    def problem(self, path: Place, message: str) -> None: ...
-    def unknown(self, path: Place, allowed: tuple[str, ...]) -> None: ...
-    def value(self, fields: Mapping[str, Any], path: Place, name: str, kind: type, default: Any) -> Any: ...
-
-
-def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place = ()) -> list[dict[str, Any]]:
     """Return the fields of the single ``CheckSpec`` of a verifier class; an empty list if there are problems.
 
     Args:
         reader: Collects the problems.
         kind: Name of the class.
-        fields: The spec's fields.
+        fields: The fields of the spec, or of the check.
+        path: Their place.
     """
-    params_given = reader.value(fields, (), "params", dict, {})
+    params_given = reader.value(fields, path, "params", dict, {})
     if kind == IN_PROCESS:
         message = f"rows carry verifiers of kind {IN_PROCESS}: score them without a spec, or with --verifier-name"
-        reader.problem(("kind",), message)
+        reader.problem((*path, "kind"), message)
     if reader.problems:  # load a plug-in only for a spec that can be used
         return []
     try:
         cls: Any = get_verifier(kind)
     except ValueError as exception:
-        reader.problem(("kind",), str(exception))
+        reader.problem((*path, "kind"), str(exception))
         return []
-    config = _config(reader, cls, params_given)
+    config = _config(reader, cls, params_given, path)
     if config is None:
         return []
     try:
@@ -53,38 +45,38 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any]) -> list[dict[
     except BaseException as exception:  # a user's class may raise anything
         if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.__qualname__} cannot be created: {said_by(exception)}")
+        reader.problem((*path, "params"), f"{cls.__qualname__} cannot be created: {said_by(exception)}")
         return []
     try:
         params = config.model_dump(mode="json")
     except BaseException as exception:  # a default or a validator's value may be any object
         if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
+        reader.problem((*path, "params"), f"{cls.Config.__qualname__} cannot be written as JSON: {said_by(exception)}")
         return []
     plain = {"weight": 1.0, "required": False, "negate": False}
-    return [{"id": kind, "type": kind, "params": params, "check": check, **plain}]
+    return [{"id": kind, "type": kind, "params": params, "check": check, "parts": [], **plain}]
 
 
-def _config(reader: Reader, cls: Any, params: Any) -> BaseModel | None:
+def _config(reader: Reader, cls: Any, params: Any, path: Place) -> BaseModel | None:
     """Validate the params as the class's config; None if there are problems."""
     try:
         config: BaseModel = cls.Config.model_validate(params)
     except ValidationError as exception:
         for error in exception.errors():
-            _config_problem(reader, cls.Config, error)
+            _config_problem(reader, cls.Config, error, path)
         return None
     except BaseException as exception:  # a validator may raise more than pydantic catches
         if not own_failure(exception):
             raise
-        reader.problem(("params",), f"{cls.Config.__qualname__} cannot read the params: {said_by(exception)}")
+        reader.problem((*path, "params"), f"{cls.Config.__qualname__} cannot read the params: {said_by(exception)}")
         return None
     return config
 
 
-def _config_problem(reader: Reader, config: Any, error: Any) -> None:
+def _config_problem(reader: Reader, config: Any, error: Any, place: Place) -> None:
     """Report one of pydantic's errors at its place in the spec."""
-    path = ("params", *error["loc"])
+    path = (*place, "params", *error["loc"])
     if error["type"] == "extra_forbidden":
         model = _model_at(config, error["loc"][:-1])
         if model is None:

@@ -1,6 +1,6 @@
 """One check of a verifier: what it reads, when it runs, and what becomes of its score."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -10,13 +10,13 @@ import polars as pl
 from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.groups import Group
+from assay.checks.groups import Group, Included
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.regex.search import search
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
-__all__ = ["CheckSpec", "Condition", "Role", "check_spec"]
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as"]
 
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
@@ -61,6 +61,10 @@ class Condition:
         else:
             passes = _matches(self.operand, gold_text(value), self.limits)
         return passes is not self.negated
+
+    def explain(self) -> str:
+        """Return which engine runs the test, and why."""
+        return "Python, row by row: a test of a value" if self.check is None else runs_as(self.check)
 
     def row(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row passes the test of a value."""
@@ -136,6 +140,11 @@ class CheckSpec:
         return self.check.problem if isinstance(self.check, Broken) else ""
 
     @property
+    def warning(self) -> str:
+        """What to warn of before a run: that the check is broken or skipped, or a likely mistake; ``""`` if there is nothing."""
+        return f"broken: {self.broken}; it scores 0.0 on every row" if self.broken else self.note
+
+    @property
     def group(self) -> Group | None:
         """The kind of group, or None for a single check."""
         return self.check if isinstance(self.check, Group) else None
@@ -144,6 +153,19 @@ class CheckSpec:
     def runnable(self) -> tuple["CheckSpec", ...]:
         """The checks of a group, except those of unknown type."""
         return tuple(part for part in self.parts if part.check is not None)
+
+    @cached_property
+    def counted(self) -> tuple["CheckSpec", ...]:
+        """The checks of a group that make its score."""
+        return counted_checks(self.runnable) if isinstance(self.check, Included) else self.runnable
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is another spec whose score is the weighted mean of checks that all run on every row."""
+        check = self.check
+        return isinstance(check, Included) and (
+            not check.is_native or is_plain_mean(self.runnable, check.combine, check.range)
+        )
 
     def within(self, limits: Limits) -> "CheckSpec":
         """Return a copy with the limits of a run, which name the check; ``limits.check`` is what its name begins with."""
@@ -169,9 +191,18 @@ class CheckSpec:
 
     @property
     def references(self) -> list[Reference]:
-        """The values that rows bring for its steps and its condition; those of its params are its check's."""
-        sources = [] if self.subject is None or self.subject.source is None else [self.subject.source.reads]
-        return sources + ([] if self.when is None or self.when.reference is None else [self.when.reference])
+        """The values that rows bring."""
+        return [reference for _, reference in self.named_references]
+
+    @property
+    def named_references(self) -> list[tuple[str, Reference]]:
+        """The values that rows bring, each with the field of the spec that asks for it: a param, ``on`` or ``when``."""
+        named = [] if self.check is None else [*self.check.named_references]
+        if self.subject is not None and self.subject.source is not None:
+            named.append(("on", self.subject.source.reads))
+        if self.when is not None and self.when.reference is not None:
+            named.append(("when", self.when.reference))
+        return named
 
     @property
     def depth(self) -> int:
@@ -186,6 +217,27 @@ class CheckSpec:
         claims = [part.words for part in self.runnable]
         claim = self.check.claim() if self.group is None else self.group.claim_of(claims)
         return f"not ({claim})" if self.negate else claim
+
+
+def runs_as(spec: CheckSpec) -> str:
+    """Return which engine runs a check, and why; of one that is skipped, its note."""
+    return spec.check.explain() if spec.check is not None else spec.note
+
+
+_READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "local")
+"""Fields of a check as it is read that its ``CheckSpec`` has not, or not in this form."""
+
+
+def counted_checks(specs: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
+    """Return the checks that make a score: those with a weight, gates and penalties."""
+    return tuple(spec for spec in specs if spec.role != "weight" or spec.weight != 0)
+
+
+def is_plain_mean(specs: Sequence[CheckSpec], combine: str, limits: tuple[float, float] | None) -> bool:
+    """Return whether checks are combined as a weighted mean, and all run on every row."""
+    runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
+    bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
+    return runs_always and bounded and combine == "mean" and limits == (0.0, 1.0)
 
 
 def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckSpec:
@@ -209,6 +261,6 @@ def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckS
         )
     if condition is not None:
         outline["when"] = condition.outline
-    given = {name: value for name, value in fields.items() if name not in ("path", "parts", "gold_chain", "outline")}
+    given = {name: value for name, value in fields.items() if name not in _READ_ONLY}
     parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
     return CheckSpec(**{**given, "when": condition, "outline": outline, "above": above, "parts": parts})

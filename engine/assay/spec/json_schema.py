@@ -1,17 +1,27 @@
-"""The JSON Schema (draft-07) of a verifier file, for editors, generated from the check classes."""
+"""The JSON Schema (draft-07) of a verifier file, for editors, generated from the classes of checks, groups and steps."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
+from assay.checks.groups import GROUPS, Group, LengthScaled
 from assay.classes.registry import registered_configs
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
-from assay.spec.reader import CHECK_FIELDS, spellings
+from assay.spec.pipeline import CONDITION_TESTS
+from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
+from assay.spec.scorers import SCORERS
+from assay.spec.step_schema import described, needs, ref, step_definitions
+from assay.steps.registry import snake_case
+from assay.values.params import takes_objects
 
 __all__ = ["json_schema"]
 
 _ID = {"type": ["string", "null"], "minLength": 1, "pattern": r"^[^/\x00-\x1f\x7f]+$"}
+_NULL = {"type": "null"}
+_SCALARS = ["string", "number", "boolean", "null"]
+_FALSE = {"enum": [False, None]}
+_NOT_IN_GROUPS = {"gate": _FALSE, "required": _FALSE, "penalty": {"enum": [0, None]}}
 
 
 def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
@@ -23,67 +33,107 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
     Returns:
         A draft-07 schema as plain data. Unknown check types are allowed, because a run skips them.
     """
-    types = (*CHECKS, *checks)
-    wrapped = {"properties": {VERIFIER: {"$ref": "#/definitions/verifier"}}, "additionalProperties": False}
+    types = (*CHECKS, *GROUPS, *checks)
+    wrapped = {"properties": {VERIFIER: ref("verifier")}, "additionalProperties": False}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Assay verifier",
         "type": "object",
         "if": {"required": [VERIFIER]},
         "then": wrapped,
-        "else": {"$ref": "#/definitions/verifier"},
+        "else": ref("verifier"),
         "definitions": {
             **_definitions(types),
+            **step_definitions(),
             "verifier": _verifier(),
+            "condition": _condition(),
+            "noNegativeWeight": _no_negative_weight(),
+            "partOfGroup": {"allOf": [ref("check"), {"properties": _NOT_IN_GROUPS}]},
             "check": {
                 "type": "object",
-                "required": ["type"],
-                "properties": _check(types),
-                "allOf": [_branch(check) for check in types],
+                "anyOf": [{"required": ["type"]}, {"required": ["kind"]}],
+                "properties": _check((*SCORERS, *types)),
+                "allOf": [
+                    *map(_branch, types),
+                    *map(_scorer_branch, SCORERS),
+                    _class_branch(),
+                    _unknown_branch((*types, *SCORERS)),
+                ],
             },
         },
     }
 
 
-_WEIGHT = {"type": "number", "minimum": 0}
+def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
+    return {spelling: schema for name, schema in fields.items() for spelling in (name, snake_case(name))}
+
+
+_WEIGHT = {"type": ["number", "null"], "minimum": 0}
 
 
 def _verifier() -> dict[str, Any]:
     """Describe a native verifier, or one that names a verifier class, with the params of the registered classes."""
-    threshold = {**_WEIGHT, "default": 1.0, "description": "Lowest score with which an output passes."}
+    threshold = {"type": ["number", "null"], "default": 1.0, "description": "Lowest score with which an output passes."}
     common = {
         "$schema": {"type": "string"},
         "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
-        "name": {"type": "string", "description": "Display name; by default the id."},
+        "name": {"type": ["string", "null"], "description": "Display name; by default the id."},
     }
-    at_most_1 = {**threshold, "maximum": 1}
     native = {
         **common,
-        "kind": {"const": NATIVE, "default": NATIVE},
-        "passThreshold": at_most_1,
-        "pass_threshold": at_most_1,
-        "checks": {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/check"}},
+        "kind": {"enum": [NATIVE, None], "default": NATIVE},
+        "combine": {
+            "enum": [*COMBINE, None],
+            "default": COMBINE[0],
+            "description": "How the scores of weighted checks make the base of the score.",
+        },
+        "range": {
+            "anyOf": [
+                {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+                _NULL,
+            ],
+            "default": [0, 1],
+            "description": "Lowest and highest score, to which it is cut; null for no limits.",
+        },
+        **_both_spellings({"passThreshold": threshold}),
+        "checks": {"type": "array", "minItems": 1, "items": ref("check")},
     }
     kind = {"type": "string", "not": {"const": IN_PROCESS}, "description": "native, or a registered verifier class."}
     by_class = {
         **common,
         "kind": kind,
-        "passThreshold": threshold,
-        "pass_threshold": threshold,
+        **_both_spellings({"passThreshold": {**threshold, "minimum": 0}}),
         "params": {"type": ["object", "null"]},
     }
-    configs = [
+    bounded = {"minimum": 0, "maximum": 1}
+    rules = [
         {
-            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
-            "then": {"properties": {"params": {"anyOf": [_config_schema(name, config), {"type": "null"}]}}},
-        }
-        for name, config in registered_configs().items()
+            "if": {"not": {"required": ["range"]}},
+            "then": {"properties": _both_spellings({"passThreshold": bounded})},
+        },
+        {
+            "if": {"required": ["combine"], "properties": {"combine": {"const": "sum"}}},
+            "else": {"properties": {"checks": {"items": ref("noNegativeWeight")}}},
+        },
     ]
     return {
         "type": "object",
-        "if": {"properties": {"kind": {"const": NATIVE}}},
-        "then": {"required": ["checks"], "additionalProperties": False, "properties": native},
-        "else": {"additionalProperties": False, "properties": by_class, "allOf": configs},
+        "if": {"properties": {"kind": {"enum": [NATIVE, None]}}},
+        "then": {"required": ["checks"], "additionalProperties": False, "properties": native, "allOf": rules},
+        "else": {"additionalProperties": False, "properties": by_class, "allOf": _configs()},
+    }
+
+
+def _no_negative_weight() -> dict[str, Any]:
+    """Describe a check, and those in it, of a verifier that does not sum its scores."""
+    itself = ref("noNegativeWeight")
+    return {
+        "properties": {
+            "weight": {"minimum": 0},
+            "checks": {"items": itself},
+            "check": itself,
+            "when": {"properties": {"check": itself}},
+        }
     }
 
 
@@ -91,21 +141,82 @@ def _config_schema(name: str, config: Any) -> dict[str, Any]:
     return dict(config.model_json_schema(ref_template=f"#/definitions/{name}.{{model}}"))
 
 
+def _condition() -> dict[str, Any]:
+    """Describe ``when``: a test of a value of the row, or a check that has to pass."""
+    negated = {"type": ["boolean", "null"], "default": False, "description": "Whether the opposite has to hold."}
+    tests = {
+        "equals": {"description": "The value equals this, as it is or as text."},
+        "in": {"type": "array", "description": "The value equals one of these."},
+        "exists": {"type": "boolean", "description": "Whether there is a value: the test if no other is named."},
+        "matches": {"type": "string", "description": "`re.search` finds this pattern in the value's text."},
+    }
+    single = {
+        "allOf": [
+            ref("check"),
+            {
+                "properties": {
+                    "type": {"not": {"enum": [name for group in GROUPS for name in (group.type, *group.aliases)]}},
+                    "when": _NULL,
+                }
+            },
+        ]
+    }
+    reference = step_definitions()["reference"]["properties"]
+    of_value = {name: reference[name] for name in ("column", "template")}
+    one_test = [{"required": pair} for pair in _pairs(CONDITION_TESTS)]
+    return {
+        "type": "object",
+        "description": "When the check runs; on other rows it leaves the weights.",
+        "properties": {**of_value, **tests, "check": {}, "not": negated},
+        "additionalProperties": False,
+        "if": {"required": ["check"], "properties": {"check": {"not": _NULL}}},
+        "then": {"properties": {"check": single, "not": {}}, "additionalProperties": False},
+        "else": {
+            "oneOf": [{"required": [name]} for name in of_value],
+            "not": {"anyOf": one_test},
+        },
+    }
+
+
+def _pairs(names: Sequence[str]) -> list[list[str]]:
+    return [[name, other] for at, name in enumerate(names) for other in names[at + 1 :]]
+
+
 def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
     """Describe the fields that every check has."""
     names = [name for check in types for name in (check.type, *check.aliases)]
-    return {
+    flag = {"type": ["boolean", "null"], "default": False}
+    of_group = {"checks": {"type": ["array", "null"]}, "check": {"type": ["object", "null"]}}
+    fields = {
         "id": {**_ID, "description": "Unique in the verifier; by default the type."},
         "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
-        "weight": {**_WEIGHT, "default": 1.0, "description": "Share of the score."},
-        "required": {
-            "type": "boolean",
-            "default": False,
-            "description": "The output cannot pass if this check scores below 1.",
+        "kind": {"type": "string", "description": "A registered verifier class, instead of a type."},
+        "weight": {"type": ["number", "null"], "default": 1.0, "description": "Share of the score."},
+        "required": {**flag, "description": "The output cannot pass if this check scores below 1."},
+        "negate": {**flag, "description": "Invert the score: 1 - score."},
+        "gate": {**flag, "description": "Multiply the score by this check's instead of giving it a weight."},
+        "penalty": {**_WEIGHT, "description": "Take this times (1 - score) off the score, instead of a weight."},
+        "threshold": {
+            "type": ["number", "null"],
+            "description": "Score 1.0 from here on, and 0.0 below; before `negate`.",
         },
-        "negate": {"type": "boolean", "default": False, "description": "Invert the score: 1 - score."},
+        "on": {"anyOf": [ref("subject"), _NULL]},
+        "extract": {"anyOf": [ref("subject"), _NULL], "description": "Another name of `on`."},
+        "goldOn": {"anyOf": [ref("steps"), _NULL], "description": "Steps that each gold takes."},
+        "notFound": {
+            "enum": ["fail", "pass", None],
+            "default": "fail",
+            "description": "What becomes of an output in which the steps of `on` find nothing.",
+        },
+        "missingGold": {
+            "enum": ["unscored", "fail", "pass", None],
+            "default": "unscored",
+            "description": "What becomes of a row without a gold that can be used.",
+        },
+        "when": {"anyOf": [ref("condition"), _NULL]},
         "params": {"type": ["object", "null"]},
     }
+    return {**_both_spellings(fields), **of_group}
 
 
 def _params_schema(check: type[Check]) -> dict[str, Any]:
@@ -122,30 +233,103 @@ def _definitions(checks: Sequence[type[Check]]) -> dict[str, Any]:
     }
 
 
+def _param_schemas(check: type[Check]) -> dict[str, Any]:
+    """Return the schema of each param by every spelling: a literal, or a value from the row."""
+    properties = _params_schema(check).get("properties", {})
+    fields = {name: properties[field.alias or name] for name, field in check.Params.model_fields.items()}
+    if issubclass(check, LengthScaled):
+        fields["unit"] = _with(fields["unit"], ref("reference"))
+    elif not issubclass(check, Group):
+        fields = {name: _with(schema, *_from_row(check, name)) for name, schema in fields.items()}
+    return {name: fields[field] for name, field in spellings(check).items()}
+
+
+def _from_row(check: type[Check], name: str) -> list[dict[str, Any]]:
+    """Return the forms of a param besides a literal: a reference; of the gold, also a list of literals and references."""
+    if name != check.gold:
+        return [ref("reference")]
+    literal: dict[str, Any] = {} if takes_objects(check.Params, name) else {"type": _SCALARS}
+    lists = [{"type": "array", "items": literal}] if check.whole_gold else []
+    items = {"anyOf": [literal, *lists, ref("reference")]}
+    return [ref("reference"), {"type": "array", "minItems": 1, "items": items}]
+
+
+def _with(schema: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that accepts other values, too, with its words outside, where editors look for them."""
+    words: dict[str, Any] = {name: schema[name] for name in ("description", "default", "title") if name in schema}
+    rest = {name: value for name, value in schema.items() if name not in words}
+    return {**words, "anyOf": [rest, *others]}
+
+
+def _group_fields(group: type[Group]) -> dict[str, Any]:
+    """Describe the fields of a group: its checks, and those that only checks in it have."""
+    only_single = _both_spellings(dict.fromkeys(("on", "extract", "goldOn", "notFound", "missingGold"), _NULL))
+    children = {"type": "array", "minItems": 1, "items": ref("partOfGroup")}
+    if issubclass(group, LengthScaled):
+        return only_single | {"check": ref("partOfGroup"), "checks": _NULL}
+    return only_single | {"checks": children, "check": _NULL}
+
+
 def _branch(check: type[Check]) -> dict[str, Any]:
     """Describe a check of one type: its params, in ``params`` or flat beside the other fields."""
-    params = _params_schema(check)
-    fields = params.get("properties", {})
-    by_field = {name: fields[field.alias or name] for name, field in check.Params.model_fields.items()}
-    properties = {name: by_field[field] for name, field in spellings(check).items()}
-    names = spellings(check)
-    required_params = [
-        {"anyOf": [{"required": [name]} for name in names if names[name] == field]}
-        for field, info in check.Params.model_fields.items()
-        if info.is_required()
-    ]
-    rule: dict[str, Any] = {"allOf": required_params} if required_params else {}
+    properties = _param_schemas(check)
+    common: dict[str, Any] = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True)
+    if issubclass(check, Group):
+        common |= _group_fields(check)
+    required = needs(check.Params)
+    rule: dict[str, Any] = {"allOf": required} if required else {}
     nested = {"type": "object", "properties": properties, "additionalProperties": False, **rule}
-    flat = {**dict.fromkeys(CHECK_FIELDS, True), **properties}
+    then = {
+        "description": described(check),
+        "if": {"required": ["params"], "properties": {"params": {"type": "object"}}},
+        "then": {"properties": {**common, "params": nested}, "additionalProperties": False},
+        "else": {"properties": {**common, **properties}, "additionalProperties": False, **rule},
+    }
+    if issubclass(check, Group):
+        then["required"] = ["check" if issubclass(check, LengthScaled) else "checks"]
+    return {"if": {"required": ["type"], "properties": {"type": {"enum": [check.type, *check.aliases]}}}, "then": then}
+
+
+_EXPECTED = {"expected": {"description": "The expected value, `{column: …}`, `{template: …}`, or a list of these."}}
+"""The field of registered functions, whose names a schema does not know."""
+
+
+def _scorer_branch(check: type[Check]) -> dict[str, Any]:
+    """Describe a function, the row's verifier or another spec: its own fields stand beside the other ones."""
+    own = {name: schema for name, schema in _params_schema(check).get("properties", {}).items() if name != "expected"}
+    fields = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True) | _both_spellings(own)
+    fields |= _EXPECTED if "expected" in check.Params.model_fields else {}
+    required = [name for name, field in check.Params.model_fields.items() if field.is_required()]
+    then = {"description": described(check), "properties": fields, "additionalProperties": False, "required": required}
+    return {"if": {"required": ["type"], "properties": {"type": {"const": check.type}}}, "then": then}
+
+
+def _class_branch() -> dict[str, Any]:
+    """Describe a verifier class: its params are its config."""
+    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), "kind"), True)
+    then = {"properties": fields, "additionalProperties": False, "allOf": _configs()}
+    return {"if": {"required": ["kind"], "not": {"required": ["type"]}}, "then": then}
+
+
+def _configs() -> list[dict[str, Any]]:
+    """Describe the params of each registered verifier class."""
+    return [
+        {
+            "if": {"properties": {"kind": {"const": name}}, "required": ["kind"]},
+            "then": {"properties": {"params": {"anyOf": [_config_schema(name, config), _NULL]}}},
+        }
+        for name, config in registered_configs().items()
+    ]
+
+
+def _unknown_branch(types: Sequence[type[Check]]) -> dict[str, Any]:
+    """Describe a check of an unknown type: its params may be anything, beside the other fields or in ``params``."""
+    names = [name for check in types for name in (check.type, *check.aliases)]
+    fields = dict.fromkeys((*_both_spellings(dict.fromkeys(CHECK_FIELDS)), *_EXPECTED), True)
     return {
-        "if": {"properties": {"type": {"enum": [check.type, *check.aliases]}}},
-        "then": {
-            "description": (check.__doc__ or "").strip().split("\n")[0],
-            "if": {"required": ["params"], "properties": {"params": {"type": "object"}}},
-            "then": {
-                "properties": {**dict.fromkeys(CHECK_FIELDS, True), "params": nested},
-                "additionalProperties": False,
-            },
-            "else": {"properties": flat, "additionalProperties": False, **rule},
+        "if": {
+            "required": ["type", "params"],
+            "properties": {"type": {"not": {"enum": names}}, "params": {"type": "object"}},
         },
+        "then": {"properties": fields, "additionalProperties": False},
     }

@@ -1,4 +1,4 @@
-"""The lists of check types and steps, generated from their classes: ``assay checks`` and the reference in docs/."""
+"""The lists of check types, groups, steps and normalizers, generated from their classes: ``assay checks`` and the reference in docs/."""
 
 import json
 from collections.abc import Sequence
@@ -6,16 +6,31 @@ from typing import Any
 
 from assay.checks import CHECKS
 from assay.checks.base import Check
+from assay.checks.groups import GROUPS
 from assay.steps.base import Step, StepExample
 from assay.steps.registry import STEP_TYPES
+from assay.values.normalizers import list_normalizers
 from assay.values.params import spellings
 
-__all__ = ["as_json", "as_markdown", "steps_as_json", "steps_as_markdown"]
+__all__ = [
+    "as_json",
+    "as_markdown",
+    "groups_as_markdown",
+    "listing",
+    "listing_as_markdown",
+    "normalizers_as_markdown",
+    "steps_as_json",
+    "steps_as_markdown",
+]
 
 
 def _doc(check: type[Check | Step]) -> str:
     """Return the class docstring as one paragraph, with Markdown code marks."""
-    lines = [line.strip() for line in (check.__doc__ or "").strip().splitlines()]
+    return _paragraph(check.__doc__ or "")
+
+
+def _paragraph(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines()]
     return " ".join(line for line in lines if line).replace("``", "`")
 
 
@@ -62,6 +77,64 @@ def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
         }
         for check in checks
     ]
+
+
+def listing(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
+    """Return all that a spec can name as plain data: check types, groups, steps and normalizers, each with its ``kind``.
+
+    Args:
+        checks: The check types to list.
+    """
+    steps = [{"type": step.pop("step"), **step} for step in steps_as_json()]
+    return [
+        *({"kind": "check", **entry} for entry in as_json(checks)),
+        *({"kind": "group", **entry} for entry in as_json(GROUPS)),
+        *({"kind": "step", **entry} for entry in steps),
+        *({"kind": "normalizer", **entry} for entry in _normalizers()),
+    ]
+
+
+def _normalizers() -> list[dict[str, Any]]:
+    return [
+        {
+            "type": name,
+            "aliases": [],
+            "summary": _paragraph(summary),
+            "params": [_option(option, meaning) for option, meaning in options.items()],
+        }
+        for name, (summary, options) in list_normalizers().items()
+    ]
+
+
+def _option(name: str, meaning: str) -> dict[str, Any]:
+    is_list = name.startswith("regexes")
+    kind, default = ("array", []) if is_list else ("boolean", False)
+    return {"name": name, "also": [], "type": kind, "required": False, "default": default, "description": meaning}
+
+
+def listing_as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
+    """Return ``listing`` as Markdown tables, those of docs/specs.md and docs/steps.md."""
+    tables = {
+        "Check types": as_markdown(checks),
+        "Groups": groups_as_markdown(),
+        "Steps": steps_as_markdown(),
+        "Normalizers": normalizers_as_markdown(),
+    }
+    return "\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
+
+
+def groups_as_markdown() -> str:
+    """Return the kinds of groups as a Markdown table."""
+    return as_markdown(GROUPS)
+
+
+def normalizers_as_markdown() -> str:
+    """Return the normalizers as a Markdown table."""
+    rows = [
+        f"| `{entry['type']}` | {', '.join(map(_param, entry['params']))} | {entry['summary']} |"
+        for entry in _normalizers()
+    ]
+    return "\n".join(["| normalizer | options | makes of a text |", "|---|---|---|", *rows]) + "\n"
 
 
 def as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:

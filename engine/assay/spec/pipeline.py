@@ -2,36 +2,55 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from assay.checks.base import Check
+from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
-from assay.errors import did_you_mean
+from assay.checks.groups import Group
+from assay.errors import closest
 from assay.spec.check import Condition
+from assay.spec.reading import Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
+from assay.steps.registry import STEPS
 from assay.steps.sources import SOURCES, Source
 from assay.steps.subject import Subject
+from assay.steps.transforms import Strip
 from assay.system.documents import Place, named
+from assay.values.params import takes_objects
 from assay.values.references import Reference, is_reference, read_reference
 
-if TYPE_CHECKING:
-    from assay.spec.reader import SpecReader
+__all__ = [
+    "CONDITION_TESTS",
+    "SOURCE_NAMES",
+    "gold_check",
+    "likely_reference",
+    "misread",
+    "outline_of",
+    "read_chain",
+    "read_condition",
+    "read_subject",
+    "resolvable",
+    "role_of",
+    "with_steps",
+]
 
-__all__ = ["gold_check", "likely_reference", "read_chain", "read_condition", "read_subject", "role_of", "with_steps"]
-
-_SOURCES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
-_TESTS = ("equals", "in", "exists", "matches")
-_CONDITION_FIELDS = ("column", "template", "check", "not", *_TESTS)
+SOURCE_NAMES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
+"""The sources by every name that specs may use."""
+CONDITION_TESTS = ("equals", "in", "exists", "matches")
+_CONDITION_FIELDS = ("column", "template", "check", "not", *CONDITION_TESTS)
+_REFERENCE_FIELDS = ("column", "list", "template")
+_NO_STEP = Strip.name
 _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
 
 
 # ── what it reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
+def read_subject(reader: Reader, data: Any, path: Place) -> tuple[Subject | None, list[Any]]:
     """Return what `on` names, None for the completion's text; and the same in canonical form."""
     items = data if isinstance(data, list) else [data]
     place = path if not isinstance(data, list) else (*path, 0)
@@ -42,18 +61,19 @@ def read_subject(reader: "SpecReader", data: Any, path: Place) -> tuple[Subject 
     return subject, [*([outline] if outline is not None else []), *chain.outline()]
 
 
-def _source(reader: "SpecReader", item: Any, path: Place) -> tuple[Source | None, Any, int]:
+def _source(reader: Reader, item: Any, path: Place) -> tuple[Source | None, Any, int]:
     """Return the source that an item names, its outline, and 1; else 0."""
     if is_reference(item):
         reference = _reference(reader, item, path)
         return (None, None, 1) if reference is None else (Source(reference=reference), reference.outline(), 1)
-    if isinstance(item, str) and item in _SOURCES:
-        name = _SOURCES[item]
+    if isinstance(item, str) and item in SOURCE_NAMES:
+        name = SOURCE_NAMES[item]
         return (Source(name), name, 1) if name else (None, None, 1)
-    return None, None, 0
+    is_step = isinstance(item, Mapping) and any(name in STEPS for name in item)
+    return None, None, int(not is_step and misread(reader, item, path))
 
 
-def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> Chain:
+def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
     """Return the steps that data describes.
 
     Args:
@@ -62,6 +82,16 @@ def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> 
         path: The place of the list.
         first: How many items of the list stand before them.
     """
+    items = data if isinstance(data, list) else [data]
+    misplaced = [
+        at for at, item in enumerate(items) if is_reference(item) or (isinstance(item, str) and item in SOURCE_NAMES)
+    ]
+    for at in misplaced:
+        shown = items[at] if isinstance(items[at], str) else next(iter(items[at]))
+        rule = f"`{path[-1]}` has steps only" if path[-1] == "goldOn" else "a source stands first, before the steps"
+        reader.problem((*path, at + first) if isinstance(data, list) else path, f"`{shown}` is a source: {rule}")
+    if misplaced:  # a step in its place, to find the problems of the others
+        data = [_NO_STEP if at in misplaced else item for at, item in enumerate(items)]
     try:
         return Chain(read_steps(data))
     except StepErrors as errors:
@@ -73,7 +103,7 @@ def read_chain(reader: "SpecReader", data: Any, path: Place, first: int = 0) -> 
         return Chain()
 
 
-def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path: Place) -> Subject | None:
+def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
     """Return the subject with the steps that the check takes itself."""
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
@@ -88,23 +118,69 @@ def with_steps(reader: "SpecReader", check: Check, subject: Subject | None, path
 # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reference(reader: "SpecReader", value: Mapping[str, Any], path: Place) -> Reference | None:
+def _reference(reader: Reader, value: Mapping[str, Any], path: Place) -> Reference | None:
     try:
         return read_reference(value)
     except ValueError as error:
-        reader.problem(path, str(error))
+        reader.problem((*path, "template" if "template" in value else "column"), str(error))
         return None
 
 
+def misread(reader: Reader, value: Any, path: Place) -> bool:
+    """Report an object that was probably meant as a reference; return whether it was."""
+    if not isinstance(value, Mapping) or is_reference(value):
+        return False
+    slips = {key: closest(str(key), _REFERENCE_FIELDS) for key in value if key not in _REFERENCE_FIELDS}
+    if len(slips) == len(value) and not any(slips.values()):
+        return False
+    for key in slips:
+        reader.unknown((*path, key), _REFERENCE_FIELDS)
+    if not slips:
+        reader.problem(
+            path,
+            "a value from the row is {column: path}, with `list: true` for JSON text of a list, or {template: text}",
+        )
+    return True
+
+
+def _misread_param(reader: Reader, check: type[Check], name: str, value: Any, path: Place) -> None:
+    """Report objects in a param that were meant as references, and references where there can be none."""
+    if takes_objects(check.Params, name) or misread(reader, value, path) or not isinstance(value, list):
+        return
+    for at, item in enumerate(value):
+        place = (*path, at)
+        if misread(reader, item, place):
+            continue
+        if name != check.gold and is_reference(item):
+            reader.problem(place, "a reference stands for the whole list here: {column: path}")
+        elif name == check.gold:
+            _misread_gold(reader, item, place)
+
+
+def _misread_gold(reader: Reader, item: Any, place: Place) -> None:
+    if isinstance(item, Mapping) and not is_reference(item):
+        reader.problem(place, f"expected a text or {{column: path}}, got {named(item)}")
+    for at, inner in enumerate(item if isinstance(item, list) else ()):
+        if isinstance(inner, Mapping) and not misread(reader, inner, (*place, at)):
+            reader.problem((*place, at), "a reference is a value, or an item of its list, not of a list in that list")
+
+
 def gold_check(
-    reader: "SpecReader", check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
+    reader: Reader, check: type[Check], params: Mapping[str, Any], chain: Chain | None, path: Place
 ) -> dict[str, Any] | None:
     """Return the fields of a check whose params refer to rows, or that has several golds; None for any other check.
 
     Raises:
         ValidationError: A literal param cannot be used.
     """
-    given = {name: _resolvable(reader, value, (*path, name)) for name, value in params.items()}
+    before = len(reader.problems)
+    for name, value in params.items():
+        _misread_param(reader, check, name, value, (*path, name))
+        if issubclass(check, Group) and is_reference(value):
+            reader.problem((*path, name), f"`{name}` of a group is the same on every row, not {{column: …}}")
+    given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
+    if len(reader.problems) > before:
+        return {"params": dict(params), "check": Broken("its params have problems")}
     lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
     references = [name for name, value in given.items() if isinstance(value, Reference)]
     gold = given.get(check.gold)
@@ -114,26 +190,28 @@ def gold_check(
     _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
     fields = check.Params.model_fields
     outline = {
-        fields[name].alias or name: [*map(_outline, value)] if isinstance(value, list) else _outline(value)
+        fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
         for name, value in given.items()
     }
-    return {"params": outline, "check": GoldCheck(check, given, chain or Chain())}
+    note = likely_reference(params)
+    return {"params": outline, "check": GoldCheck(check, given, chain or Chain()), "note": note}
 
 
 def _is_dynamic(item: Any) -> bool:
     return isinstance(item, Reference)
 
 
-def _resolvable(reader: "SpecReader", value: Any, path: Place) -> Any:
-    """Return a param's value with references in place of the mappings that describe them."""
+def resolvable(reader: Reader, value: Any, path: Place) -> Any:
+    """Return a param's value with references in place of the mappings that describe them; None for one that cannot be used."""
     if is_reference(value):
         return _reference(reader, value, path)
     if isinstance(value, list) and any(map(is_reference, value)):
-        return [_resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
+        return [resolvable(reader, item, (*path, at)) for at, item in enumerate(value)]
     return value
 
 
-def _outline(value: Any) -> Any:
+def outline_of(value: Any) -> Any:
+    """Return a param's value as it stands in a spec."""
     return value.outline() if isinstance(value, Reference) else value
 
 
@@ -154,6 +232,7 @@ def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str
 def likely_reference(params: Any) -> str:
     """Return a note if a text looks like a reference to the row, or ``""``."""
     if isinstance(params, Mapping):
+        params = {} if is_reference(params) else params
         return next((note for value in params.values() if (note := likely_reference(value))), "")
     if isinstance(params, list):
         return next((note for value in params if (note := likely_reference(value))), "")
@@ -167,10 +246,11 @@ def likely_reference(params: Any) -> str:
 # ── when it runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_condition(reader: "SpecReader", data: Any, path: Place, depth: int) -> Condition | None:
+def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condition | None:
     """Return the condition under which a check runs; None if there is a problem."""
+    before = len(reader.problems)
     fields = reader.fields(data, path, _CONDITION_FIELDS)
-    if fields is None:
+    if fields is None or len(reader.problems) > before:
         return None
     negated = reader.value(fields, path, "not", bool, default=False)
     if fields.get("check") is not None:
@@ -179,11 +259,13 @@ def read_condition(reader: "SpecReader", data: Any, path: Place, depth: int) -> 
                 reader.problem((*path, name), "a condition is a `check`, or a `column` and a test, not both")
         return _check_condition(reader, fields["check"], (*path, "check"), depth, negated=negated)
     given: dict[str, Any] = {name: fields[name] for name in ("column", "template") if name in fields}
-    tests = [name for name in _TESTS if name in fields]
-    if len(given) != 1 or len(tests) > 1:
-        guess = did_you_mean(next(iter(data), ""), _CONDITION_FIELDS) if data else ""
-        wanted = "expected {column: path} with one of equals, in, exists, matches, or {check: …}"
-        reader.problem(path, f"{wanted}. {guess}".strip())
+    tests = [name for name in CONDITION_TESTS if name in fields]
+    if len(given) != 1:
+        tested = f"{{column: path}} with one of {', '.join(CONDITION_TESTS)}"
+        reader.problem(path, f"expected {tested}, or {{check: …}}" + ("; this has two values" if given else ""))
+        return None
+    if len(tests) > 1:
+        reader.problem((*path, tests[1]), f"a condition has one test, and this has {' and '.join(tests)}")
         return None
     reference = _reference(reader, given, path)
     test = tests[0] if tests else "exists"
@@ -214,7 +296,7 @@ def _pattern_problem(pattern: str) -> str:
     return ""
 
 
-def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
+def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, negated: bool) -> Condition | None:
     fields = reader.check(data, path, depth)
     if fields is None:
         return None
@@ -222,7 +304,8 @@ def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *
         reader.problem(path, "a condition is a single check without a condition of its own")
         return None
     if fields["check"] is None:
-        reader.problem((*path, "type"), fields["note"])
+        if not reader.strict:  # else it is a problem already
+            reader.problem((*path, "type"), fields["note"].removeprefix("skipped, "))
         return None
     return Condition(None, "", fields, None, negated, {})
 
@@ -230,7 +313,7 @@ def _check_condition(reader: "SpecReader", data: Any, path: Place, depth: int, *
 # ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def role_of(reader: "SpecReader", fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
+def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:
     """Return what a check's score does, and its weight or how much it takes off."""
     is_gate = reader.value(fields, path, "gate", bool, default=False)
     given = [name for name in ("weight", "penalty") if fields.get(name) is not None] + ["gate"] * is_gate

@@ -4,32 +4,37 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.groups import Group, LengthScaled
-from assay.errors import closest, did_you_mean, printable, quoted, said_by
+from assay.checks.groups import Group, Included, IncludedParams, LengthScaled
+from assay.errors import SHOWN, closest, did_you_mean, path_text, printable, quoted, said_by
+from assay.functions.registry import list_fns
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
+from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
     gold_check,
     likely_reference,
+    misread,
     read_chain,
     read_condition,
     read_subject,
     role_of,
     with_steps,
 )
+from assay.spec.scorers import Scorer, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
 from assay.values.params import canonical
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "COMBINE", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
 VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "combine", "range", "checks")
 CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
@@ -38,7 +43,7 @@ CHECK_FIELDS = (
     *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
 )
 COMBINE = ("mean", "sum", "min", "max", "product")
-_GROUP_FIELDS = ("checks", "check")
+GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -74,10 +79,14 @@ class SpecReader:
         document: The data and its lines.
         types: Check types by every name that specs may use.
         strict: Whether unknown types and broken checks are problems.
+        origin: The file that it is read from; other specs are relative to it.
     """
 
-    def __init__(self, document: Document, types: Mapping[str, type[Check]], *, strict: bool) -> None:
+    def __init__(
+        self, document: Document, types: Mapping[str, type[Check]], *, strict: bool, origin: Origin | None = None
+    ) -> None:
         self.document = document
+        self.origin = origin
         self.types = types
         self.strict = strict
         self.problems: list[str] = []
@@ -87,9 +96,15 @@ class SpecReader:
 
     def problem(self, path: Place, message: str) -> None:
         """Record a problem at a place, spelled as in the document."""
-        path = (*self.root, *self.spelled.get(path, path))
+        path = (*self.root, *self.written(path))
         line = self.document.lines.get(path)
         self.problems.append(printable(f"{place(path)}{f' (line {line})' if line else ''}: {message}"))
+
+    def written(self, path: Place) -> Place:
+        """Return a place as the document spells it."""
+        prefixes = (path[:size] for size in range(len(path), 0, -1))
+        prefix = next((prefix for prefix in prefixes if prefix in self.spelled), ())
+        return (*self.spelled[prefix], *path[len(prefix) :]) if prefix else path
 
     def read(self, default_id: str) -> dict[str, Any]:
         """Return the fields of a ``VerifierSpec``; look at ``problems`` before using them."""
@@ -183,7 +198,8 @@ class SpecReader:
             return None
         numbers = [item for item in value if _is_number(item)] if isinstance(value, list) else []
         if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:  # noqa: PLR2004  (a pair)
-            self.problem(("range",), f"expected [lowest, highest] or null, got {named(value)}")
+            shown = repr(value) if isinstance(value, list) and len(repr(value)) <= SHOWN else named(value)
+            self.problem(("range",), f"expected [lowest, highest] or null, got {shown}")
             return 0.0, 1.0
         return float(numbers[0]), float(numbers[1])
 
@@ -249,12 +265,12 @@ class SpecReader:
         numbers: dict[str, Iterator[int]] = {}
         for check in checks:
             if check["id"] is None:
-                name = check["type"]
+                name = check["name"]
                 names = (name if n == 1 else f"{name}-{n}" for n in numbers.setdefault(name, itertools.count(1)))
                 check["id"] = next(candidate for candidate in names if candidate not in taken)
                 taken.add(check["id"])
         for check in checks:
-            check["id"] = prefix + check["id"]
+            check["id"] = prefix + check.setdefault("local", check["id"])  # those of another spec are named again
             self.name_siblings(check["parts"], f"{check['id']}.")
 
     def check(self, data: Any, path: Place, depth: int = 0) -> dict[str, Any] | None:
@@ -268,35 +284,82 @@ class SpecReader:
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
+        if (scorer := scorer_of(data, self.types)) is not None:
+            return self.scorer(*scorer, data, path, depth)
         name = self.type_name(data, path)
-        if name is None:
-            return None
+        return None if name is None else self.typed(name, data, path, depth)
+
+    def typed(self, name: str, data: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any] | None:
+        """Return the fields of a check of some type, known or not, or of a group; None if they cannot be read."""
         check_type = self.types.get(name)
         group = check_type if check_type is not None and issubclass(check_type, Group) else None
         is_flat = data.get("params") is None
-        allowed = CHECK_FIELDS + (_GROUP_FIELDS if group else ())
+        allowed = CHECK_FIELDS + (GROUP_FIELDS if group else ())
         allowed += tuple(spellings(check_type)) if check_type and is_flat else ()
         if check_type is None:  # the params of an unknown type are unknown, too
             allowed = (*CHECK_FIELDS, *(data if is_flat else ()))
         fields = self.fields(data, path, tuple(dict.fromkeys(allowed)))
         if fields is None:
             return None
-        own = {*CHECK_FIELDS, *(_GROUP_FIELDS if group else ())}
+        own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
         params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
             self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
-        common = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | self.around(fields, path, depth)
+        common: dict[str, Any] = {"id": ident, "type": name, "name": name, "path": path, "parts": [], "note": ""}
+        common |= self.around(fields, path, depth)
         if check_type is None:
             common |= {"subject": None, "note": self.skip(name, path), "check": None}
             return common | {"params": params if isinstance(params, dict) else {}}
         place = path if is_flat else (*path, "params")
         if group is not None:
-            return common | self.group(group, fields, params, path, depth)
+            misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
+            return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
         chain = common.pop("gold_chain")
         common |= self.params(check_type, params, place, chain)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
         return common
+
+    def scorer(self, name: str, scorer: Scorer, data: Any, path: Place, depth: int) -> dict[str, Any] | None:
+        """Return the fields of a check that runs something other than a check type, or None."""
+        fields = self.fields(data, path, (*CHECK_FIELDS, *scorer.fields))
+        if fields is None:
+            return None
+        if fields.get("goldOn") is not None:
+            self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
+        around = self.around(fields, path, depth)
+        around.pop("gold_chain")
+        read = scorer.read(self, name, fields, path)
+        if read is None:
+            return None
+        ident = self.ident(fields, path, name) if fields.get("id") is not None else None
+        default = read["name"]
+        if ident is None and (not default or "/" in default or not default.isprintable()):
+            self.problem(path, f"{default!r} cannot be an id; give the check an `id`")
+        around["outline"] |= read.pop("outline", {})
+        check = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | around | read
+        check["subject"] = with_steps(self, check["check"], check["subject"], path)
+        return check
+
+    def included(self, path: Any, place: Place) -> dict[str, Any] | None:
+        """Return the fields of a check that is another spec: a group of its checks."""
+        try:
+            document, origin = (self.origin or Origin(None, lambda _: self.types)).open(path)
+        except IncludeError as error:
+            self.problem(place, str(error))
+            return None
+        reader = SpecReader(document, origin.types(document.data), strict=self.strict, origin=origin)
+        fields = reader.read(path_text(Path(path).stem))
+        if reader.problems:
+            for problem in reader.problems:
+                self.problem(place, f"{path}: {problem}")
+            return None
+        for check in _in_all(fields["checks"]):
+            check["path"] = place
+        is_native = fields["kind"] == NATIVE
+        own = {"combine": fields["combine"], "range": fields["range"]} if is_native else {"kind": fields["kind"]}
+        group = Included(IncludedParams(path=path), fields["combine"], fields["range"], is_native=is_native)
+        return {"name": path_text(Path(path).stem), "params": own, "check": group, "parts": fields["checks"]}
 
     def type_name(self, data: Mapping[str, Any], path: Place) -> str | None:
         """Return the type of a check; None if it has none."""
@@ -353,9 +416,9 @@ class SpecReader:
         }
 
     def group(
-        self, group: type[Group], fields: Mapping[str, Any], params: Any, path: Place, depth: int
+        self, group: type[Group], fields: Mapping[str, Any], params: Any, path: Place, depth: int, *, misspelt: bool
     ) -> dict[str, Any]:
-        """Return the kind of a group and its checks."""
+        """Return the kind of a group and its checks; ``misspelt`` says that a problem is known for want of them."""
         for name in ("on", "extract", "goldOn", "notFound", "missingGold"):
             if fields.get(name) is not None:
                 self.problem((*path, name), f"`{name}` belongs to the checks in a group, not to the group")
@@ -364,15 +427,17 @@ class SpecReader:
             return {"params": {}, "check": None, "note": ""}
         single = group is LengthScaled
         name, other = ("check", "checks") if single else ("checks", "check")
+        before = len(self.problems)
         if fields.get(other) is not None:
             self.problem((*path, other), f"`{group.type}` takes `{name}`")
         listed = [fields.get(name)] if single else self.value(fields, path, name, list, [])
-        if not listed or listed == [None]:
-            self.problem(path, f"`{group.type}` needs `{name}`")
+        if (not listed or (single and listed == [None])) and len(self.problems) == before and not misspelt:
+            needs = "the check that it is about" if single else "a list of at least one"
+            self.problem((*path, name) if name in fields else path, f"`{group.type}` needs `{name}`, {needs}")
         parts = [
             part
             for at, data in enumerate(listed)
-            if data is not None
+            if (data is not None or not single)
             and (part := self.check(data, (*path, name) if single else (*path, name, at), depth + 1)) is not None
         ]
         place = path if fields.get("params") is None else (*path, "params")
@@ -384,6 +449,8 @@ class SpecReader:
     def length_scaled(self, params: Any, path: Place) -> dict[str, Any]:
         """Return a group whose unit may be a column."""
         unit = params.get("unit") if isinstance(params, dict) else None
+        if misread(self, unit, (*path, "unit")):
+            return {"params": params, "check": None}
         if unit is None or not is_reference(unit):
             return self.params(LengthScaled, params, path)
         try:
@@ -401,7 +468,7 @@ class SpecReader:
     def skip(self, name: str, path: Place) -> str:
         """Return the note on a check of unknown type, which is skipped."""
         note = f"skipped, unknown check type {quoted(name)}"
-        guess = did_you_mean(name, self.types)
+        guess = did_you_mean(name, [*self.types, *list_fns()])
         if self.strict:
             self.problem(
                 (*path, "type"), f'unknown check type "{name}". {guess or "Known: " + ", ".join(self.types) + "."}'
@@ -423,6 +490,7 @@ class SpecReader:
                 self.problem((*path, key), f"`{names[key]}` is given twice, in two spellings")
             else:
                 by_field[names[key]] = value
+                self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         try:
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:

@@ -18,9 +18,11 @@ from assay.checks.base import Check
 from assay.checks.groups import GROUPS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
-from assay.spec.check import CheckSpec, check_spec
+from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
+from assay.spec.included import Origin
 from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
+from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
 
 __all__ = [
@@ -95,25 +97,23 @@ class VerifierSpec:
     @property
     def counted(self) -> tuple[CheckSpec, ...]:
         """The checks that make a score: those with a weight, gates and penalties."""
-        return tuple(spec for spec in self.runnable if spec.role != "weight" or spec.weight != 0)
+        return counted_checks(self.runnable)
 
     @property
     def is_plain(self) -> bool:
         """Whether the score is the weighted mean of checks that all run on every row."""
-        specs = self.runnable
-        runs_always = all(spec.role == "weight" and spec.when is None and not spec.parts for spec in specs)
-        bounded = all(spec.check is not None and spec.check.bounded for spec in specs)
-        return self.kind != NATIVE or (runs_always and bounded and self.combine == "mean" and self.range == (0.0, 1.0))
+        return self.kind != NATIVE or is_plain_mean(self.runnable, self.combine, self.range)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings before a run: broken checks and skipped ones."""
-        return tuple(
-            f"{self.id}/{check.id}: {f'broken: {check.broken}; it scores 0.0 on every row' if check.broken else check.note}"
-            for top in self.checks
-            for check in top.nodes()
-            if check.broken or check.note
-        )
+        """Warnings before a run: broken checks and skipped ones, and likely mistakes in their params."""
+        return tuple(f"{self.id}/{spec.id}: {spec.warning}" for spec in self.warned)
+
+    @property
+    def warned(self) -> tuple[CheckSpec, ...]:
+        """The checks with a warning, including those in groups and in conditions."""
+        nodes = (node for check in self.checks for node in check.nodes())
+        return tuple(spec for node in nodes for spec in node.readers if spec.warning)
 
     @cached_property
     def canonical(self) -> str:
@@ -185,9 +185,13 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     else:
         path = Path(source)
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
-    types = _check_types(checks)
-    types |= plugins_of(document.data, types)
-    reader = SpecReader(document, types, strict=strict)
+    known = _check_types(checks)
+
+    def types_for(data: Any) -> dict[str, type[Check]]:
+        return known | plugins_of(data, known)
+
+    origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
+    reader = SpecReader(document, types_for(document.data), strict=strict, origin=origin)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
@@ -239,7 +243,7 @@ def load_verifiers(
 def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
     """Map every name that specs may use to its check type."""
     types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *GROUPS, *(check_class(check, "checks") for check in checks)):
+    for check in (*CHECKS, *GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
@@ -257,9 +261,17 @@ def _typed(value: object) -> str:
 def _plain(value: Any) -> Any:
     """Convert a value from Python to what a file would contain."""
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else repr(key): _plain(inner) for key, inner in value.items()}
+        is_check = isinstance(value.get("type", value.get("kind")), str)
+        return {_name(key, is_check=is_check): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     if isinstance(value, float) and math.isnan(value):
         return math.nan
     return value
+
+
+def _name(key: object, *, is_check: bool) -> str:
+    """Return the name of a field: readers of YAML 1.1, such as PyYAML, take a bare `on` for true."""
+    if key is True and is_check:
+        return "on"
+    return key if isinstance(key, str) else repr(key)

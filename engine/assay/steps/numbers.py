@@ -10,7 +10,6 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from assay.expressions.lane import rowwise
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
@@ -42,11 +41,21 @@ def number_value(text: str) -> float | None:
 
 def number_values(texts: pl.Expr) -> pl.Expr:
     """Return ``number_value`` as an elementwise Float64 expression over a String column."""
-    bare = texts.str.replace_all("[,$€£¥]", "").str.replace_all("\u2212", "-", literal=True)
-    decimal = bare.str.contains(_DECIMAL)
-    value = pl.when(decimal).then(bare).cast(pl.Float64, strict=False)
-    other = rowwise(pl.when(decimal.not_()).then(texts), number_value, pl.Float64)
-    return pl.when(value.is_finite()).then(value).otherwise(other)
+    return texts.map_batches(_number_values, return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _number_values(texts: pl.Series) -> pl.Series:
+    decimal = texts.str.contains(_DECIMAL)
+    values = texts.set(decimal.not_(), None).cast(pl.Float64)
+    at = decimal.not_().arg_true()
+    if len(at):
+        written = texts.gather(at)
+        bare = written.str.replace_all("[,$€£¥]", "").str.replace_all("\u2212", "-", literal=True)
+        plain = bare.str.contains(_DECIMAL)
+        values = values.scatter(at.filter(plain), bare.filter(plain).cast(pl.Float64))
+        others = [number_value(text) for text in written.filter(~plain).to_list()]
+        values = values.scatter(at.filter(~plain), pl.Series(others, dtype=pl.Float64))
+    return values.set(values.is_finite().not_(), None)
 
 
 class NumberParams(Params):
@@ -88,6 +97,9 @@ class Number(Step):
             return padded.str.extract(f"{_BEFORE}({_VALUE})", 1)
         return padded.str.extract_all(NUMBER).list.last().str.slice(1)
 
+    def describe(self) -> str:
+        return f"the {self.params.at} number"
+
 
 class Numbers(Step):
     """All numbers, as the step ``number`` reads them, in order; nothing if there is none."""
@@ -105,3 +117,6 @@ class Numbers(Step):
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)
         return pl.when(numbers.list.len() > 0).then(numbers.list.eval(pl.element().str.slice(1)))
+
+    def describe(self) -> str:
+        return "all numbers"

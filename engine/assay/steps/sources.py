@@ -30,7 +30,7 @@ def _prompt(row: Mapping[str, Any]) -> str | None:
     if not isinstance(prompt, list | tuple):
         return None if prompt is None else source_text(prompt)
     asked = [message for message in prompt if _role(message, "user")] or prompt
-    return completion_text(asked[-1:]) if asked else None
+    return completion_text(asked[-1:], any_role=True) if asked else None
 
 
 def _assistant_messages(row: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -130,6 +130,10 @@ class Source:
     def reads(self) -> Reference:
         """The value that a row has to bring."""
         return self.reference or Reference((parse(self.columns[0]),))
+
+    def explain(self) -> str:
+        """Return which engine reads the text, and why."""
+        return "Python, row by row: the text of messages" if self.reference is None else self.reference.explain()
 
     def row(self, row: Mapping[str, Any]) -> str | None:
         """Return the text of a row; None if it has none."""

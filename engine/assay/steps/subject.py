@@ -14,9 +14,10 @@ from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
 
-__all__ = ["Reading", "Subject"]
+__all__ = ["NOTHING", "Reading", "Subject"]
 
-_NOTHING = "found nothing: "
+NOTHING = "found nothing: "
+"""How the reason of a check begins that has nothing to read; the name of the step follows, or of the source."""
 _NO_STEPS = Chain()
 
 
@@ -66,14 +67,14 @@ class Subject:
         """Return what the steps make of a row with a completion."""
         text = row[COMPLETION] if self.source is None else self.source.row(row)
         if text is None:
-            return Reading(None, f"{_NOTHING}{self.source}")
+            return Reading(None, f"{NOTHING}{self.source}")
         try:
             value, missing = self.chain.row(text), self.chain.missing_row(text)
         except BaseException as exception:  # a pattern's limit
             if not own_failure(exception):
                 raise
             return Reading(None, error=said_by(exception))
-        return Reading(value) if missing is None else Reading(None, _NOTHING + missing)
+        return Reading(value) if missing is None else Reading(None, NOTHING + missing)
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,10 +93,10 @@ class Subject:
     def nothing_expr(self) -> pl.Expr:
         """Return why there is nothing to read as a String expression; null where there is something, or a step fails."""
         source = self._source_lane
-        missing = pl.lit(_NOTHING) + self.chain.missing_expr(source)
+        missing = pl.lit(NOTHING) + self.chain.missing_expr(source)
         if source is None:
             return missing
-        return pl.when(source.col.is_null()).then(pl.lit(f"{_NOTHING}{self.source}")).otherwise(missing)
+        return pl.when(source.col.is_null()).then(pl.lit(f"{NOTHING}{self.source}")).otherwise(missing)
 
     def error_expr(self) -> pl.Expr | None:
         """Return why a step failed as a String expression; None if no step can fail."""

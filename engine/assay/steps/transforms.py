@@ -12,7 +12,7 @@ from assay.expressions.lane import rowwise
 from assay.expressions.parts import by_columns, by_slices, is_plain
 from assay.expressions.text import is_ascii, lower_expr, strip_expr
 from assay.steps.base import Step, StepExample
-from assay.values.normalizers import normalized_expr, normalizer
+from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalized_expr, normalizer, normalizer_schemas
 from assay.values.params import Params
 
 __all__ = ["Casefold", "Lower", "Map", "Nfc", "Nfkc", "Normalize", "Replace", "Strip", "Upper", "Whitespace"]
@@ -146,15 +146,14 @@ class Map(Step):
 
 
 class NormalizeParams(Params):
-    """Which normaliser."""
+    """The normal form."""
 
-    by: str | dict[str, Any] = Field(description="Name of the normaliser, or a mapping of its name to its options.")
+    by: str | dict[str, Any] = Field(
+        description=f"{', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
+        json_schema_extra={"anyOf": [*normalizer_schemas()]},
+    )
 
-    @field_validator("by")
-    @classmethod
-    def _exists(cls, by: str | dict[str, Any]) -> str | dict[str, Any]:
-        normalizer(by)
-        return by
+    _normalizer = field_validator("by")(checked_normalizer)
 
 
 class Normalize(Step):

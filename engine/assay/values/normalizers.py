@@ -3,13 +3,13 @@ r"""Normalizers: what ``normalize:`` does to a text and its gold before they are
 They run in Python, once per distinct text: a chain of Polars' replacements takes as long and is not exact.
 """
 
+import inspect
 import json
 import math
 import re
 import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import polars as pl
@@ -19,13 +19,22 @@ from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
 
-__all__ = ["NORMALIZERS", "normalized_expr", "normalized_lane", "normalizer"]
+__all__ = [
+    "NORMALIZERS",
+    "checked_normalizer",
+    "list_normalizers",
+    "normalized_expr",
+    "normalized_lane",
+    "normalizer",
+    "normalizer_schemas",
+]
 
 Normalizer = Callable[[str], str]
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_DIGIT = re.compile(r"\d")
 _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
 
@@ -37,19 +46,20 @@ def _squad(value: str) -> str:
 
 def _inspect(value: str) -> str:
     """Word by word: casefold, numbers as floats, else without ASCII punctuation; without articles: Inspect's ``f1``."""
-    words = (_ARTICLE.sub(" ", _inspect_word(word.casefold())) for word in value.replace("-", " ").split(" "))
-    return " ".join(piece for word in words for piece in word.split())
+    words = value.casefold().replace("-", " ").split(" ")
+    return " ".join(_ARTICLE.sub(" ", " ".join(map(_inspect_word, words))).split())
 
 
 def _inspect_word(word: str) -> str:
-    for number in (word, word.strip(string.punctuation)):
+    # a finite number has a digit; the two exceptions of a word without one would cost more than all the rest
+    for number in () if word.isalpha() or not _DIGIT.search(word) else (word, word.strip(string.punctuation)):
         try:
             value = float(number)
         except ValueError:
             continue
         if math.isfinite(value):
             return str(value)
-    return word.translate(_NO_PUNCTUATION)
+    return word if word.isalpha() else word.translate(_NO_PUNCTUATION)
 
 
 def _math(value: str) -> str:
@@ -100,16 +110,32 @@ def _braced_parts(fraction: str) -> str:
 
 
 def _whitespace(value: str) -> str:
+    """Stripped, with single spaces."""
     return " ".join(value.split())
+
+
+def _casefold(value: str) -> str:
+    """In one case, by `str.casefold`."""
+    return value.casefold()
+
+
+def _nfc(value: str) -> str:
+    """Characters composed: Unicode's NFC."""
+    return unicodedata.normalize("NFC", value)
+
+
+def _nfkc(value: str) -> str:
+    """Characters composed, and compatible ones alike: Unicode's NFKC."""
+    return unicodedata.normalize("NFKC", value)
 
 
 NORMALIZERS: dict[str, Normalizer] = {
     "squad": _squad,
     "inspect": _inspect,
     "math": _math,
-    "casefold": str.casefold,
-    "nfc": partial(unicodedata.normalize, "NFC"),
-    "nfkc": partial(unicodedata.normalize, "NFKC"),
+    "casefold": _casefold,
+    "nfc": _nfc,
+    "nfkc": _nfkc,
     "whitespace": _whitespace,
 }
 """The normalizers without options, by name; ``lmEval`` has options."""
@@ -120,7 +146,12 @@ _LM_EVAL = "lmEval"
 class _LmEval:
     """What lm-eval's ``exact_match`` ignores: patterns first, then case, ASCII punctuation, ASCII digits."""
 
-    options: ClassVar = ("ignoreCase", "ignorePunctuation", "ignoreNumbers", "regexesToIgnore")
+    options: ClassVar = {
+        "ignoreCase": "Lower, by `str.lower`.",
+        "ignorePunctuation": "Delete ASCII punctuation.",
+        "ignoreNumbers": "Delete ASCII digits.",
+        "regexesToIgnore": "Delete the matches of these patterns, before the rest.",
+    }
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         given = _by_option(options)
@@ -136,9 +167,13 @@ class _LmEval:
         return value.translate(_NO_DIGITS) if "ignoreNumbers" in self.ignored else value
 
 
+def _snake_case(name: str) -> str:
+    return re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name)
+
+
 def _by_option(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of ``lmEval`` by their names in camelCase."""
-    spellings = {re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name): name for name in _LmEval.options}
+    spellings = {_snake_case(name): name for name in _LmEval.options}
     given: dict[str, Any] = {}
     for key, value in options.items():
         name = spellings.get(key, key)
@@ -202,6 +237,45 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
             f'unknown normalizer "{spec}". {did_you_mean(spec, names) or "Known: " + ", ".join(names) + "."}'
         )
     return NORMALIZERS[spec]
+
+
+def checked_normalizer(spec: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Return what names a normalizer.
+
+    Raises:
+        ValueError: It names none.
+    """
+    normalizer(spec)
+    return spec
+
+
+def list_normalizers() -> dict[str, tuple[str, dict[str, str]]]:
+    """Return what each normalizer does, and its options with their meanings, by name."""
+    plain: dict[str, tuple[str, dict[str, str]]] = {
+        name: (inspect.getdoc(function) or "", {}) for name, function in NORMALIZERS.items()
+    }
+    return plain | {_LM_EVAL: (inspect.getdoc(_LmEval) or "", dict(_LmEval.options))}
+
+
+def normalizer_schemas() -> list[dict[str, Any]]:
+    """Return the JSON Schemas of what names a normalizer."""
+    kinds: dict[str, dict[str, Any]] = {name: {"type": "boolean"} for name in _LmEval.options}
+    kinds["regexesToIgnore"] = {"type": "array", "items": {"type": "string"}}
+    options = {
+        spelling: {**kinds[name], "description": meaning}
+        for name, meaning in _LmEval.options.items()
+        for spelling in (name, _snake_case(name))
+    }
+    with_options = {"type": "object", "properties": options, "additionalProperties": False}
+    names = (_LM_EVAL, _snake_case(_LM_EVAL))
+    named = {
+        "type": "object",
+        "properties": dict.fromkeys(names, with_options),
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return [{"type": "string", "enum": [*NORMALIZERS]}, named]
 
 
 def normalized_expr(texts: pl.Expr, spec: str | Mapping[str, Any]) -> pl.Expr:

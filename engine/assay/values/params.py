@@ -1,12 +1,12 @@
 """Params of checks and steps: plain data, read strictly."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params", "canonical", "spellings"]
+__all__ = ["Params", "canonical", "spellings", "takes_objects"]
 
 
 class Params(BaseModel):
@@ -33,3 +33,16 @@ def spellings(params: type[Params]) -> dict[str, str]:
     fields = params.model_fields
     names = {name: name for name in fields} | {field.alias or name: name for name, field in fields.items()}
     return names | dict(params.spellings)
+
+
+def takes_objects(params: type[Params], name: str) -> bool:
+    """Return whether the value of a param may be an object, or have objects in it."""
+    return name in params.model_fields and _may_hold_objects(params.model_fields[name].annotation)
+
+
+def _may_hold_objects(kind: Any) -> bool:
+    if kind is Any or get_origin(kind) in (dict, Mapping):
+        return True
+    if isinstance(kind, type) and issubclass(kind, dict | BaseModel):
+        return True
+    return any(map(_may_hold_objects, get_args(kind)))

@@ -69,6 +69,14 @@ class Reference:
         braced = (f"{{{part}}}" if isinstance(part, Path) else _escaped(part) for part in self.parts)
         return {"template": "".join(braced)}
 
+    def explain(self) -> str:
+        """Return which engine reads the value, and why."""
+        if self.is_list:
+            return "Python, row by row: a list within text"
+        if all(path.is_column for path in self.paths):
+            return "columns; lists and objects in Python"
+        return "columns; where the path leads through text, Python, row by row"
+
     # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────
 
     def row(self, row: Mapping[str, Any]) -> Any:
@@ -113,7 +121,7 @@ class Reference:
         outlined = outline_of(pl.Struct(dict(known)))
         for path in self.paths:
             if kind_of(outlined, path) is None and not _may_have(known, path):
-                error = missing(path, outlined, "the table of rollouts")
+                error = missing(path, outlined, "The table of rollouts")
                 return error.fact, error.hint
         return None
 
@@ -150,7 +158,11 @@ def _template(text: Any) -> Reference:
         if match[0] in ("{{", "}}"):
             literal += match[0][0]
         elif match[1] is None:
-            raise ValueError(f"`{text}` has a single `{match[0]}`; write `{match[0] * 2}` for the character")
+            other = "}" if match[0] == "{" else "{"
+            raise ValueError(
+                f"`{text}` has a `{match[0]}` without its `{other}`: a path stands in braces, as in {{answer}}; "
+                f"write `{match[0] * 2}` for the character"
+            )
         else:
             parts += [literal, _path(match[1])]
             literal = ""

@@ -8,7 +8,9 @@ from typing import Any
 import polars as pl
 
 from assay._version import __version__
+from assay.checks.base import Check
 from assay.errors import path_text
+from assay.functions.as_checks import Registered, RowVerifierCheck
 from assay.functions.registry import Function, function
 from assay.loading.rollouts import InputFile
 from assay.names import IN_PROCESS
@@ -66,10 +68,26 @@ def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
 def _code(verifier: VerifierSpec, used: Sequence[str]) -> list[dict[str, Any]]:
     """Return the functions and classes that a verifier ran: names of built-in ones, names and hashes of users'."""
     if verifier.kind == IN_PROCESS:
-        functions = [(name, function(name)) for name in used]
-        return [{"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)} for name, fn in functions]
-    classes = (spec.check.made_by for spec in verifier.runnable if spec.check is not None)
-    return [described(cls) for cls in classes if not cls.__module__.startswith("assay.")]
+        return _functions(used)
+    checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
+    code = [_code_of(check) for check in checks if not _is_ours(check.made_by)]
+    asks_rows = any(isinstance(check, RowVerifierCheck) for check in checks)
+    return code + (_functions(used) if asks_rows else [])
+
+
+def _functions(names: Iterable[str]) -> list[dict[str, Any]]:
+    functions = [(name, function(name)) for name in names]
+    return [{"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)} for name, fn in functions]
+
+
+def _code_of(check: Check) -> dict[str, Any]:
+    if isinstance(check, Registered) and check.scorer is not None:
+        return {"name": check.default, **_hashes(check.scorer)}
+    return described(check.made_by)
+
+
+def _is_ours(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).startswith("assay.")
 
 
 def _hashes(fn: Function) -> dict[str, Any]:

@@ -15,14 +15,20 @@ def ranges_of(pattern):
     return accepted(op, value, parsed.state.flags)
 
 
+def place(code):
+    """How many scalar values are below a code point: there are no surrogates among them."""
+    return code - max(0, min(code, 0xE000) - 0xD800)
+
+
 @pytest.mark.parametrize("flags", ["", "(?a)"])
 @pytest.mark.parametrize("category", [r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", r"[^\W\d]", r"[\s\d]", r"(?i:k)"])
 def test_a_class_accepts_what_python_accepts_of_all_code_points(category, flags):
     if category.startswith("("):
         category, flags = category[-2], flags + "(?i)"
     points = SCALARS()
-    wanted = set(re.findall(flags + category, points))
+    wanted = "".join(re.findall(f"{flags}{category}+", points))
     ranges = ranges_of(flags + category)
-    assert {chr(code) for first, last in ranges for code in range(first, last + 1)}.intersection(points) == wanted
+    is_same = "".join(points[place(first) : place(last + 1)] for first, last in ranges) == wanted
+    assert is_same  # pytest would compare a million code points for its message
     assert all(first <= last for first, last in ranges)
     assert all(left[1] + 1 < right[0] for left, right in itertools.pairwise(ranges))

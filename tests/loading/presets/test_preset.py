@@ -523,7 +523,7 @@ def test_the_command_reads_a_file_without_flags(tmp_path):
     done = run("score", path, "-s", spec, "--preset", "verl-dmp")
     assert done.exit_code == 2
     assert "Did you mean `verl-dump`?" in done.stderr
-    done = run("check", spec, "--rollouts", path, "--map", "completion=$.output")
+    done = run("check", spec, "--against", path, "--map", "completion=$.output")
     assert "mean reward 0.6667 on " in done.stderr
 
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
-from assay.errors import SpecError, counted, shown_path
+from assay.errors import ColumnsError, SpecError, counted, printable, shown_path
 from assay.options import FileOptions, ScoreOptions, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     from assay.checks.base import Check
     from assay.spec.verifier import VerifierSpec
@@ -26,12 +28,18 @@ _SAMPLES = 200
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,
-    rollouts: Annotated[
-        str | None, typer.Option(help="Rollouts to try the verifiers on, besides the built-in sample texts.")
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLLOUTS",
+            help=f"Rollouts to try the verifiers on, besides sample rows: the first {_SAMPLES} tell which values, golds and "
+            "parts of the output they have.",
+        ),
     ] = None,
+    rollouts: Annotated[str | None, typer.Option(hidden=True, help="The former name of --against.")] = None,
     **options: Any,
 ) -> None:
-    """Validate verifiers: list all problems, and try them on sample rows."""
+    """Validate verifiers: list all problems, and try them on sample rows, or against rollouts."""
     from assay.cli.terminal import print_error, print_warning
 
     import_modules(options.pop("modules"))
@@ -45,10 +53,16 @@ def check(
             print_error(console, error)
             refused = True
             continue
-        for spec in verifier.checks:
-            if spec.note:
-                print_warning(console, f"{shown_path(path)}: {spec.id}: {spec.note}")
-        result = _dry_run(verifier, rollouts, options)
+        for spec in verifier.warned:
+            print_warning(console, f"{shown_path(path)}: {spec.id}: {spec.warning}")
+        result = _dry_run(verifier)
+        try:
+            if (against := against or rollouts) is not None:
+                result += f"; {_tried(verifier, against, options, console)}"
+        except ColumnsError as error:
+            print_error(console, _naming(error, path))
+            refused = True
+            continue
         console.print(f"ok: {shown_path(path)}: {result}", markup=False, highlight=False, soft_wrap=True)
     if refused:
         raise typer.Exit(2)
@@ -62,31 +76,56 @@ def _checked(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ve
         verifier = load_verifier(path, checks=checks, strict=strict)
     except SpecError:
         return load_verifier(path, checks=checks, strict=True)
-    return load_verifier(path, checks=checks, strict=True) if any(spec.broken for spec in verifier.checks) else verifier
+    return load_verifier(path, checks=checks, strict=True) if any(spec.broken for spec in verifier.warned) else verifier
 
 
-def _dry_run(verifier: "VerifierSpec", rollouts: str | None, options: dict[str, Any]) -> str:
-    """Score sample texts by columns and row by row, and rollouts; return the result as a sentence."""
+def _naming(error: ColumnsError, path: str) -> ColumnsError:
+    """Return an error that names the spec."""
+    return ColumnsError(f"{shown_path(path)}: {error.fact}", error.hint)
+
+
+def _dry_run(verifier: "VerifierSpec") -> str:
+    """Score sample rows by columns and row by row, if that calls no reward function of the user; return the result as a sentence."""
+    from assay.insight.samples import sample_rows
+    from assay.rewards.check import RewardCheck
+    from assay.testing import assert_plan_conforms
+
+    checks = counted(len([spec for spec in verifier.nodes if not spec.parts]), "check")
+    readers = (reader for spec in verifier.nodes for reader in spec.readers)
+    rewards = [spec.id for spec in readers if isinstance(spec.check, RewardCheck)]
+    if rewards:  # they may be slow, or cost money
+        return (
+            f"{checks}, not tried on sample texts because of the reward functions {', '.join(map(printable, rewards))}"
+        )
+    rows = sample_rows(verifier, _SAMPLES)
+    assert_plan_conforms([verifier], rows)
+    return f"{checks}, {counted(len(rows), 'sample text')} scored the same by columns and by rows"
+
+
+def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], console: "Console") -> str:
+    """Score the first rollouts, and print what they have of what the checks read; return the result as a clause."""
+    from assay.cli.terminal import print_warning
+    from assay.insight.findings import findings
     from assay.loading.formats.files import ENGINE_ERRORS
     from assay.loading.formats.reading import reading_of
     from assay.loading.rollouts import open_rollouts
     from assay.scoring.in_memory import engine_error, prepare
-    from assay.testing import assert_plan_conforms, hostile_texts
 
-    empty = {"metadata": None, "expected_output_schema": None}
-    rows: list[dict[str, Any]] = [{"completion": text, **empty} for text in hostile_texts(_SAMPLES)]
-    assert_plan_conforms([verifier], rows)
-    checks, samples = counted(len(verifier.runnable), "check"), counted(len(rows), "sample text")
-    result = f"{checks}, {samples} scored the same by columns and by rows"
-    if rollouts is None:
-        return result
     settled = settle(ScoreOptions, options, "check")
     opened = open_rollouts(rollouts, reading_of(settled))
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
     try:
-        rewards = plan.score(source.frame)["reward"]
+        frame = source.frame.collect()
+        rewards = plan.score(frame)["reward"]
     except ENGINE_ERRORS as error:
         raise engine_error(error, opened.files, plan) from error
-    scored = len(rewards) - rewards.null_count()
+    for finding in findings(verifier, frame.to_dicts(), any_role=settled["any_role"]):
+        if finding.is_doubtful:
+            print_warning(console, str(finding))
+        else:
+            console.print(printable(str(finding)), markup=False, highlight=False, soft_wrap=True)
+    unscored = rewards.null_count()
+    scored = len(rewards) - unscored
     mean = f"{rewards.sum() / scored:.4f}" if scored else "–"
-    return f"{result}; mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}"
+    rest = f", {unscored:,} unscored" if unscored else ""
+    return f"mean reward {mean} on {counted(len(rewards), 'row')} of {shown_path(rollouts)}{rest}"

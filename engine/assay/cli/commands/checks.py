@@ -1,4 +1,4 @@
-"""``assay checks``: list the check types, functions and verifier classes."""
+"""``assay checks``: list check types, groups, steps, normalizers, functions and verifier classes."""
 
 import functools
 import json
@@ -18,25 +18,27 @@ __all__ = ["checks"]
 def checks(
     *,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of docs/specs.md.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the tables of docs/specs.md and docs/steps.md.")
+    ] = False,
     **options: Any,
 ) -> None:
-    """List the check types with their params, the functions that rows may name, and the verifier classes."""
+    """List check types, groups, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
     from assay.checks import CHECKS
     from assay.classes.registry import list_verifiers
     from assay.cli.terminal import print_listing
     from assay.functions.registry import list_fns
-    from assay.spec.listing import as_json, as_markdown
+    from assay.spec.listing import listing, listing_as_markdown
 
     import_modules(options["modules"])
     types = (*CHECKS, *checks_named(options["checks"]))
     if markdown:
-        write_data(as_markdown())
+        write_data(listing_as_markdown(types))
     elif as_data:
-        write_data(json.dumps(as_json(types)) + "\n")
+        write_data(json.dumps(listing(types)) + "\n")
     else:
         named = {
             "functions that rows may name (verifier.fn_name)": list_fns(),
             "verifier classes (kind)": list_verifiers(),
         }
-        show(functools.partial(print_listing, listing=as_json(types), named=named))
+        show(functools.partial(print_listing, listing=listing(types), named=named))

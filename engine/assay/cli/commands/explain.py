@@ -27,7 +27,7 @@ def explain(
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON, with the canonical form.")] = False,
     **options: Any,
 ) -> None:
-    """Show what each check, or each member of a rubric, compiles to: which engine runs it, and why."""
+    """Show what each check with its steps and golds, or each member of a rubric, compiles to: which engine runs it, and why."""
     from assay.cli.terminal import print_explanation
     from assay.compiling.verifiers import verifiers_of_run
 
@@ -46,9 +46,16 @@ def explain(
 
 
 def _explained(verifier: "VerifierSpec") -> dict[str, Any]:
-    checks = [
-        {"id": spec.id, "type": spec.type, "runs_as": spec.check.explain() if spec.check else spec.note}
-        for spec in verifier.checks
-    ]
+    from assay.insight.explanation import explanation
+
+    checks = [_without_defaults(entry) for entry in explanation(verifier)]
     data = {"id": verifier.id, "sha256": verifier.sha256, "canonical": json.loads(verifier.canonical), "checks": checks}
     return data if verifier.share is None else data | {"weight": verifier.share.weight}
+
+
+_DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "required": False, "negate": False}
+
+
+def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a spec leaves out, and what a check has none of."""
+    return {name: value for name, value in entry.items() if value not in (None, [], _DEFAULTS.get(name))}

@@ -13,7 +13,7 @@ __all__ = ["STARTER", "init"]
 
 STARTER = """\
 # A verifier: the reward of a rollout is the weighted mean of its checks, each between 0.0 and 1.0.
-# `assay checks` lists the check types with their params; `assay check {name}` validates this file.
+# `assay checks` lists the check types and steps with their params; `assay check {name}` validates this file.
 id: {id}
 
 # A rollout passes if its reward is at least this.
@@ -41,6 +41,20 @@ checks:
     type: min_length
     value: 20
     required: true
+
+  # A gold answer, from the column `answer` of the rollouts: the number after the last "Answer:", thoughts left out.
+  # - id: answer
+  #   type: number
+  #   value: {{column: answer}}
+  #   on: [afterThink, {{after: "Answer:"}}]
+
+  # A group: one of its checks has to pass. `gate: true` in place of a weight makes the reward 0.0 if none does.
+  # - id: polite
+  #   type: any_of
+  #   gate: true
+  #   checks:
+  #     - {{type: contains, value: sorry}}
+  #     - {{type: contains, value: thank}}
 """
 """A commented spec; ``init`` fills in ``{id}`` and ``{name}``."""
 

@@ -109,7 +109,10 @@ def last(text):
 def removed(text):
     return compiled.sub("", text).encode("utf-8", "surrogatepass")
 
-tasks = found, first, last, removed
+def counted(text):
+    return b"%d" % len(compiled.findall(text))
+
+tasks = found, first, last, removed, counted
 latest, compiled, outcome = None, None, (0, b"")
 while start := source.read(head.size):
     seconds, to_compile, flags, task, count, length = head.unpack(start)
@@ -147,6 +150,8 @@ class Task(IntEnum):
     """The spans of the last match."""
     REMOVED = 3
     """The text without the matches."""
+    COUNTED = 4
+    """The number of matches."""
 
 
 Reply = tuple[Kind, str]

@@ -5,8 +5,8 @@ four engines:
 
 * *Columns*: Polars' linear engine, with the pattern parsed by Python's own parser and rewritten (``linear``). ASCII texts are searched
   with sets of characters that are cut to ASCII, which lets the engine skip to where a match may begin; where many words ignore case,
-  in lower case. Texts beyond ASCII that this does not decide are searched with Python's own sets, written when the first one needs
-  them. There, ``\b`` becomes a class for the neighbouring character; where it may stand between any characters, rows with a code
+  in lower case. Texts beyond ASCII that this does not decide are searched with Python's own sets, which are written when a few dozen
+  texts have needed them, and then decide all texts of a small batch at once. There, ``\b`` becomes a class for the neighbouring character; where it may stand between any characters, rows with a code
   point on which the engines disagree about ``\w`` use another engine. Look-aheads at the start of the text are patterns of their own
   (``conditions``).
 * *Rows*: ``re`` itself, if it cannot take long for this pattern and this size of text.

@@ -1,4 +1,4 @@
-r"""What ``re.finditer`` finds of a pattern, and what ``re.sub`` leaves without it: in the linear engine where that provably agrees.
+r"""What ``re.finditer`` finds of a pattern, how often, and what ``re.sub`` leaves without it: in the linear engine where that provably agrees.
 
 The linear engine prefers the same match as Python, the first by the order of alternatives and by greediness, for a pattern of sets of
 characters, concatenations, alternatives, repeats, groups and anchors that is written as it is. It is not used for look-around, groups
@@ -32,7 +32,7 @@ from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["ANY", "Extraction", "Removal", "groups_of", "results", "results_column", "route_of"]
+__all__ = ["ANY", "Extraction", "Matches", "Removal", "groups_of", "results", "results_column", "route_of"]
 
 ANY = "any"
 """In place of a group: the first group of a match that is not empty; the match if the pattern has no groups."""
@@ -346,6 +346,30 @@ class Removal:
 
     def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
         return texts.str.replace_all(written, "")
+
+    def read(self, text: str, reply: Any) -> str | None:
+        del text
+        return str(reply)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The number of matches, in digits: ``len(re.findall(pattern, text))``."""
+
+    pattern: str
+
+    @property
+    def task(self) -> Task:
+        return Task.COUNTED
+
+    def is_exact(self, route: Route) -> bool:
+        return not route.empty and not route.ends
+
+    def by_re(self, text: str) -> str | None:
+        return str(len(compile_pattern(self.pattern).findall(text)))
+
+    def by_columns(self, texts: pl.Series, written: str) -> pl.Series:
+        return texts.str.count_matches(written).cast(pl.String)
 
     def read(self, text: str, reply: Any) -> str | None:
         del text

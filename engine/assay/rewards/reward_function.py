@@ -10,7 +10,7 @@ from types import MethodType
 from typing import Any
 
 from assay.checks.base import BELOW_1, Outcome
-from assay.rubrics.declared import declared
+from assay.rewards.declared import declared
 from assay.values.arguments import ARGUMENTS, COLUMN, PLURALS
 
 __all__ = [

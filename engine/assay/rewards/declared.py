@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, overload
 
-__all__ = ["Declared", "declared", "reward"]
+__all__ = ["Declared", "declared", "is_declared", "reward"]
 
 _NAME = "__assay_reward__"
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -80,7 +80,16 @@ def _declare(what: Declared, func: Any) -> Any:
 
 def declared(func: Any) -> Declared:
     """Return what a function declares; for a ``functools.partial``, what its function does."""
+    return _declaration(func) or Declared()
+
+
+def is_declared(func: Any) -> bool:
+    """Return whether a function is declared with ``@assay.reward``."""
+    return callable(func) and _declaration(func) is not None
+
+
+def _declaration(func: Any) -> Declared | None:
     while isinstance(func, partial):
         func = func.func
     what = getattr(func, _NAME, None)
-    return what if isinstance(what, Declared) else Declared()
+    return what if isinstance(what, Declared) else None

@@ -18,9 +18,9 @@ from assay.calls.limits import Limits, listed, own_failure, settled, timed_out
 from assay.calls.runner import Work
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.errors import AssayWarning, printable, said_by
-from assay.expressions.lane import Lane, exactly, positions, text
-from assay.names import HIDDEN, TASK_FOUND
-from assay.rubrics.reward_function import RewardFunction, shortfall, verdict
+from assay.expressions.lane import Lane, exactly, is_about_completion, positions, text
+from assay.names import COMPLETION, HIDDEN, TASK_FOUND
+from assay.rewards.reward_function import RewardFunction, shortfall, verdict
 from assay.thresholds import THRESHOLDS
 from assay.values.arguments import (
     ARGUMENTS,
@@ -245,7 +245,7 @@ class Rewards:
         }
 
         completion = text() if TASK_FOUND not in schema else pl.when(pl.col(TASK_FOUND).is_not_null()).then(text())
-        columns = [completion, *(exactly(name) for name in names)]
+        columns = [completion, *(_argument_expr(name) for name in names)]
         # NOTE: a group function needs the whole column, whatever the batch size
         run_batch = partial(self._batch, names)
         return pl.map_batches(columns, run_batch, return_dtype=pl.Struct(fields), is_elementwise=not self.grouped)
@@ -353,6 +353,12 @@ class _Calls:
                     if error is not None:
                         self._errors[at][row] = error
         return failed
+
+
+def _argument_expr(name: str) -> pl.Expr:
+    """Return a column that functions take: the completion as it was loaded, unless they are about something else."""
+    is_loaded = name != COMPLETION or is_about_completion()
+    return exactly(name) if is_loaded else text().alias(name)
 
 
 def _remarks(values: Sequence[Any]) -> dict[int, Graded]:

@@ -1,0 +1,120 @@
+"""Sample rows that have what a verifier refers to, for trying it without rollouts."""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_origin
+
+from assay.checks.base import Check
+from assay.checks.golds import GoldCheck
+from assay.functions.as_checks import Registered, RowVerifierCheck
+from assay.names import COMPLETION, EXPECTED, FN_NAME, PARAMS, VERIFIER
+from assay.spec.check import CheckSpec
+from assay.spec.verifier import VerifierSpec
+from assay.testing import hostile_texts
+from assay.values.column import STRUCTURED
+from assay.values.paths import Path
+from assay.values.references import Reference
+
+__all__ = ["sample_rows"]
+
+_TEXTS = ("42", "A", "refund", "yes, a refund", "#### 1,200", "", "a, b", '{"a": 1}')
+_NUMBERS = (0, 1, 2, 5, 42)
+_PATTERNS = (r"\d+", "(?i)refund", "a")
+
+
+def sample_rows(verifier: VerifierSpec, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Return rows with hostile texts and with values, some of them null, at all paths that a verifier refers to.
+
+    Args:
+        verifier: The verifier.
+        count: How many rows.
+        seed: The same seed gives the same rows.
+    """
+    rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
+    pools = _pools(verifier)
+    return [_sample_row(rng, text, pools) for text in hostile_texts(count, seed)]
+
+
+def _sample_row(rng: random.Random, text: str, pools: Mapping[Path, Sequence[Any]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"metadata": None, "expected_output_schema": None}
+    for path in sorted(pools, key=lambda path: len(path.steps), reverse=True):
+        pool = pools[path]
+        own = text if isinstance(pool[0], str) and pool is not _PATTERNS else pool[0]
+        value = rng.choice((None, own, *pool))
+        _put(row, path.steps, value)
+    return row | {COMPLETION: text}
+
+
+def _put(row: dict[str, Any], steps: tuple[Any, ...], value: Any) -> None:
+    """Put a value at a path, through objects and lists made for it; a value that is there stays."""
+    inside: Any = row
+    for step, following in zip(steps, (*steps[1:], None), strict=True):
+        new = value if following is None else [] if isinstance(following, int) else {}
+        if isinstance(inside, list) and isinstance(step, int):
+            at = step if step >= 0 else -step - 1
+            inside.extend([None] * (at + 1 - len(inside)))
+            inside[at] = new if inside[at] is None else inside[at]
+            inside = inside[at]
+        elif isinstance(inside, dict):
+            inside[step] = new if inside.get(step) is None else inside[step]
+            inside = inside[step]
+
+
+def _pools(verifier: VerifierSpec) -> dict[Path, Sequence[Any]]:
+    """Return values to draw from for each path that a verifier refers to."""
+    pools: dict[Path, Sequence[Any]] = {}
+    for node in verifier.nodes:
+        for spec in node.readers:
+            for field, reference in spec.named_references:
+                for path in reference.paths:
+                    pools.setdefault(path, _pool(spec, field, reference))
+            for name, pool in _columns(spec.check).items():
+                pools.setdefault(Path((name,)), pool)
+    return {path: pool for path, pool in pools.items() if path.column != COMPLETION}
+
+
+def _columns(check: Check | None) -> dict[str, Sequence[Any]]:
+    """Return values to draw from for each column that a check reads by its name."""
+    if isinstance(check, RowVerifierCheck):
+        return {VERIFIER: [{FN_NAME: "exact_match", EXPECTED: expected, PARAMS: {}} for expected in _TEXTS]}
+    if isinstance(check, Registered):
+        return {EXPECTED: _TEXTS} if check.golds is None else {}
+    return {} if check is None else {name: _TEXTS for name in check.reads if name not in STRUCTURED}
+
+
+def _pool(spec: CheckSpec, field: str, reference: Reference) -> Sequence[Any]:
+    """Return values that a field can use, all of one kind."""
+    if reference.is_list:
+        return ('["a", "42"]', "[]")
+    if field == "when":
+        return _operands(spec)
+    if reference.is_template or field == "on":
+        return _TEXTS
+    return _NUMBERS if field == "unit" else _pool_of_param(spec.check, field)
+
+
+def _operands(spec: CheckSpec) -> Sequence[Any]:
+    """Return values for which a condition holds."""
+    operand = None if spec.when is None else spec.when.operand
+    operands = operand if isinstance(operand, list) else [operand]
+    usable = [value for value in operands if isinstance(value, str | int | float) and type(value) is type(operands[0])]
+    return usable or _TEXTS
+
+
+def _pool_of_param(check: Check | None, field: str) -> Sequence[Any]:
+    if not isinstance(check, GoldCheck):
+        return _TEXTS
+    kinds = _kinds(check, field)
+    if field == "pattern":
+        return _PATTERNS
+    if list in kinds:
+        return (["a", "42"], ["refund"], [])
+    return _TEXTS if str in kinds else (True, False) if kinds == {bool} else _NUMBERS
+
+
+def _kinds(check: GoldCheck, field: str) -> set[Any]:
+    """Return the plain types that a param takes."""
+    fields = check.checks.Params.model_fields
+    annotation = next(info.annotation for name, info in fields.items() if (info.alias or name) == field)
+    choices = [annotation] if get_origin(annotation) is list else get_args(annotation) or [annotation]
+    return {get_origin(choice) or choice for choice in choices}

@@ -1,0 +1,1 @@
+"""Reward functions: their arguments, their calls, and the checks that make them."""

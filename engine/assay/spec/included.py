@@ -1,0 +1,76 @@
+"""Other specs in a spec: files beside it or below it, read with it, so that a spec's content is all that it says."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+from assay.checks.base import Check
+from assay.errors import SpecError, shown_path
+from assay.system.documents import Document, read_document
+
+__all__ = ["IncludeError", "Origin"]
+
+_DEEPEST = 8
+"""How many files may include each other."""
+
+_MOST = 64
+"""How many specs one verifier may include in all."""
+
+
+class IncludeError(ValueError):
+    """A spec that cannot be included; the message says why."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that a spec is read from.
+
+    Attributes:
+        file: Its path; None for a spec that is no file.
+        types: Returns the check types for a document.
+        above: The files that include it, the first one first.
+        all: The specs that have been included so far, for all that include each other.
+    """
+
+    file: Path | None
+    types: Callable[[Any], Mapping[str, type[Check]]]
+    above: tuple[Path, ...] = ()
+    all: list[Path] = field(default_factory=list)
+
+    def open(self, path: str) -> "tuple[Document, Origin]":
+        """Read a spec beside this one, or below it.
+
+        Args:
+            path: Relative to this spec's folder.
+
+        Raises:
+            IncludeError: It is elsewhere, includes itself, cannot be read, or there are too many.
+        """
+        if self.file is None:
+            raise IncludeError("a spec that is no file has no folder; load it from a file, or write a group")
+        file = _inside(self.file.parent, path)
+        files = (*self.above, Path(os.path.realpath(self.file)))
+        if file in files:
+            names = " → ".join(shown_path(one.name) for one in (*files[files.index(file) :], file))
+            raise IncludeError(f"the specs include each other: {names}")
+        if len(files) > _DEEPEST:
+            raise IncludeError(f"specs are nested more than {_DEEPEST} deep")
+        self.all.append(file)
+        if len(self.all) > _MOST:
+            raise IncludeError(f"more than {_MOST} specs are included")
+        try:
+            return read_document(file), replace(self, file=file, above=files)
+        except SpecError as error:
+            raise IncludeError(error.fact) from None
+
+
+def _inside(folder: Path, path: str) -> Path:
+    """Return a file in a folder or below it."""
+    if "\0" in path or Path(path).is_absolute() or PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
+        raise IncludeError("expected a path beside this file or below it, without `..`")
+    real = Path(os.path.realpath(folder / path))
+    if not real.is_relative_to(os.path.realpath(folder)):
+        raise IncludeError("it leads out of this file's folder, through a link")
+    return real

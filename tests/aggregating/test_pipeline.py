@@ -1,0 +1,345 @@
+"""What stands around a check: steps, golds, conditions, thresholds, groups, gates, penalties, and how they make a score."""
+
+import math
+import random
+
+import pytest
+from cases import sized
+from fuzz_specs import GROUPS, draw_rows
+
+import assay
+from assay.errors import ColumnsError, SpecError
+from assay.spec.verifier import load_verifier
+from assay.testing import assert_plan_conforms, hostile_texts
+
+YES, NO, HALF = (
+    {"type": "contains", "value": "a", "id": "yes"},
+    {"type": "contains", "value": "zzz", "id": "no"},
+    {"type": "contains_all", "values": ["a", "zzz"], "score": "share", "id": "half"},
+)
+
+
+def result(*checks, completion="a", verifier=None, **columns):
+    """Score one row, by columns and by rows, and return it."""
+    row = {"completion": completion, **columns}
+    spec = load_verifier({"checks": list(checks), **(verifier or {})})
+    assert_plan_conforms([spec], [row])
+    return assay.score([row], spec).row(0, named=True)
+
+
+def reward(*checks, **given):
+    return result(*checks, **given)["reward"]
+
+
+def refusal(*checks, **verifier):
+    with pytest.raises(SpecError) as refused:
+        load_verifier({"checks": list(checks), **verifier})
+    return str(refused.value)
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("negate", [False, True])
+def test_a_check_whose_steps_find_nothing_scores_0_negated_or_not(negate):
+    row = result({**YES, "on": ["boxed"], "negate": negate})
+    assert (row["reward"], row["error"], row["feedback"]) == (0.0, None, "yes: found nothing: boxed")
+    assert reward({**YES, "on": ["boxed"], "negate": negate, "notFound": "pass"}) == 1.0
+    assert reward({**NO, "on": [{"after": "A:", "notFound": "keep"}]}, completion="zzz") == 1.0
+
+
+def test_the_first_step_that_finds_nothing_is_named():
+    check = {**YES, "on": ["afterThink", {"tag": "answer"}, "number"]}
+    assert result(check, completion="<think>")["feedback"] == "yes: found nothing: afterThink"
+    assert result(check, completion="x")["feedback"] == "yes: found nothing: tag"
+    assert result(check, completion="<answer>x</answer>")["feedback"] == "yes: found nothing: number"
+
+
+def test_sources_are_columns_prompts_and_what_messages_hold():
+    assert reward({**YES, "on": [{"column": "note"}]}, note="a", completion="") == 1.0
+    assert reward({**YES, "on": [{"column": "meta.x[0]"}]}, meta={"x": ["a"]}, completion="") == 1.0
+    assert reward({**YES, "on": [{"template": "{n}{note}"}]}, n=3, note="a", completion="") == 1.0
+    assert reward({**YES, "on": ["prompt"]}, prompt=[{"role": "user", "content": "a"}], completion="") == 1.0
+    absent = result({**YES, "on": [{"column": "note"}]}, note=None)
+    assert absent["feedback"] == "yes: found nothing: note"
+    said = [
+        {"role": "assistant", "content": "one", "reasoning_content": "because"},
+        {"role": "tool", "content": "two"},
+        {"role": "assistant", "content": "three", "reasoning": "thus"},
+    ]
+    check = {"type": "equals", "id": "c"}
+    assert reward({**check, "on": ["assistant"], "value": "one\nthree"}, completion=said) == 1.0
+    assert reward({**check, "on": ["reasoning"], "value": "thus"}, completion=said) == 1.0
+    assert result({**check, "on": ["reasoning"], "value": "thus"})["feedback"] == "c: found nothing: reasoning"
+    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"x": 1}'}}]}
+    called = '[{"name": "f", "arguments": {"x": 1}}]'
+    assert reward({**check, "on": ["toolCalls"], "value": called}, completion=[call]) == 1.0
+
+
+# ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("gold", [None, [], [None]])
+def test_a_row_without_a_gold_is_unscored_unless_the_check_says_otherwise(gold):
+    check = {"type": "contains", "id": "c", "value": {"column": "gold"}}
+    row = result(check, gold=gold)
+    assert (row["reward"], row["passed"], row["error"]) == (None, None, "gold is missing: gold")
+    failed = result({**check, "missingGold": "fail"}, gold=gold)
+    assert (failed["reward"], failed["error"]) == (0.0, "c: gold is missing: gold")
+    passed = result({**check, "missingGold": "pass", "negate": True}, gold=gold)
+    assert (passed["reward"], passed["error"]) == (1.0, None)
+
+
+def test_a_gold_that_the_check_cannot_use_counts_as_missing():
+    check = {"type": "number", "value": {"column": "gold"}}
+    assert result(check, completion="3", gold="three")["error"] == "gold is missing: gold"
+    assert reward(check, completion="3", gold=["three", "3.0"]) == 1.0
+    assert reward({"type": "contains", "value": {"column": "gold"}}, gold="") == 1.0  # an empty text is a gold
+
+
+def test_the_best_of_several_golds_counts():
+    assert reward({"type": "equals", "value": ["b", "A"]}) == 1.0
+    assert reward({"type": "equals", "value": ["b", {"column": "gold"}]}, gold="a") == 1.0
+    assert reward({"type": "equals", "value": {"column": "golds"}}, golds=["b", None, "a"]) == 1.0
+    assert reward({"type": "equals", "value": {"column": "golds", "list": True}}, golds='["b", "a"]') == 1.0
+    assert reward({"type": "not_contains", "value": ["b", "a"]}) == 0.0  # none of them
+    assert reward({"type": "equals", "value": {"column": "meta.gold"}}, meta='{"gold": ["x", "a"]}') == 1.0
+
+
+def test_golds_take_steps_and_params_take_columns():
+    gold = "The sum is #### 1,200"
+    check = {"type": "number", "value": {"column": "gold"}, "goldOn": [{"after": "####"}]}
+    assert reward(check, completion="$1200", gold=gold) == 1.0
+    assert reward({"type": "max_length", "value": {"column": "most"}}, most=1) == 1.0
+    assert reward({"type": "regex", "pattern": {"column": "pattern"}}, pattern="^a$") == 1.0
+    assert reward({"type": "contains", "value": {"template": "<{x}> {{}}"}}, completion="<1> {}", x=1) == 1.0
+
+
+def test_a_path_that_nobody_has_is_refused_with_a_guess():
+    with pytest.raises(ColumnsError, match=r"no `anser`(?s:.*)Did you mean `answer`"):
+        result({"type": "contains", "value": {"column": "anser"}}, answer="a")
+    with pytest.raises(ColumnsError, match="no `notes`"):
+        result({**YES, "on": [{"column": "notes"}]}, note="a")
+    with pytest.raises(ColumnsError, match="no `levels`"):
+        result({**YES, "when": {"column": "levels", "equals": 1}}, level=1)
+
+
+@pytest.mark.parametrize("text", ["${answer}", "x {{ answer }} y"])
+def test_a_text_that_looks_like_a_reference_is_noted(text):
+    (note,) = load_verifier({"checks": [{"type": "contains", "value": text}]}).warnings
+    assert "{column: answer}" in note
+
+
+# ── threshold, condition, role ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_threshold_makes_a_graded_score_0_or_1_before_negation():
+    assert reward(HALF) == 0.5
+    assert reward({**HALF, "threshold": 0.5}) == 1.0
+    assert reward({**HALF, "threshold": 0.6}) == 0.0
+    assert reward({**HALF, "threshold": 0.5, "negate": True}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [
+        ({"column": "level", "equals": 3}, True),
+        ({"column": "level", "equals": "3"}, True),
+        ({"column": "level", "equals": 2}, False),
+        ({"column": "level", "in": [1, 3]}, True),
+        ({"column": "level", "exists": True}, True),
+        ({"column": "level"}, True),
+        ({"column": "absent", "exists": False}, True),
+        ({"column": "absent", "equals": 3}, False),
+        ({"column": "absent", "equals": 3, "not": True}, True),
+        ({"column": "level", "matches": "^[0-9]$"}, True),
+        ({"check": {"type": "contains", "value": "a"}}, True),
+        ({"check": {"type": "contains", "value": "a"}, "not": True}, False),
+        ({"check": {"type": "contains", "value": {"column": "absent"}}}, False),
+        ({"check": {"type": "contains", "value": {"column": "absent"}}, "not": True}, False),
+    ],
+)
+def test_a_check_whose_condition_does_not_hold_leaves_the_weights(condition, runs):
+    row = result(YES, {**NO, "when": condition}, level=3, absent=None)
+    assert row["check/verifier/no"] == (0.0 if runs else None)
+    assert row["reward"] == (0.5 if runs else 1.0)
+    assert ("no" in row["feedback"]) is runs
+
+
+def test_a_row_to_which_no_check_applies_is_unscored():
+    never = {"column": "level", "equals": 4}
+    row = result({**YES, "when": never}, level=3)
+    assert (row["reward"], row["error"]) == (None, "no check applies to this row")
+    assert reward({**YES, "when": never}, {**YES, "id": "gate", "gate": True}, level=3) == 1.0
+    assert result({**YES, "when": never, "value": {"column": "level"}}, NO, level=None)["error"] is None
+
+
+def test_gates_multiply_and_penalties_take_off():
+    gate, penalty = {**NO, "gate": True}, {**NO, "penalty": 0.3}
+    assert reward(YES, gate) == 0.0
+    assert reward(YES, {**HALF, "gate": True}) == 0.5
+    assert reward(YES, penalty) == 1.0 - 0.3
+    assert reward(YES, {**HALF, "penalty": 0.3}) == 1.0 - 0.15
+    assert reward({**YES, "gate": True}, {**YES, "id": "p", "penalty": 2}) == 1.0
+    assert reward(NO, {**penalty, "id": "p"}) == 0.0
+    assert reward(NO, {**penalty, "id": "p"}, verifier={"range": None}) == -0.3
+
+
+@pytest.mark.parametrize(
+    ("combine", "expected"), [("mean", (1 + 0.5) / 4), ("sum", 1.0), ("min", 0.0), ("max", 1.0), ("product", 0.0)]
+)
+def test_the_base_combines_the_weighted_checks(combine, expected):
+    checks = [{**YES, "weight": 1}, {**HALF, "weight": 1}, {**NO, "weight": 2}]
+    assert reward(*checks, verifier={"combine": combine}) == expected
+    negative = [YES, {**NO, "id": "n", "negate": True, "weight": -0.25}]
+    assert reward(*negative, verifier={"combine": "sum"}) == 0.75
+
+
+def test_a_perfect_row_scores_exactly_1_for_any_weights():
+    rng = random.Random(7)
+    for _ in range(20):
+        checks = [{**YES, "id": f"c{at}", "weight": rng.random()} for at in range(rng.randrange(1, 12))]
+        checks += [{**YES, "id": "gate", "gate": True}, {**YES, "id": "penalty", "penalty": rng.random()}]
+        assert reward(*checks) == 1.0
+
+
+# ── groups ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "score"),
+    [
+        ("all_of", 0.0),
+        ("any_of", 1.0),
+        ("none_of", 0.0),
+        ("at_least", 0.0),
+        ("mean", 0.5),
+        ("min", 0.0),
+        ("max", 1.0),
+        ("product", 0.0),
+    ],
+)
+def test_a_group_scores_its_checks(kind, score):
+    group = {"type": kind, "checks": [YES, HALF, NO]} | ({"k": 2} if kind == "at_least" else {})
+    row = result(group)
+    assert row["reward"] == row[f"check/verifier/{kind}"] == score
+    assert row[f"check/verifier/{kind}.half"] == 0.5
+
+
+def test_feedback_of_a_group_names_the_leaf_at_fault():
+    assert result({"type": "all_of", "id": "g", "checks": [YES, NO]})["feedback"] == 'g.no: does not contain "zzz"'
+    nearest = result({"type": "any_of", "id": "g", "checks": [NO, HALF]})["feedback"]
+    assert nearest == 'g.half: does not contain "zzz"'
+    forbidden = result({"type": "none_of", "id": "g", "checks": [YES, NO]})["feedback"]
+    assert forbidden == 'g.yes: must not hold: contains "a"'
+    negated = result({"type": "any_of", "id": "g", "negate": True, "checks": [YES, NO]})["feedback"]
+    assert negated == 'g: must not hold: any [contains "a"; contains "zzz"]'
+    deep = {"type": "all_of", "id": "g", "checks": [{"type": "any_of", "id": "h", "checks": [NO]}]}
+    assert result(deep)["feedback"] == 'g.h.no: does not contain "zzz"'
+
+
+@pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")
+def test_errors_of_the_checks_in_a_group_are_the_groups():
+    broken = {"type": "regex", "pattern": "(", "id": "bad"}
+    row = result({"type": "any_of", "id": "g", "checks": [broken, YES]})
+    assert row["reward"] == 1.0
+    assert row["error"].startswith("g.bad: ")
+    assert reward({"type": "none_of", "checks": [broken]}) == 0.0
+    assert reward({"type": "all_of", "negate": True, "checks": [broken]}) == 0.0
+
+
+def test_checks_in_a_group_that_do_not_run_leave_it():
+    never = {"when": {"column": "level", "equals": 4}}
+    assert reward({"type": "all_of", "checks": [YES, {**NO, **never}]}, level=3) == 1.0
+    row = result(YES, {"type": "all_of", "id": "g", "checks": [{**NO, **never}]}, level=3)
+    assert (row["reward"], row["check/verifier/g"]) == (1.0, None)
+
+
+def test_a_score_scaled_by_length():
+    check = {"type": "length_scaled", "check": YES, "max": 8}
+    unbounded = {"combine": "sum", "range": None}
+    for text, low, high in (("a", 0.5, 1.0), ("aaaa", 0.5, 1.0), ("a" * 9, 0.5, 1.0), ("b", -0.5, -1.0)):
+        share = min(len(text) / 8, 1.0)
+        expected = low + 0.5 * (high - low) * (1.0 + math.cos(share * math.pi))
+        assert reward(check, completion=text, verifier=unbounded) == expected
+    tokens = reward({**check, "unit": {"column": "tokens"}}, tokens=8, verifier=unbounded)
+    assert tokens == 0.5 + 0.5 * 0.5 * (1.0 + math.cos(math.pi))
+
+
+# ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({**YES, "on": ["boxd"]}, r"$.checks[0].on[0]: unknown step `boxd`. Did you mean `boxed`?"),
+        ({**YES, "on": ["numbers"]}, "`numbers` gives a list"),
+        ({**YES, "gate": True, "weight": 2}, "one of `weight`, `gate` and `penalty`"),
+        ({**YES, "when": {"column": "x", "equal": 1}}, "Did you mean `equals`?"),
+        ({**YES, "notFound": "skip"}, "$.checks[0].notFound"),
+        ({"type": "contains", "value": {"template": "{a"}}, "`{a` has a `{` without its `}`"),
+        ({"type": "all_of"}, "needs `checks`"),
+        ({"type": "all_of", "checks": [{**YES, "gate": True}]}, "`gate` belongs to the group"),
+        ({"type": "all_of", "on": "boxed", "checks": [YES]}, "`on` belongs to the checks"),
+    ],
+)
+def test_a_mistake_around_a_check_is_named_with_its_place(check, words):
+    assert words in refusal(check)
+
+
+def test_groups_nest_eight_deep_and_no_deeper():
+    check = YES
+    for _ in range(8):
+        check = {"type": "all_of", "checks": [check]}
+    assert reward(check) == 1.0
+    assert "nested more than 8 deep" in refusal({"type": "all_of", "checks": [check]})
+
+
+def test_what_old_specs_could_not_say_is_not_in_their_canonical_form():
+    verifier = load_verifier({"checks": [YES]})
+    assert verifier.canonical == (
+        '{"checks":[{"id":"yes","negate":false,"params":{"caseSensitive":false,"value":"a"},"required":false,'
+        '"type":"contains","weight":1.0}],"id":"verifier","kind":"native","name":"verifier","passThreshold":1.0}'
+    )
+
+
+# ── rows and columns agree ──────────────────────────────────────────────────────────────────────────────────────────────
+
+GOLDS = (
+    *({"column": "answer"}, {"column": "golds"}, {"column": "level"}, {"column": "metadata.gold"}),
+    *({"template": "{answer} {level}"}, {"column": "listed", "list": True}, ["a", {"column": "answer"}], ["a", "42"]),
+)
+
+
+@pytest.mark.parametrize("gold", GOLDS, ids=str)
+@pytest.mark.parametrize("kind", ["contains", "equals", "number"])
+def test_each_reference_alone(gold, kind):
+    rows = draw_rows(random.Random(f"{gold} {kind}"), sized(7_000, 60))
+    assert_plan_conforms([load_verifier({"checks": [{"type": kind, "value": gold}]})], rows)
+
+
+@pytest.mark.parametrize("kind", [*GROUPS, "length_scaled"])
+def test_each_group_alone_and_three_deep(kind):
+    rng = random.Random(kind)
+    leaves = [
+        {"type": "contains", "value": {"column": "answer"}, "missingGold": "fail"},
+        {**HALF, "when": {"column": "level", "in": [1, 2]}},
+        {"type": "number", "value": 42, "on": [{"after": "A:"}], "negate": True},
+    ]
+    extra = {"at_least": {"k": 2}, "length_scaled": {"max": 20}}.get(kind, {})
+
+    def group(*parts):
+        return {"type": kind, **extra} | ({"check": parts[0]} if kind == "length_scaled" else {"checks": list(parts)})
+
+    deep = group(group(group(*leaves), *leaves[:2]), {**group(*leaves[1:]), "negate": kind != "length_scaled"})
+    if kind == "length_scaled":
+        deep = group({"type": "all_of", "checks": [{"type": "any_of", "checks": leaves}]})
+    verifier = {"combine": "sum", "range": None, "checks": [{**group(*leaves), "id": "flat"}, {**deep, "id": "deep"}]}
+    rows = draw_rows(rng, sized(20_000, 150))
+    assert_plan_conforms([load_verifier(verifier)], rows)
+
+
+def test_hostile_texts_through_a_nest():
+    checks = [{"type": "any_of", "checks": [{**YES, "on": ["afterThink", "strip"]}, {**NO, "on": [{"tag": "answer"}]}]}]
+    rows = [{"completion": text} for text in hostile_texts(sized(20_000, 300), 3)]
+    assert_plan_conforms([load_verifier({"checks": checks})], rows)
