@@ -11,7 +11,7 @@ from harness.language import NESTED, REFERENCES, STEPS, language_file, spec_file
 from harness.process import Race, contender
 from harness.table import at_least, at_most, line, per_row
 
-TURNS = 1
+TURNS = 2
 GOLD_ROWS = min(ROWS, 200_000)
 STEP_ROWS = min(ROWS, 100_000)
 

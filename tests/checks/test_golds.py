@@ -281,3 +281,89 @@ def test_a_count_that_takes_too_long_is_an_error():
     (result,) = score_rows([{"completion": "ab" * 40 + "d"}], [verifier])
     assert result["reward"] == 0.0
     assert "TimeoutError" in result["error"]
+
+
+# ── golds, lists of golds and reasons by columns ────────────────────────────────────────────────────────────────────────
+
+PHRASES = ("a", "refund", "", "ΟΔΟΣ", "Σ", "k", "İ", '"q"', "it's", None, "é\n", "3", "1,200", "B", "x" * 80)
+LISTED = [
+    *product(("contains_any", "contains_all"), ({}, {"caseSensitive": True}, {"word": True})),
+    ("contains_all", {"score": "share"}),
+    *product(("contains", "not_contains", "starts_with", "ends_with", "equals", "number", "choice"), ({},)),
+    ("list_equals", {"as": "f1"}),
+]
+
+
+def rows_with(texts, rng):
+    """Rows with lists of golds, and one gold as text, as a number and in JSON text, in the types of a table."""
+    for text in texts:
+        golds = rng.choice((None, [], [None], rng.choices(PHRASES, k=rng.choice((1, 2, 7))), [text[:2]]))
+        one = rng.choice((*PHRASES, text[:3]))
+        found = json.dumps({"gold": rng.choice((one, golds, [golds], 3, None))})
+        yield {
+            "completion": rng.choice((None, text, text, text + " refund 3 (B)")),
+            "golds": golds,
+            "one": one,
+            "n": rng.choice((None, 0, 3, 12, -1)),
+            "metadata": rng.choice((None, found, found, "no")),
+        }
+
+
+@pytest.mark.parametrize("small", [0, 256])
+@pytest.mark.parametrize(("name", "params"), LISTED)
+def test_rows_bring_lists_of_golds(name, params, small):
+    rng = random.Random(f"{name}{params}")
+    rows = [*rows_with(hostile_pieces(sized(2_000, 150), seed=rng.randrange(1 << 30)), rng)]
+    gold = BY_TYPE[name].gold
+    kept = {"missingGold": "fail", **params}
+    specs = [{"type": name, gold: {"column": path}, **kept} for path in ("golds", "metadata.gold")]
+    specs += [{"type": name, gold: {"column": "golds"}, "goldOn": ["strip", {"remove": ["a"]}], **kept}]
+    specs += [{"type": name, gold: [{"column": "one"}, {"column": "golds"}, "a"], **kept}]
+    with set_to(small_batch=small):
+        for at, spec in enumerate(specs):
+            assert_plan_conforms([load_verifier({"checks": [{**spec, "id": str(at)}]})], rows)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "min_length", "value": {"column": "n"}},
+        {"type": "count", "of": "words", "max": {"column": "n"}},
+        {"type": "number_range", "min": {"column": "n"}},
+        {"type": "max_length", "value": 5, "goldOn": ["strip"]},
+        {"type": "regex", "pattern": {"column": "metadata.gold"}},
+        {"type": "contains", "word": True, "value": {"column": "one"}},
+        {"type": "equals", "value": {"column": "absent.gold"}},
+    ],
+    ids=json.dumps,
+)
+def test_rows_bring_params_that_take_python(spec):
+    rng = random.Random(json.dumps(spec))
+    rows = [
+        {**row, "absent": None}
+        for row in rows_with(hostile_pieces(sized(2_000, 300), seed=rng.randrange(1 << 30)), rng)
+    ]
+    for missing in ("fail", "unscored"):
+        verifier = load_verifier({"checks": [{**spec, "missingGold": missing}]})
+        assert not verifier.warnings
+        assert_plan_conforms([verifier], rows)
+
+
+def test_rows_that_share_a_column_of_the_check_do_not_share_the_checks_of_others():
+    rows = [{"completion": "abcd", "n": at % 3, "m": 3 + at % 2} for at in range(12)]
+    spec = {"type": "count", "of": "chars", "min": {"column": "n"}, "max": {"column": "m"}}
+    assert score(rows, {"checks": [spec]})["reward"].to_list() == [float(row["m"] > 3) for row in rows]
+
+
+def test_a_reason_lists_the_first_phrases_of_a_row():
+    rows = [{"completion": "none", "golds": [*"vwxyzq", 'a"b']}, {"completion": "v", "golds": ["v", "w"]}]
+    spec = {"type": "contains_any", "values": {"column": "golds"}}
+    assert score(rows, {"checks": [spec]})["feedback"].to_list() == [
+        'contains_any: contains none of "v", "w", "x", "y", "z" and 2 more',
+        "",
+    ]
+    spec = {"type": "contains_all", "values": {"column": "golds"}}
+    assert score(rows, {"checks": [spec]})["feedback"].to_list() == [
+        """contains_all: does not contain "v", "w", "x", "y", "z", "q", 'a"b'""",
+        'contains_all: does not contain "w"',
+    ]

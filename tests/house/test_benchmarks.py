@@ -139,6 +139,8 @@ def test_stages_are_those_of_the_contender():
     ("which", "shown"),
     [
         ("test_drawn_specs or test_drawn_functions", "drawn specs, file to file.*assay score, median"),
+        ("test_nested", "groups, 37 golds of rows.*assay, twelve leaves"),
+        pytest.param("test_step or test_reference", "37 golds of rows.*regex, a column", marks=pytest.mark.long),
         pytest.param(
             "file_to_file or in_memory or processes or batch or slope or peak or stages or rubric",
             "from start to end",
