@@ -1,5 +1,6 @@
 """Where users' Python failed: the file and line of their code, without frames of Assay or of the import system."""
 
+import contextlib
 import sysconfig
 import traceback
 from collections.abc import Callable
@@ -42,5 +43,6 @@ def _is_installed(file: str) -> bool:
 
 def _place(file: str, line: int, code: str) -> str:
     path = Path(file)
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return f"{shown_path(shown)}, line {line}{f': {code.strip()}' if code.strip() else ''}"
+    with contextlib.suppress(OSError, ValueError):  # the current folder is gone, or the file is elsewhere
+        path = path.relative_to(Path.cwd())
+    return f"{shown_path(path)}, line {line}{f': {code.strip()}' if code.strip() else ''}"
