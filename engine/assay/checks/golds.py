@@ -27,7 +27,7 @@ from assay.expressions.lane import (
     rowwise,
     text,
 )
-from assay.expressions.mixed import JSON, TYPED, untyped
+from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
@@ -441,19 +441,21 @@ class GoldCheck(RunCheck):
 
 def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
     """Return the distinct values of a column of structs, and the index of each row's."""
-    name, *others = rows.struct.fields
-    values = rows.struct.field(name)
-    inner = values.struct.field(JSON) if values.dtype == TYPED else values
-    if not others and (isinstance(inner.dtype, pl.String | pl.Categorical | pl.Enum) or inner.dtype.is_integer()):
-        texts, which = encoded(inner.cast(pl.String))
-        distinct = [*texts.cast(inner.dtype).to_list(), None]
-        named = [{name: {JSON: value} if inner is not values else value} for value in distinct]
-        return named, which.fill_null(len(texts))
-    given: list[dict[str, Any]] = rows.to_list()
-    known: dict[str, int] = {}
-    at = [known.setdefault(repr(row), len(known)) for row in given]
-    first = dict(zip(reversed(at), reversed(given), strict=True))
-    return [first[number] for number in range(len(known))], pl.Series(at, dtype=pl.UInt32)
+    if _is_beyond_json(rows.dtype):  # JSON has no NaN
+        keys = pl.Series(map(repr, rows.to_list()), dtype=pl.String)
+    else:
+        keys = rows.struct.json_encode()
+    _, which = encoded(keys)
+    return rows.gather(which.arg_unique().sort()).to_list(), which
+
+
+def _is_beyond_json(dtype: Any) -> bool:
+    """Whether a type has anything but text, whole numbers and flags, in lists and structs of these."""
+    if isinstance(dtype, pl.Struct):
+        return any(_is_beyond_json(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, pl.List):
+        return _is_beyond_json(dtype.inner)
+    return not (isinstance(dtype, pl.String | pl.Boolean | pl.Null) or dtype.is_integer())
 
 
 def _complaint(checks: Sequence[Check]) -> str | None:

@@ -135,7 +135,7 @@ class Tag(Step):
         tag = TagText(self.params.name)
         if tag.marks is None:
             return rowwise(texts, self._finder(tag), pl.String)
-        return by_columns(texts, self._finder(tag), self._column)
+        return by_columns(texts, self._finder(tag), partial(by_slices, column=self._column))
 
     def _column(self, texts: pl.Series) -> pl.Series:
         tag = TagText(self.params.name)
