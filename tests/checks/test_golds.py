@@ -313,7 +313,7 @@ def rows_with(texts, rng):
 @pytest.mark.parametrize(("name", "params"), LISTED)
 def test_rows_bring_lists_of_golds(name, params, small):
     rng = random.Random(f"{name}{params}")
-    rows = [*rows_with(hostile_pieces(sized(2_000, 150), seed=rng.randrange(1 << 30)), rng)]
+    rows = [*rows_with(hostile_pieces(sized(2_000, 60), seed=rng.randrange(1 << 30)), rng)]
     gold = BY_TYPE[name].gold
     kept = {"missingGold": "fail", **params}
     specs = [{"type": name, gold: {"column": path}, **kept} for path in ("golds", "metadata.gold")]
@@ -341,7 +341,7 @@ def test_rows_bring_params_that_take_python(spec):
     rng = random.Random(json.dumps(spec))
     rows = [
         {**row, "absent": None}
-        for row in rows_with(hostile_pieces(sized(2_000, 300), seed=rng.randrange(1 << 30)), rng)
+        for row in rows_with(hostile_pieces(sized(2_000, 100), seed=rng.randrange(1 << 30)), rng)
     ]
     for missing in ("fail", "unscored"):
         verifier = load_verifier({"checks": [{**spec, "missingGold": missing}]})

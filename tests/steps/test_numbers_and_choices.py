@@ -110,7 +110,7 @@ DEFINITION = (
 def test_a_choice_is_what_the_patterns_find_that_may_give_back(letters):
     patterns = [re.compile(pattern.replace("[L]", f"[{letters}]")) for pattern in DEFINITION]
     one, used = step(Choice, letters=letters), set()
-    for text in hostile_pieces(sized(20_000, 1_500), seed=5):
+    for text in hostile_pieces(sized(20_000, 3_000), seed=5):
         places = [(at, matches[-1]) for at, pattern in enumerate(patterns) if (matches := pattern.findall(text))]
         used.update(at for at, _ in places[:1])
         assert one.row(text) == (places[0][1] if places else None), text
