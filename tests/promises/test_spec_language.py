@@ -15,7 +15,7 @@ from assay.testing import assert_plan_conforms
 
 pytestmark = pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")  # of skipped and broken checks
 
-SPECS = sized(5_000, 24)
+SPECS = sized(5_000, 12)
 BATCHES = 6
 
 
@@ -38,7 +38,7 @@ def _results(frame):
     return frame.select("reward", "passed", "feedback", "error", pl.selectors.matches("^(score|check)/"))
 
 
-@pytest.mark.parametrize("seed", range(sized(400, 3)))
+@pytest.mark.parametrize("seed", range(sized(400, 2)))
 def test_files_give_what_memory_gives(seed, tmp_path):
     cases = list(_usable([seed]))
     if not cases:

@@ -319,7 +319,7 @@ def _with_typo(rng, spec):
 
 def test_the_schema_agrees_with_the_loader_on_drawn_specs_and_typos_in_them():
     accepted = typos = 0
-    for seed in range(300):
+    for seed in range(100):
         rng = random.Random(seed)
         drawn = draw_spec(rng)
         for spec in (drawn, _with_typo(rng, drawn)):
@@ -331,5 +331,5 @@ def test_the_schema_agrees_with_the_loader_on_drawn_specs_and_typos_in_them():
             if loads or is_typo:
                 assert SCHEMA.is_valid(spec) is loads, spec
             accepted, typos = accepted + loads, typos + is_typo
-    assert accepted > 100
-    assert typos > 100
+    assert accepted > 40
+    assert typos > 40
