@@ -138,7 +138,11 @@ def test_stages_are_those_of_the_contender():
 @pytest.mark.parametrize(
     ("which", "shown"),
     [
-        ("test_drawn_specs or test_drawn_functions", "drawn specs, file to file.*assay score, median"),
+        pytest.param(
+            "test_drawn_specs or test_drawn_functions",
+            "drawn specs, file to file.*assay score, median",
+            marks=pytest.mark.long,
+        ),
         ("test_nested", "groups, 37 golds of rows.*assay, twelve leaves"),
         pytest.param("test_step or test_reference", "37 golds of rows.*regex, a column", marks=pytest.mark.long),
         pytest.param(
