@@ -2,11 +2,11 @@
 from assay import fns as fns
 from assay import testing as testing
 from assay._version import __version__ as __version__
-from assay.checks import CHECKS as CHECKS
-from assay.checks import Check as Check
-from assay.checks import Example as Example
-from assay.checks import Params as Params
-from assay.checks import Row as Row
+from assay.checks.base import Check as Check
+from assay.checks.base import Example as Example
+from assay.checks.base import Params as Params
+from assay.checks.base import Row as Row
+from assay.checks.registry import CHECKS as CHECKS
 from assay.classes.registry import VerificationResult as VerificationResult
 from assay.classes.registry import Verifier as Verifier
 from assay.classes.registry import get_verifier as get_verifier

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import own_failure
-from assay.checks import CHECKS
 from assay.checks.base import Check, Example
+from assay.checks.registry import CHECKS
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.errors import said_by

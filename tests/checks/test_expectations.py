@@ -5,9 +5,9 @@ import json
 import polars as pl
 import pytest
 
-from assay.checks import expectation_rules as expectations
-from assay.checks.expectation_columns import EXPECTATIONS
-from assay.checks.expectation_rules import grade, read, read_expectations
+from assay.checks.expectations import rules as expectations
+from assay.checks.expectations.columns import EXPECTATIONS
+from assay.checks.expectations.rules import grade, read, read_expectations
 from assay.expressions.lane import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts

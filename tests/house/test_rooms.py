@@ -23,7 +23,9 @@ ROOMS = (
         "expressions.regex",
         "values",
     ),
-    *("steps", "checks", "functions", "classes", "rewards", "spec", "aggregating"),
+    *("steps", "checks", "checks.text", "checks.json", "checks.similarity", "checks.tools", "checks.instructions"),
+    *("checks.mathematics", "checks.expectations", "checks.registry"),
+    *("functions", "classes", "rewards", "spec", "aggregating"),
     *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
 )

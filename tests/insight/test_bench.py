@@ -14,7 +14,7 @@ from cases import ROOT
 from typer.testing import CliRunner
 
 import assay
-from assay.checks.text import Contains
+from assay.checks.text.phrases import Contains
 from assay.cli.main import app
 from assay.errors import InputError
 from assay.insight.bench import Bench, CheckCost, bench

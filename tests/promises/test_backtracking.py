@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import assay
 import assay.fns
-from assay.checks.pattern import Regex
+from assay.checks.text.pattern import Regex
 from assay.cli.main import app
 from assay.expressions.regex import search as search_module
 from assay.scoring.reference import score_rows

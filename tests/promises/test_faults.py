@@ -13,7 +13,7 @@ import pytest
 from cases import ROOT
 
 import assay
-from assay.checks import CHECKS
+from assay.checks.registry import CHECKS
 
 SPEC = {"id": "v", "checks": [{"type": "contains", "value": "refund"}]}
 CASES = [

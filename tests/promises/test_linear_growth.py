@@ -14,8 +14,8 @@ import pytest
 from cases import LONG
 
 import assay
-from assay.checks import CHECKS
 from assay.checks.base import Check, Example
+from assay.checks.registry import CHECKS
 from assay.compiling.plan import Plan
 from assay.compiling.verifiers import on_row
 from assay.functions.registry import function, list_fns

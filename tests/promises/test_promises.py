@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.checks import CHECKS
+from assay.checks.registry import CHECKS
 from assay.testing import hostile_texts
 
 RESULT = ["reward", "passed", "feedback", "error"]

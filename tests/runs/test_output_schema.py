@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from assay.checks.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
+from assay.checks.json.expected_schema import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import missing_keys
 from assay.expressions.lane import layers
 from assay.names import TEXT

@@ -146,7 +146,7 @@ GSM8K = DATA / "gsm8k_rollouts.parquet"
 @pytest.mark.skipif(not GSM8K.exists(), reason=f"the real rollouts are not there: {GSM8K}")
 def test_gsm8k():
     """The last number after ``A:`` is compared with the gold; the labels are those of the paper's way, by text."""
-    from assay.checks.numbers import Number as NumberCheck
+    from assay.checks.text.numbers import Number as NumberCheck
 
     rows = pl.read_parquet(GSM8K)
     answers = rows["completion"].map_elements(

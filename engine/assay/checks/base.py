@@ -27,6 +27,7 @@ __all__ = [
     "Params",
     "Row",
     "RunCheck",
+    "is_ours",
     "is_reward",
     "is_score",
 ]
@@ -100,6 +101,8 @@ class Check:
         gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
             score counts.
         whole_gold: Whether a list is one gold, not several.
+        json_gold: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
+            objects come as text.
         every_gold: Whether the worst of several golds counts instead.
         lazy_golds: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds
             are not looked at before.
@@ -119,6 +122,7 @@ class Check:
     joint: ClassVar[str] = ""
     gold: ClassVar[str] = ""
     whole_gold: ClassVar[bool] = False
+    json_gold: ClassVar[bool] = False
     every_gold: ClassVar[bool] = False
     lazy_golds: ClassVar[bool] = False
     takes_list: ClassVar[bool] = False
@@ -155,6 +159,18 @@ class Check:
         Returns:
             The expression, of the type of ``expr``; it must not read this check's own gold. None if there is none: each row's check
             then scores in Python.
+        """
+        del golds
+        return None
+
+    def answer_by(self, golds: pl.Expr) -> pl.Expr | None:
+        """Return score, reason and error of each row, given its gold, as one struct; None if ``expr_by`` and ``reason_by`` do.
+
+        Args:
+            golds: As for ``expr_by``.
+
+        Returns:
+            A struct of ``score``, ``reason`` and ``error``, null where there is no gold; the reason is ``""`` where the score is 1.
         """
         del golds
         return None
@@ -293,7 +309,7 @@ class Check:
     @property
     def is_builtin(self) -> bool:
         """Whether this is one of Assay's check types: the conformance tests hold its two faces equal."""
-        return type(self).__module__.rpartition(".")[0] == __package__
+        return is_ours(type(self))
 
     @property
     def has_expr(self) -> bool:
@@ -376,6 +392,11 @@ class RunCheck(Check):
 
     def close(self) -> None:
         """End helper processes; called at the end of a run."""
+
+
+def is_ours(check: type[Check]) -> bool:
+    """Return whether a class is one of Assay's check types."""
+    return check.__module__.startswith(f"{__package__}.")
 
 
 def _each(limits: Limits | None, function: Callable[[Any], Any], values: list[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
-from assay.checks.base import Check, Outcome, Row, RunCheck
+from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
 from assay.errors import encodable
 from assay.expressions.lane import (
     Lane,
@@ -31,7 +31,7 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.values.references import Reference, gold_text
+from assay.values.references import Reference, gold_text, json_text
 
 __all__ = ["GoldCheck"]
 
@@ -100,6 +100,8 @@ class GoldCheck(RunCheck):
 
     def _golds(self, given: Any, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
+        if self.checks.json_gold:
+            return self._json_golds(given, row)
         if not self.checks.whole_gold:
             items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
             golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
@@ -113,6 +115,12 @@ class GoldCheck(RunCheck):
         stepped = ([self._stepped(item) for item in items if item is not None] for items in lists)
         present = ([item for item in items if item is not None] for items in stepped)
         return [items for items in present if items]
+
+    def _json_golds(self, given: Any, row: Row) -> list[str]:
+        """Return the gold of a row as JSON text, after its steps."""
+        value = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
+        gold = None if value is None else self.gold_chain.row(json_text(value))
+        return [] if gold is None else [json_text(gold)]
 
     @cached_property
     def _bare(self) -> Check:
@@ -210,7 +218,7 @@ class GoldCheck(RunCheck):
     @property
     def _in_columns(self) -> bool:
         """Whether the type is one of ours with columns."""
-        return _is_ours(self.checks) and self.checks.expr is not Check.expr
+        return is_ours(self.checks) and self.checks.expr is not Check.expr
 
     @cached_property
     def _template(self) -> Check | None:
@@ -250,12 +258,16 @@ class GoldCheck(RunCheck):
     def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
         gold = self.given.get(self.checks.gold)
-        return gold.gold_expr(schema) if isinstance(gold, Reference) else None
+        if not isinstance(gold, Reference) or (self.checks.json_gold and not gold.is_text(schema)):
+            return None
+        return gold.gold_expr(schema)
 
     def _gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the golds of each row as a list of texts; None if it takes Python to find them."""
         gold = self.given.get(self.checks.gold)
-        return gold.gold_lists_expr(schema) if isinstance(gold, Reference) else None
+        if not isinstance(gold, Reference) or self.checks.json_gold:
+            return None
+        return gold.gold_lists_expr(schema)
 
     def _stepped_expr(self, golds: pl.Expr) -> pl.Expr:
         """``_stepped`` as an expression over a String column."""
@@ -319,6 +331,8 @@ class GoldCheck(RunCheck):
     def _column_expr(self, template: Check) -> pl.Expr:
         """``outcome`` for one gold from each row, column to column."""
         golds = self._gold_lane().col
+        if (answer := template.answer_by(golds)) is not None:
+            return answer.struct.with_fields(missing=golds.is_null()).cast(_ANSWER)
         by = template.expr_by(golds)
         assert by is not None  # noqa: S101  (else there is no template)
         score = by.cast(pl.Float64)
@@ -343,6 +357,12 @@ class GoldCheck(RunCheck):
         with about(TEXT):
             for layer in layers(self._template.lanes_by(), pairs.schema):
                 pairs = pairs.with_columns(layer)
+            if (answer := self._template.answer_by(pl.col("gold"))) is not None:
+                answers = _best_answers(
+                    pairs.select(answer=answer).unnest("answer"), rows["size"], self.checks.every_gold
+                )
+                answers = in_place(pl.concat([rows.select("at"), answers], how="horizontal"), len(texts))
+                return answers.with_columns(missing=sizes == 0).to_struct(texts.name).cast(_ANSWER)
             by = self._template.expr_by(pl.col("gold"))
             assert by is not None  # noqa: S101  (as above)
             pairs = pairs.select("gold", score=by.cast(pl.Float64))
@@ -370,7 +390,7 @@ class GoldCheck(RunCheck):
         return [dict(zip(_ANSWER.to_schema(), answer, strict=True)) for answer in _each(self.limits, function, pairs)]
 
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
-        read = self.checks if _is_ours(self.checks) else self
+        read = self.checks if is_ours(self.checks) else self
         names = [name for name in (*read.reads, *read.may_read) if name in schema and name != "completion"]
         rows = pl.struct(text().alias("completion"), *(exactly(name) for name in dict.fromkeys(names)))
         columns = [rows, self._brought_expr(schema)]
@@ -436,7 +456,20 @@ class GoldCheck(RunCheck):
 
     @property
     def is_builtin(self) -> bool:
-        return _is_ours(self.checks)
+        return is_ours(self.checks)
+
+
+def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.DataFrame:
+    """Return the best answer of each run of rows; one that is not perfect beside an error is that error."""
+    best = answers[first_of_each(answers["score"], sizes, lowest=lowest)]
+    failure = in_lists(answers["error"], sizes).list.drop_nulls().list.first()
+    fails = failure.is_not_null() & (best["score"] < 1.0)
+    column = pl.when(fails)
+    return best.with_columns(
+        score=column.then(0.0).otherwise("score"),
+        reason=column.then(failure).otherwise("reason"),
+        error=column.then(failure),
+    )
 
 
 def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
@@ -461,16 +494,12 @@ def _is_beyond_json(dtype: Any) -> bool:
 def _complaint(checks: Sequence[Check]) -> str | None:
     """Return why rows fail, if they have one check, of ours, that never fails otherwise; else None."""
     (check, *others) = checks or (None,)
-    simple = check is not None and not others and _is_ours(type(check)) and check.one_complaint and not check.reads
+    simple = check is not None and not others and is_ours(type(check)) and check.one_complaint and not check.reads
     return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
 
 
 def _untyped(row: Row) -> dict[str, Any]:
     return {name: untyped(value) for name, value in row.items()}
-
-
-def _is_ours(check: type[Check]) -> bool:
-    return check.__module__.rpartition(".")[0] == __package__
 
 
 def _listed(value: Any) -> list[Any]:

@@ -1,12 +1,12 @@
 """Two columns of texts compared row by row, as Python compares them: equal, contained, beginning, ending."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import polars as pl
 
 from assay.errors import SHOWN, quoted
-from assay.expressions.lane import in_lists, in_place, once, rowwise
+from assay.expressions.lane import encoded, in_lists, in_place, once, rowwise
 from assay.expressions.text import (
     WHITESPACE,
     contains_column,
@@ -23,6 +23,7 @@ __all__ = [
     "edge_expr",
     "equal_expr",
     "listed_where",
+    "once_pairs",
     "quoted_expr",
     "quoted_lists_expr",
 ]
@@ -119,6 +120,39 @@ def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
     matches = contains_column(output, gold) & ~gold.str.contains(_SIGMA, literal=True)
     at = (~matches).arg_true()
     return matches.scatter(at, contains_lowered(output.gather(at), gold.gather(at)))
+
+
+def once_pairs(
+    texts: pl.Expr,
+    golds: pl.Expr,
+    function: Callable[[pl.Series, pl.Series], pl.Series],
+    dtype: pl.Struct,
+) -> pl.Expr:
+    """Run a function of two columns on the distinct pairs of each batch; of a pair with a null, every field is null.
+
+    Args:
+        texts: String.
+        golds: String.
+        function: Takes the texts and the golds of distinct pairs and returns a column of ``dtype``, row for row.
+        dtype: Type of the result.
+
+    Returns:
+        An elementwise expression of ``dtype``.
+    """
+
+    def run(columns: Sequence[pl.Series]) -> pl.Series:
+        (texts, which_text), (golds, which_gold) = map(encoded, columns)
+        number = which_text.cast(pl.Int64) * len(golds) + which_gold.cast(pl.Int64)
+        distinct = number.drop_nulls().unique()
+        at = pl.DataFrame({"number": number}).join(
+            pl.DataFrame({"number": distinct}).with_row_index("at"), on="number", how="left", maintain_order="left"
+        )["at"]
+        count = max(len(golds), 1)
+        results = function(texts.gather(distinct // count), golds.gather(distinct % count))
+        # NOTE: field by field, so that a field that is added is not null where the others are
+        return results.struct.unnest().select(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)
+
+    return pl.map_batches([texts, golds], run, return_dtype=dtype, is_elementwise=True)
 
 
 def quoted_expr(values: pl.Expr, before: str = "") -> pl.Expr:

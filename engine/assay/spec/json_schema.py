@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS, Group, LengthScaled
+from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
 from assay.spec.pipeline import CONDITION_TESTS

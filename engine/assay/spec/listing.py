@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS
+from assay.checks.registry import CHECKS
 from assay.steps.base import Step, StepExample
 from assay.steps.registry import STEP_TYPES
 from assay.values.normalizers import list_normalizers

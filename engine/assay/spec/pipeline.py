@@ -184,7 +184,7 @@ def gold_check(
     lists = [name for name, value in given.items() if isinstance(value, list) and any(map(_is_dynamic, value))]
     references = [name for name, value in given.items() if isinstance(value, Reference)]
     gold = given.get(check.gold)
-    several = isinstance(gold, list) and (not check.whole_gold or any(isinstance(item, list) for item in gold))
+    several = _has_several(check, gold)
     if not (references or several or chain or check.gold in lists):
         return None
     _validate(check, given, {*references, *([check.gold] if check.gold in given else [])})
@@ -195,6 +195,13 @@ def gold_check(
     }
     note = likely_reference(params)
     return {"params": outline, "check": GoldCheck(check, given, chain or Chain()), "note": note}
+
+
+def _has_several(check: type[Check], gold: Any) -> bool:
+    """Whether the value of a gold stands for several golds."""
+    if not isinstance(gold, list) or check.json_gold:
+        return False
+    return not check.whole_gold or any(isinstance(item, list) for item in gold)
 
 
 def _is_dynamic(item: Any) -> bool:

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from assay.checks import CHECKS
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS
+from assay.checks.registry import CHECKS
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean

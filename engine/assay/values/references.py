@@ -16,7 +16,7 @@ from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwi
 from assay.expressions.mixed import TYPED, untyped
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
-__all__ = ["Reference", "gold_text", "is_reference", "read_reference", "source_text", "value_at"]
+__all__ = ["Reference", "gold_text", "is_reference", "json_text", "read_reference", "source_text", "value_at"]
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
 """Types of lists whose values have the same text in Polars as in Python."""
@@ -26,6 +26,11 @@ _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 def gold_text(value: Any) -> str:
     """Return the text of a gold: a string as it is, else ``str(value)``."""
     return mended(value if isinstance(value, str) else str(value))
+
+
+def json_text(value: Any) -> str:
+    """Return the JSON text of a gold that is JSON: a string as it is, anything else as JSON."""
+    return mended(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
 def source_text(value: Any) -> str:
@@ -106,6 +111,11 @@ class Reference:
         if self.is_template:
             return self.text_expr(schema)
         return None if self.is_list else _plain_text(schema, self.paths[0], gold_text)
+
+    def is_text(self, schema: pl.Schema) -> bool:
+        """Return whether each row's value is a text, whatever the row."""
+        match = None if self.is_template else find_expr(schema, self.paths[0])
+        return self.is_template or (match is not None and not self.is_list and _is_text(match[1]))
 
     def gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return ``gold_text`` of the values of each row's list as a List(String) expression; None if it takes Python to read them."""

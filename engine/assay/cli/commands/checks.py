@@ -24,7 +24,7 @@ def checks(
     **options: Any,
 ) -> None:
     """List check types, groups, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
-    from assay.checks import CHECKS
+    from assay.checks.registry import CHECKS
     from assay.classes.registry import list_verifiers
     from assay.cli.terminal import print_listing
     from assay.functions.registry import list_fns

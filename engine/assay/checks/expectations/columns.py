@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from assay.checks.expectation_rules import (
+from assay.checks.expectations.rules import (
     ANY_OF,
     FORBID,
     JOINT,

@@ -3,8 +3,8 @@
 import polars as pl
 
 from assay.checks.base import Check, Example, Row
-from assay.checks.expectation_columns import EXPECTATIONS
-from assay.checks.expectation_rules import JOINT, METADATA, grade
+from assay.checks.expectations.columns import EXPECTATIONS
+from assay.checks.expectations.rules import JOINT, METADATA, grade
 from assay.expressions.lane import Lane
 
 __all__ = ["TaskExpectations"]

@@ -6,7 +6,7 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.checks.schemas import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
+from assay.checks.json.expected_schema import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
 from assay.expressions.lane import Lane, is_small, on_rows, text
 from assay.expressions.text import WHITESPACE, begins_with

@@ -1,0 +1,1 @@
+"""Checks of the instructions of IFEval, and of the language."""

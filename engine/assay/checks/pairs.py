@@ -1,0 +1,102 @@
+"""Checks that compare a text with a gold in Python, once for each distinct pair of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.calls.limits import is_score, own_failure
+from assay.checks.base import NO_SCORE, Check, Row
+from assay.errors import encodable, said_by
+from assay.expressions.lane import Lane, once, text
+from assay.expressions.pairs import once_pairs
+
+__all__ = ["PAIR_ANSWER", "PairCheck"]
+
+PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
+"""The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
+
+Answer = tuple[float, str, str | None]
+"""The values of such a struct."""
+
+
+class PairCheck(Check):
+    """Base class of checks that compare a text with one gold; a subclass defines ``judge``.
+
+    ``row``, ``expr`` and ``expr_by`` follow from it. A subclass for which a package compares many pairs at once overrides
+    ``judge_all``, too.
+    """
+
+    graded = True
+    gold = "value"
+
+    def judge(self, value: str, gold: Any) -> tuple[float, str]:
+        """Return the score of a text and the reason, which counts if the score is below 1: the definition.
+
+        Args:
+            value: The text.
+            gold: The value of the param ``gold``; from a column, its text.
+        """
+        raise NotImplementedError
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+        """Return the answer for each pair of a text and a gold."""
+        return [self._answer(value, gold) for value, gold in zip(values, golds, strict=True)]
+
+    def _answer(self, value: str, gold: Any) -> Answer:
+        try:
+            score, reason = self.judge(value, gold)
+        except BaseException as exception:  # what a package raises never ends a run
+            if not own_failure(exception):
+                raise
+            return 0.0, said_by(exception), said_by(exception)
+        if not is_score(score):
+            return 0.0, NO_SCORE, NO_SCORE
+        return score, encodable(reason) if score < 1 else "", None
+
+    @property
+    def _gold(self) -> Any:
+        return getattr(self.params, self.gold)
+
+    def row(self, row: Row) -> float:
+        return self.judge(row["completion"], self._gold)[0]
+
+    def reason(self, row: Row) -> str:
+        return self.judge(row["completion"], self._gold)[1]
+
+    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _lane(self) -> Lane:
+        return Lane(f"pairs:{self._identity()}", lambda _: once(text(), self._of_texts, PAIR_ANSWER))
+
+    def _of_texts(self, texts: pl.Series) -> pl.Series:
+        return self._of_pairs(texts.to_list(), [self._gold] * len(texts))
+
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        return self._of_pairs(texts.to_list(), golds.to_list())
+
+    def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
+        answers = self.judge_all(values, golds)
+        return pl.DataFrame(answers, PAIR_ANSWER.to_schema(), orient="row").to_struct()
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def expr(self) -> pl.Expr:
+        score = self._lane().col.struct.field("score")
+        return score if self.graded else score == 1.0
+
+    def reason_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("reason")
+
+    def error_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("error")
+
+    def answer_by(self, golds: pl.Expr) -> pl.Expr:
+        return once_pairs(text(), golds, self._of_columns, PAIR_ANSWER)
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr:
+        return self.answer_by(golds).struct.field("score")
+
+    def explain(self) -> str:
+        return "Python, once for each distinct text and gold"

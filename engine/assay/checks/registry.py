@@ -1,0 +1,36 @@
+"""The check types. To add one, write one class in one file and add one line here."""
+
+from assay.checks.base import Check
+from assay.checks.expectations.check import TaskExpectations
+from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
+from assay.checks.text.counts import Case, CountOf
+from assay.checks.text.equality import Choice, Equals, ListEquals
+from assay.checks.text.length import MaxLength, MinLength
+from assay.checks.text.numbers import Number, NumberRange
+from assay.checks.text.pattern import Regex
+from assay.checks.text.phrases import Contains, ContainsAll, ContainsAny, EndsWith, NotContains, StartsWith
+
+__all__ = ["CHECKS"]
+
+CHECKS: tuple[type[Check], ...] = (
+    TaskExpectations,
+    Contains,
+    NotContains,
+    ContainsAny,
+    ContainsAll,
+    StartsWith,
+    EndsWith,
+    Regex,
+    Equals,
+    Number,
+    NumberRange,
+    Choice,
+    ListEquals,
+    CountOf,
+    Case,
+    MinLength,
+    MaxLength,
+    JsonValid,
+    JsonKeys,
+    ExpectedOutputSchema,
+)

@@ -1,0 +1,1 @@
+"""Checks of phrases, patterns, numbers, lengths and counts."""
