@@ -179,6 +179,17 @@ class Check:
         """Return those of a row's golds that count, as text."""
         return golds
 
+    def counting_by(self, golds: pl.Expr) -> pl.Expr:
+        """Return ``counting_golds`` of each row's list as an expression.
+
+        Args:
+            golds: List(String) without null items.
+        """
+        cls = type(self)
+        if cls.counting_golds is Check.counting_golds:
+            return golds
+        return rowwise(golds, self.counting_golds, pl.List(pl.String))
+
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""
         return ()
@@ -187,6 +198,11 @@ class Check:
     def named_references(self) -> list[tuple[str, Reference]]:
         """The values that rows bring for its params, in order, each with the param's name in specs."""
         return []
+
+    @property
+    def references(self) -> list[Reference]:
+        """The values that rows bring for its params, in order."""
+        return [reference for _, reference in self.named_references]
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         """Return the golds that ``Params`` accepts, and null for the others; None to ask ``Params`` about each of them.

@@ -31,7 +31,7 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.values.references import Reference, gold_text, json_text
+from assay.values.references import Reference, columns_of, gold_text, json_text, resolved
 
 __all__ = ["GoldCheck"]
 
@@ -62,18 +62,9 @@ class GoldCheck(RunCheck):
         self.joint = check.joint  # type: ignore[misc]
         self.takes_list = check.takes_list  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
-        columns = dict.fromkeys(name for reference in self.references for name in reference.columns)
-        self.stays = tuple(name for name in columns if name not in check.reads)  # type: ignore[misc]
+        self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
         self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]
-        if (golds := self._literal_golds) is not None:
-            if not golds:
-                raise ValueError(f"params.{check.gold} has no gold")
-            self._build(golds)  # raises for a gold that the type cannot use
-
-    @property
-    def references(self) -> list[Reference]:
-        """The references in the params, in order."""
-        return [reference for _, reference in self.named_references]
+        self._literals = self._literal_checks()
 
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
@@ -103,10 +94,10 @@ class GoldCheck(RunCheck):
         if self.checks.json_gold:
             return self._json_golds(given, row)
         if not self.checks.whole_gold:
-            items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
+            items = [item for value in _listed(given) for item in _listed(resolved(value, row))]
             golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
             return self._bare.counting_golds(golds)
-        values = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
+        values = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
         if values is None:
             return []
         if not isinstance(values, list):
@@ -118,7 +109,7 @@ class GoldCheck(RunCheck):
 
     def _json_golds(self, given: Any, row: Row) -> list[str]:
         """Return the gold of a row as JSON text, after its steps."""
-        value = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
+        value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
         gold = None if value is None else self.gold_chain.row(json_text(value))
         return [] if gold is None else [json_text(gold)]
 
@@ -190,30 +181,29 @@ class GoldCheck(RunCheck):
         return (self._lane(),)
 
     def _lane(self) -> Lane:
-        if self._literal_golds is not None:
-            needs = self._literal_lanes
-        else:
-            needs = (self._gold_lane(), *self._template.lanes_by()) if self._template is not None else ()
+        needs: tuple[Lane, ...] = ()
+        if self._literals is not None and self._in_columns:
+            needs = tuple(lane for check in self._literals for lane in check.lanes())
+        elif self._literals is None and self._template is not None:
+            needs = (self._gold_lane(), *self._template.lanes_by())
         return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
 
     def _identity(self) -> str:
         return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{self.gold_chain.key}"
 
-    @property
-    def _literal_golds(self) -> list[dict[str, Any]] | None:
-        """The params of each gold, if no row brings any."""
-        if self.references or self.checks.gold not in self.given:
+    def _literal_checks(self) -> list[Check] | None:
+        """Return the check of each gold, if no row brings any.
+
+        Raises:
+            ValueError: There is no gold, or the type cannot use one.
+        """
+        gold = self.checks.gold
+        if self.references or gold not in self.given:
             return None
-        golds = self._golds(self.given[self.checks.gold], {})
-        return [self.given | {self.checks.gold: gold} for gold in golds]
-
-    @property
-    def _literals(self) -> list[Check]:
-        return self._build(self._literal_golds or [])
-
-    @property
-    def _literal_lanes(self) -> tuple[Lane, ...]:
-        return tuple(lane for check in self._literals for lane in check.lanes()) if self._in_columns else ()
+        golds = self._golds(self.given[gold], {})
+        if not golds:
+            raise ValueError(f"params.{gold} has no gold")
+        return self._build([self.given | {gold: value} for value in golds])
 
     @property
     def _in_columns(self) -> bool:
@@ -244,7 +234,8 @@ class GoldCheck(RunCheck):
             return self._usable_expr(self._stepped_expr(golds))
         if lists is None:
             return self._row_lists_expr(schema)
-        return lists.list.eval(self._usable_expr(self._stepped_expr(pl.element()))).list.drop_nulls()
+        golds = self._bare.counting_by(lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls())
+        return golds.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
 
     def _has_one_gold(self, schema: pl.Schema) -> bool:
         """Whether columns have the gold of each row, if it has one."""
@@ -292,7 +283,7 @@ class GoldCheck(RunCheck):
 
     def _brought_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return a struct of the columns that the references read."""
-        names = dict.fromkeys(name for reference in self.references for name in reference.columns if name in schema)
+        names = [name for name in columns_of(self.references) if name in schema]
         # without any, a column of as many rows
         return pl.struct(map(exactly, names)) if names else pl.struct(text().is_null().alias(""))
 
@@ -303,8 +294,8 @@ class GoldCheck(RunCheck):
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
-        if self._literal_golds is not None and self._in_columns:
-            return self._literal_expr()
+        if self._literals is not None and self._in_columns:
+            return self._literal_expr(self._literals)
         if self._template is not None and self._has_one_gold(schema):
             return self._column_expr(self._template)
         if self._template is not None and self._has_list(schema):
@@ -312,9 +303,8 @@ class GoldCheck(RunCheck):
             return pl.map_batches(columns, self._best_of_lists, return_dtype=_ANSWER, is_elementwise=True)
         return self._python_expr(schema)
 
-    def _literal_expr(self) -> pl.Expr:
+    def _literal_expr(self, checks: Sequence[Check]) -> pl.Expr:
         """``outcome`` for golds that are the same on every row: the best of several checks."""
-        checks = self._literals
         choose = pl.min_horizontal if self.checks.every_gold else pl.max_horizontal
         scores = [check.expr().cast(pl.Float64) for check in checks]
         best = choose(scores)
@@ -430,13 +420,15 @@ class GoldCheck(RunCheck):
     def within(self, limits: Limits) -> "Check":
         bounded = copy.copy(self)
         bounded.limits = limits
+        if self._literals is not None:
+            bounded._literals = [check.within(limits) for check in self._literals]  # noqa: SLF001  (its copy)
         return bounded
 
     def steps(self) -> tuple[Step, ...]:
         return self._bare.steps()
 
     def claim(self) -> str:
-        if self._literal_golds is None:
+        if self._literals is None:
             return f"meets {self.type} of {', '.join(map(str, self.references))}"
         return " or ".join(check.claim() for check in self._literals)
 
@@ -444,8 +436,8 @@ class GoldCheck(RunCheck):
         return f"fails {self.type}"
 
     def explain(self) -> str:
-        if self._literal_golds is not None and self._in_columns:
-            return f"columns: the best of {len(self._literal_golds)} golds"
+        if self._literals is not None and self._in_columns:
+            return f"columns: the best of {len(self._literals)} golds"
         if self._template is not None:
             return "columns: column to column; of several golds, the best"
         return "Python, row by row: each row brings its params"
@@ -504,10 +496,6 @@ def _untyped(row: Row) -> dict[str, Any]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _resolved(value: Any, row: Row) -> Any:
-    return value.row(row) if isinstance(value, Reference) else value
 
 
 def _each(limits: Limits | None, function: Any, values: list[Any]) -> list[Any]:

@@ -37,7 +37,8 @@ class PairCheck(Check):
             value: The text.
             gold: The value of the param ``gold``; from a column, its text.
         """
-        raise NotImplementedError
+        del value, gold
+        raise TypeError(f"{type(self).__name__} has no judge(): every such check needs its definition")
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         """Return the answer for each pair of a text and a gold."""

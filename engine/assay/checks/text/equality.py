@@ -86,10 +86,13 @@ class Equals(Check):
         return value.strip() if self.params.strip else value
 
     def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
-        if self.params.normalize != _SQUAD or not golds:
+        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are: these are all ``""``."""
+        if self.params.normalize != _SQUAD:
             return golds
-        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
+        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or golds[:1]
+
+    def counting_by(self, golds: pl.Expr) -> pl.Expr:
+        return super().counting_by(golds) if self.params.normalize == _SQUAD else golds
 
     def row(self, row: Row) -> float:
         return float(self.compared(row["completion"]) == self.compared(self.params.value))
