@@ -161,11 +161,12 @@ def test_a_default_is_shown_as_a_spec_would_write_it():
 def test_the_listing_has_all_that_a_spec_can_name():
     by_kind = {
         kind: [entry for entry in listing() if entry["kind"] == kind]
-        for kind in ("check", "group", "step", "normalizer")
+        for kind in ("check", "group", "scorer", "step", "normalizer")
     }
     names = {kind: [entry["type"] for entry in entries] for kind, entries in by_kind.items()}
     assert names["check"] == [check.type for check in CHECKS]
     assert names["group"] == [group.type for group in GROUPS]
+    assert names["scorer"] == ["function", "row_verifier", "spec"]
     assert names["step"] == [step.name for step in STEP_TYPES]
     assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
     assert sum(map(len, by_kind.values())) == len(listing())
@@ -190,6 +191,7 @@ def test_the_markdown_has_a_table_for_each_kind():
     assert [line for line in page.splitlines() if line.startswith("#")] == [
         "## Check types",
         "## Groups",
+        "## Scorers",
         "## Steps",
         "## Normalizers",
     ]

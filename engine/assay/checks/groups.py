@@ -16,6 +16,7 @@ from assay.values.references import Reference
 
 __all__ = [
     "GROUPS",
+    "AtLeast",
     "Group",
     "Included",
     "IncludedParams",
