@@ -67,6 +67,13 @@ def _leaf(rng):
             {"type": "case", "is": "upper"},
             {"type": "regex", "pattern": rng.choice((r"\d+", "(?i)refund", {"column": "pattern"}))},
             {"type": "min_length", "value": small},
+            {"type": "repetition", "n": rng.choice((1, 3, {"column": "level"}))},
+            {
+                "type": "length_penalty",
+                "max": 9,
+                "buffer": rng.choice((0, 4, {"column": "level"})),
+                "unit": rng.choice(("chars", "words", {"column": "level"}, {"column": "answer"})),
+            },
             {"type": "json_valid"},
             {"type": "json_keys", "keys": ["a"]},
             {"type": "task_expectations"},

@@ -53,6 +53,8 @@ def test_every_check_type_is_listed_in_order_with_words_for_it():
             "case",
             "min_length",
             "max_length",
+            "length_penalty",
+            "repetition",
         ),
         *("json_valid", "json_keys", "expected_output_schema"),
     ]

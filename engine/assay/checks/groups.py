@@ -242,7 +242,8 @@ class LengthScaled(Group):
     """A score by whether the check passes and how long the output is: short correct outputs score high, short wrong ones low.
 
     With p = min(n / max, 1), the score is ``lo + 0.5 * (hi - lo) * (1 + cos(p * pi))``, where lo and hi are ``correct``, or ``wrong``
-    in reverse. A row without a length counts as one of the greatest length.
+    in reverse. A row without a length counts as one of the greatest length. The cosine reward of "Demystifying Long Chain-of-Thought
+    Reasoning in LLMs" (arXiv:2502.03373), with the bounds of `get_cosine_scaled_reward` in TRL's accuracy_rewards.py and in open-r1.
     """
 
     type = "length_scaled"

@@ -6,9 +6,11 @@ from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
 from assay.checks.text.counts import Case, CountOf
 from assay.checks.text.equality import Choice, Equals, ListEquals
 from assay.checks.text.length import MaxLength, MinLength
+from assay.checks.text.length_penalty import LengthPenalty
 from assay.checks.text.numbers import Number, NumberRange
 from assay.checks.text.pattern import Regex
 from assay.checks.text.phrases import Contains, ContainsAll, ContainsAny, EndsWith, NotContains, StartsWith
+from assay.checks.text.repetition import Repetition
 
 __all__ = ["CHECKS"]
 
@@ -30,6 +32,8 @@ CHECKS: tuple[type[Check], ...] = (
     Case,
     MinLength,
     MaxLength,
+    LengthPenalty,
+    Repetition,
     JsonValid,
     JsonKeys,
     ExpectedOutputSchema,
