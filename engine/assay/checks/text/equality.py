@@ -85,9 +85,13 @@ class Equals(Check):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
+    @property
+    def drops_golds(self) -> bool:
+        return self.params.normalize == _SQUAD
+
     def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
-        if self.params.normalize != _SQUAD or not golds:
+        if not (golds and self.drops_golds):
             return golds
         return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
 
