@@ -1,6 +1,7 @@
 """Every registered check: its two faces agree bit for bit, and its class documents it."""
 
 import json
+from typing import get_args
 
 import pytest
 from cases import sized
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay import CHECKS, load_verifier
+from assay.checks.similarity.check import Metric
 from assay.expressions.counts import COUNTS
 from assay.testing import assert_check_conforms, assert_plan_conforms, hostile_texts
 from assay.values.normalizers import NORMALIZERS
@@ -100,6 +102,17 @@ PARAMS["count"] = [
 ]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
 PARAMS["not_contains"] = PARAMS["contains"]
+PARAMS["similarity"] = [
+    {"metric": metric, "value": ("ΟΔΟΣ k a.b the İ 42", "", f"é {SURROGATE} a\x1c\x85b", "a b " * 200)[at % 4]}
+    for at, metric in enumerate(get_args(Metric))
+]
+PARAMS["similarity"] += [
+    *({"value": "ΟΔΟΣ k", "metric": m, "caseSensitive": False} for m in ("ratio", "token_set", "jaro_winkler")),
+    *({"value": "The a-b 1e3", "metric": m, "normalize": "inspect"} for m in ("token_f1", "osa", "rouge_1")),
+    {"value": "a b " * 200, "metric": "weighted", "maxChars": 2_000},
+    {"value": "ab", "metric": "levenshtein_distance", "maxDistance": 10**30},
+    {"value": ["a b c", "a"], "metric": "bleu"},
+]
 
 
 @pytest.mark.parametrize("name", BY_TYPE)
@@ -183,6 +196,7 @@ def test_names_are_unique_and_complete():
             "case",
             "length_penalty",
             "repetition",
+            "similarity",
         ]
     )
 

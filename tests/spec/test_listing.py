@@ -57,6 +57,7 @@ def test_every_check_type_is_listed_in_order_with_words_for_it():
             "repetition",
         ),
         *("json_valid", "json_keys", "expected_output_schema"),
+        "similarity",
     ]
     assert all(check["summary"].endswith(".") for check in as_json())
     assert all(param["description"] for check in as_json() for param in check["params"])

@@ -175,20 +175,22 @@ class Check:
         del golds
         return None
 
+    @property
+    def drops_golds(self) -> bool:
+        """Whether ``counting_golds`` may drop any."""
+        return False
+
     def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count, as text."""
         return golds
 
-    def counting_by(self, golds: pl.Expr) -> pl.Expr:
-        """Return ``counting_golds`` of each row's list as an expression.
+    @property
+    def joins_golds(self) -> bool:
+        """Whether a text is compared with all golds of a row together.
 
-        Args:
-            golds: List(String) without null items.
+        Then ``Params`` takes a list of texts, too, and ``answer_by`` golds as List(String), of at least one text.
         """
-        cls = type(self)
-        if cls.counting_golds is Check.counting_golds:
-            return golds
-        return rowwise(golds, self.counting_golds, pl.List(pl.String))
+        return False
 
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""

@@ -91,12 +91,9 @@ class GoldCheck(RunCheck):
 
     def _golds(self, given: Any, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
-        if self.checks.json_gold:
-            return self._json_golds(given, row)
         if not self.checks.whole_gold:
-            items = [item for value in _listed(given) for item in _listed(resolved(value, row))]
-            golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
-            return self._bare.counting_golds(golds)
+            golds = self._single_golds(given, row)
+            return [golds] if golds and self._bare.joins_golds else golds
         values = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
         if values is None:
             return []
@@ -106,6 +103,14 @@ class GoldCheck(RunCheck):
         stepped = ([self._stepped(item) for item in items if item is not None] for items in lists)
         present = ([item for item in items if item is not None] for items in stepped)
         return [items for items in present if items]
+
+    def _single_golds(self, given: Any, row: Row) -> list[str]:
+        """Return the golds of a row as texts."""
+        if self.checks.json_gold:
+            return self._json_golds(given, row)
+        items = [item for value in _listed(given) for item in _listed(resolved(value, row))]
+        golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
+        return self._bare.counting_golds(golds)
 
     def _json_golds(self, given: Any, row: Row) -> list[str]:
         """Return the gold of a row as JSON text, after its steps."""
@@ -230,15 +235,40 @@ class GoldCheck(RunCheck):
         if self.checks.whole_gold and lists is not None:
             items = lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls()
             return pl.when(items.list.len() > 0).then(items)
+        if self._bare.joins_golds:
+            return self._joined_expr(schema, golds, lists)
         if golds is not None:
             return self._usable_expr(self._stepped_expr(golds))
         if lists is None:
             return self._row_lists_expr(schema)
-        golds = self._bare.counting_by(lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls())
+        golds = self._counting_expr(lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls())
         return golds.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
 
+    def _joined_expr(self, schema: pl.Schema, golds: pl.Expr | None, lists: pl.Expr | None) -> pl.Expr:
+        """Return all golds of each row as one list; null where there is none."""
+        if golds is not None:
+            lists = pl.concat_list(self._stepped_expr(golds))
+        else:
+            lists = self._row_lists_expr(schema) if lists is None else lists.list.eval(self._stepped_expr(pl.element()))
+        lists = lists.list.drop_nulls()
+        return pl.when(lists.list.len() > 0).then(lists)
+
+    def _counting_expr(self, lists: pl.Expr) -> pl.Expr:
+        """Return those golds of each row that count."""
+        return (
+            lists.map_batches(self._counting, pl.List(pl.String), is_elementwise=True)
+            if self._bare.drops_golds
+            else lists
+        )
+
+    def _counting(self, lists: pl.Series) -> pl.Series:
+        golds = [golds and self._bare.counting_golds(golds) for golds in lists.to_list()]
+        return pl.Series(lists.name, golds, dtype=pl.List(pl.String))
+
     def _has_one_gold(self, schema: pl.Schema) -> bool:
-        """Whether columns have the gold of each row, if it has one."""
+        """Whether columns have the gold of each row, if it has one; golds that are joined are one."""
+        if self._bare.joins_golds:
+            return True
         read = self._gold_lists_expr if self.checks.whole_gold else self._gold_text_expr
         return read(schema) is not None
 
@@ -289,7 +319,7 @@ class GoldCheck(RunCheck):
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = _distinct(rows)
-        lists = [self._golds(self.given[self.checks.gold], _untyped(row)) for row in values]
+        lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 

@@ -20,6 +20,7 @@ from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import (
     NORMALIZERS,
+    golds_with_words,
     normalized_expr,
     normalized_lane,
     normalizer,
@@ -85,14 +86,12 @@ class Equals(Check):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
-    def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are: these are all ``""``."""
-        if self.params.normalize != _SQUAD:
-            return golds
-        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or golds[:1]
+    @property
+    def drops_golds(self) -> bool:
+        return self.params.normalize == _SQUAD
 
-    def counting_by(self, golds: pl.Expr) -> pl.Expr:
-        return super().counting_by(golds) if self.params.normalize == _SQUAD else golds
+    def counting_golds(self, golds: list[str]) -> list[str]:
+        return golds_with_words(golds) if self.drops_golds else golds
 
     def row(self, row: Row) -> float:
         return float(self.compared(row["completion"]) == self.compared(self.params.value))
