@@ -99,6 +99,8 @@ PARAMS["count"] = [
     for other in ({}, {"max": 3.5}, {"exactly": 10**30})
 ]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
+PARAMS["ifeval"] = [{"mode": mode} for mode in ("strict", "loose")]
+PARAMS["language"] = [{"is": "en"}, {"is": ["de", "zh-cn"]}]
 PARAMS["not_contains"] = PARAMS["contains"]
 
 
@@ -121,6 +123,7 @@ ROW = st.fixed_dictionaries(
         "completion": st.none() | TEXT,
         "metadata": st.none() | METADATA.map(json.dumps),
         "expected_output_schema": st.sampled_from([None, '{"a": 1}', "{"]),
+        "instruction_id_list": st.sampled_from([None, '["startend:quotation", "punctuation:no_comma"]', "[", '["a"]']),
     }
 )
 WEIGHT = st.floats(0, 1e6) | st.sampled_from([0.1, 0.7, 1.1, 1e-300, 1e300])
@@ -180,6 +183,8 @@ def test_names_are_unique_and_complete():
             "list_equals",
             "count",
             "case",
+            "ifeval",
+            "language",
         ]
     )
 

@@ -2,6 +2,8 @@
 
 from assay.checks.base import Check
 from assay.checks.expectations.check import TaskExpectations
+from assay.checks.instructions.check import IFEval
+from assay.checks.instructions.language import Language
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
 from assay.checks.text.counts import Case, CountOf
 from assay.checks.text.equality import Choice, Equals, ListEquals
@@ -33,4 +35,6 @@ CHECKS: tuple[type[Check], ...] = (
     JsonValid,
     JsonKeys,
     ExpectedOutputSchema,
+    IFEval,
+    Language,
 )
