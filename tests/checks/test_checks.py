@@ -101,6 +101,8 @@ PARAMS["count"] = [
     for other in ({}, {"max": 3.5}, {"exactly": 10**30})
 ]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
+PARAMS["ifeval"] = [{"mode": mode} for mode in ("strict", "loose")]
+PARAMS["language"] = [{"is": "en"}, {"is": ["de", "zh-cn"]}]
 PARAMS["not_contains"] = PARAMS["contains"]
 PARAMS["similarity"] = [
     {"metric": metric, "value": ("ΟΔΟΣ k a.b the İ 42", "", f"é {SURROGATE} a\x1c\x85b", "a b " * 200)[at % 4]}
@@ -134,6 +136,7 @@ ROW = st.fixed_dictionaries(
         "completion": st.none() | TEXT,
         "metadata": st.none() | METADATA.map(json.dumps),
         "expected_output_schema": st.sampled_from([None, '{"a": 1}', "{"]),
+        "instruction_id_list": st.sampled_from([None, '["startend:quotation", "punctuation:no_comma"]', "[", '["a"]']),
     }
 )
 WEIGHT = st.floats(0, 1e6) | st.sampled_from([0.1, 0.7, 1.1, 1e-300, 1e300])
@@ -197,6 +200,8 @@ def test_names_are_unique_and_complete():
             "length_penalty",
             "repetition",
             "similarity",
+            "ifeval",
+            "language",
         ]
     )
 

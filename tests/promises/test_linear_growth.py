@@ -147,7 +147,8 @@ def checks():
 
 
 def _rest(example):
-    return {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    own = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    return own | dict(example.columns or {})
 
 
 def _filled(check, rest):

@@ -53,6 +53,7 @@ class Example:
         params: The check's params.
         metadata: The row's metadata, if the check reads it.
         expected_output_schema: The row's schema, if the check reads it.
+        columns: The row's other columns that the check reads.
     """
 
     completion: str
@@ -60,6 +61,7 @@ class Example:
     params: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     expected_output_schema: Mapping[str, Any] | None = None
+    columns: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
 from assay.errors import encodable
+from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import (
     Lane,
     about,
-    encoded,
     exactly,
     first_of_each,
     in_lists,
@@ -318,7 +318,7 @@ class GoldCheck(RunCheck):
         return pl.struct(map(exactly, names)) if names else pl.struct(text().is_null().alias(""))
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
-        values, which = _distinct(rows)
+        values, which = distinct_rows(rows)
         lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
@@ -419,7 +419,7 @@ class GoldCheck(RunCheck):
     def _answers(self, columns: Sequence[pl.Series]) -> pl.Series:
         """``outcome`` of each row in Python; rows that bring the same values share their checks."""
         rows, brought = columns
-        values, which = _distinct(brought)
+        values, which = distinct_rows(brought)
         known: dict[int, tuple[list[Check], str | None]] = {}
 
         def answer(pair: tuple[Row, int]) -> _Answer:
@@ -492,25 +492,6 @@ def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.D
         reason=column.then(failure).otherwise("reason"),
         error=column.then(failure),
     )
-
-
-def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
-    """Return the distinct values of a column of structs, and the index of each row's."""
-    if _is_beyond_json(rows.dtype):  # JSON has no NaN
-        keys = pl.Series(map(repr, rows.to_list()), dtype=pl.String)
-    else:
-        keys = rows.struct.json_encode()
-    _, which = encoded(keys)
-    return rows.gather(which.arg_unique().sort()).to_list(), which
-
-
-def _is_beyond_json(dtype: Any) -> bool:
-    """Whether a type has anything but text, whole numbers and flags, in lists and structs of these."""
-    if isinstance(dtype, pl.Struct):
-        return any(_is_beyond_json(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, pl.List):
-        return _is_beyond_json(dtype.inner)
-    return not (isinstance(dtype, pl.String | pl.Boolean | pl.Null) or dtype.is_integer())
 
 
 def _complaint(checks: Sequence[Check]) -> str | None:

@@ -2,6 +2,8 @@
 
 from assay.checks.base import Check
 from assay.checks.expectations.check import TaskExpectations
+from assay.checks.instructions.check import IFEval
+from assay.checks.instructions.language import Language
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
 from assay.checks.similarity.check import Similarity
 from assay.checks.text.counts import Case, CountOf
@@ -39,4 +41,6 @@ CHECKS: tuple[type[Check], ...] = (
     JsonKeys,
     ExpectedOutputSchema,
     Similarity,
+    IFEval,
+    Language,
 )
