@@ -3,6 +3,7 @@
 from assay.checks.base import Check
 from assay.checks.expectations.check import TaskExpectations
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
+from assay.checks.mathematics.equality import Math
 from assay.checks.text.counts import Case, CountOf
 from assay.checks.text.equality import Choice, Equals, ListEquals
 from assay.checks.text.length import MaxLength, MinLength
@@ -26,6 +27,7 @@ CHECKS: tuple[type[Check], ...] = (
     NumberRange,
     Choice,
     ListEquals,
+    Math,
     CountOf,
     Case,
     MinLength,
