@@ -134,6 +134,14 @@ class Check:
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
 
+    @classmethod
+    def require(cls) -> None:
+        """Check that the packages are installed that the type needs.
+
+        Raises:
+            ModuleNotFoundError: One is not; the message tells how to install it.
+        """
+
     def within(self, limits: Limits) -> "Check":
         """Return a copy of this check with the limits of a run."""
         bounded = copy.copy(self)

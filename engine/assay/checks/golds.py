@@ -123,7 +123,9 @@ class GoldCheck(RunCheck):
         """The check without what rows bring."""
         params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
         gold: Any = [""] if self.checks.whole_gold else ""
-        return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
+        check = self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
+        check.limits = self.limits
+        return check
 
     def _stepped(self, value: Any) -> str | None:
         """Return the text of a gold after its steps; None if they find nothing."""
@@ -450,6 +452,8 @@ class GoldCheck(RunCheck):
     def within(self, limits: Limits) -> "Check":
         bounded = copy.copy(self)
         bounded.limits = limits
+        for name in ("_bare", "_template"):  # they are to have the limits, too
+            bounded.__dict__.pop(name, None)
         if self._literals is not None:
             bounded._literals = [check.within(limits) for check in self._literals]  # noqa: SLF001  (its copy)
         return bounded

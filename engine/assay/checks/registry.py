@@ -5,6 +5,7 @@ from assay.checks.expectations.check import TaskExpectations
 from assay.checks.instructions.check import IFEval
 from assay.checks.instructions.language import Language
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
+from assay.checks.mathematics.equality import Math
 from assay.checks.similarity.check import Similarity
 from assay.checks.text.counts import Case, CountOf
 from assay.checks.text.equality import Choice, Equals, ListEquals
@@ -31,6 +32,7 @@ CHECKS: tuple[type[Check], ...] = (
     NumberRange,
     Choice,
     ListEquals,
+    Math,
     CountOf,
     Case,
     MinLength,

@@ -495,6 +495,7 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         try:
+            check_type.require()
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:
                 return fields
