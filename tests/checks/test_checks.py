@@ -202,6 +202,7 @@ def test_names_are_unique_and_complete():
             "similarity",
             "ifeval",
             "language",
+            "math",
         ]
     )
 
