@@ -19,7 +19,7 @@ from assay.checks.similarity.characters import (
     similarity,
     within,
 )
-from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag, TooLong
+from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
 from assay.expressions.lane import nulls, text
 from assay.expressions.pairs import once_pairs
@@ -155,10 +155,10 @@ class Similarity(PairCheck):
         return self.params.metric == "token_f1" and self._normalizing == _SQUAD
 
     def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count: for SQuAD's F1, not those without words, unless all are; then ``""``."""
+        """Return those of a row's golds that count: for SQuAD's F1, not those without words, unless all are; then the first."""
         if not (golds and self.drops_golds):
             return golds
-        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
+        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or golds[:1]
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr:
         return golds
@@ -186,7 +186,7 @@ class Similarity(PairCheck):
     def _judge_characters(self, value: str, gold: str) -> tuple[float, str]:
         pair = self.compared(value), self.compared(gold)
         if (problem := self._problem(*pair)) is not None:
-            raise TooLong(problem)
+            raise ValueError(problem)
         if self.params.metric == DISTANCE:
             return within(*pair, self.params.max_distance), self._far + quoted(gold)
         score = similarity(self.params.metric, *pair)

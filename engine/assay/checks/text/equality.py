@@ -90,10 +90,10 @@ class Equals(Check):
         return self.params.normalize == _SQUAD
 
     def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
+        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then the first."""
         if not (golds and self.drops_golds):
             return golds
-        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
+        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or golds[:1]
 
     def row(self, row: Row) -> float:
         return float(self.compared(row["completion"]) == self.compared(self.params.value))
