@@ -19,7 +19,7 @@ from assay.checks.similarity.characters import (
     similarity,
     within,
 )
-from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag, TooLong
+from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
 from assay.expressions.lane import nulls, text
 from assay.expressions.pairs import once_pairs
@@ -183,7 +183,7 @@ class Similarity(PairCheck):
     def _judge_characters(self, value: str, gold: str) -> tuple[float, str]:
         pair = self.compared(value), self.compared(gold)
         if (problem := self._problem(*pair)) is not None:
-            raise TooLong(problem)
+            raise ValueError(problem)
         if self.params.metric == DISTANCE:
             return within(*pair, self.params.max_distance), self._far + quoted(gold)
         score = similarity(self.params.metric, *pair)

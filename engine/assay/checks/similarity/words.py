@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-__all__ = ["MAX_CELLS", "MAX_WORDS", "WORD_METRICS", "Bag", "TooLong", "bleu"]
+__all__ = ["MAX_CELLS", "MAX_WORDS", "WORD_METRICS", "Bag", "bleu"]
 
 MAX_CELLS = 10_000_000_000
 """Maximum product of the lengths of two sequences whose edits are counted: at most some seconds."""
@@ -21,10 +21,6 @@ _LATIN = re.compile("[a-z0-9]+")
 _ORDERS = range(1, 5)
 _NEVER = 1e-7
 """BLEU's precision of n-grams of which none is in a gold."""
-
-
-class TooLong(ValueError):  # noqa: N818  (its name is shown to people)
-    """Two texts are too long to be compared."""
 
 
 class Bag:
@@ -45,7 +41,7 @@ class Bag:
         """Return how often each n-gram of a size occurs."""
         if size not in self._counts:
             if len(self.words) > MAX_WORDS:
-                raise TooLong(
+                raise ValueError(
                     f"the gold has {len(self.words):,} words, over {MAX_WORDS:,}: too long to count its n-grams"
                 )
             self._counts[size] = Counter(_grams(self.words, size))
@@ -97,7 +93,7 @@ def _numbered(words: Bag, gold: Bag) -> tuple[list[int], list[int]]:
     NOTE: rapidfuzz compares items by their hashes, and those of small numbers from 0 are the numbers.
     """
     if words.words != gold.words and len(words.words) * len(gold.words) > MAX_CELLS:
-        raise TooLong(
+        raise ValueError(
             f"{len(words.words):,} words and {len(gold.words):,} words of the gold are too many to compare: "
             f"their product is over {MAX_CELLS:,}"
         )
