@@ -31,7 +31,7 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.values.references import Reference, gold_text, json_text
+from assay.values.references import OF_ROW, Reference, gold_text, json_text
 
 __all__ = ["GoldCheck"]
 
@@ -144,7 +144,7 @@ class GoldCheck(RunCheck):
         return checks
 
     def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
-        checks = [self.checks(self.checks.Params.model_validate(params)) for params in variants]
+        checks = [self.checks(self.checks.Params.model_validate(params, context=OF_ROW)) for params in variants]
         for check in checks:
             check.limits = self.limits
         return checks

@@ -3,6 +3,8 @@
 from assay.checks.base import Check
 from assay.checks.expectations.check import TaskExpectations
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
+from assay.checks.json.match import JsonMatch
+from assay.checks.json.schema import JsonSchema
 from assay.checks.text.counts import Case, CountOf
 from assay.checks.text.equality import Choice, Equals, ListEquals
 from assay.checks.text.length import MaxLength, MinLength
@@ -33,4 +35,6 @@ CHECKS: tuple[type[Check], ...] = (
     JsonValid,
     JsonKeys,
     ExpectedOutputSchema,
+    JsonSchema,
+    JsonMatch,
 )

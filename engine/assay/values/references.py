@@ -16,10 +16,12 @@ from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwi
 from assay.expressions.mixed import TYPED, untyped
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
-__all__ = ["Reference", "gold_text", "is_reference", "json_text", "read_reference", "source_text", "value_at"]
+__all__ = ["OF_ROW", "Reference", "gold_text", "is_reference", "json_text", "read_reference", "source_text", "value_at"]
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
 """Types of lists whose values have the same text in Polars as in Python."""
+OF_ROW = "of a row"
+"""Context in which ``Params`` reads params that a row brings."""
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
