@@ -183,6 +183,8 @@ def test_names_are_unique_and_complete():
             "min_length",
             "max_length",
             "json_valid",
+            "json_schema",
+            "json_match",
             "json_keys",
             "expected_output_schema",
             "task_expectations",

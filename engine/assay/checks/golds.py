@@ -31,7 +31,7 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.values.references import Reference, columns_of, gold_text, json_text, resolved
+from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
 
 __all__ = ["GoldCheck"]
 
@@ -142,7 +142,7 @@ class GoldCheck(RunCheck):
         return checks
 
     def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
-        checks = [self.checks(self.checks.Params.model_validate(params)) for params in variants]
+        checks = [self.checks(self.checks.Params.model_validate(params, context=OF_ROW)) for params in variants]
         for check in checks:
             check.limits = self.limits
         return checks

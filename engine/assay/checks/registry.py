@@ -5,6 +5,8 @@ from assay.checks.expectations.check import TaskExpectations
 from assay.checks.instructions.check import IFEval
 from assay.checks.instructions.language import Language
 from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
+from assay.checks.json.match import JsonMatch
+from assay.checks.json.schema import JsonSchema
 from assay.checks.mathematics.equality import Math
 from assay.checks.similarity.check import Similarity
 from assay.checks.text.counts import Case, CountOf
@@ -45,4 +47,6 @@ CHECKS: tuple[type[Check], ...] = (
     Similarity,
     IFEval,
     Language,
+    JsonSchema,
+    JsonMatch,
 )

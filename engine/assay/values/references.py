@@ -17,6 +17,7 @@ from assay.expressions.mixed import TYPED, untyped
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
 __all__ = [
+    "OF_ROW",
     "Reference",
     "columns_of",
     "gold_text",
@@ -30,6 +31,8 @@ __all__ = [
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
 """Types of lists whose values have the same text in Polars as in Python."""
+OF_ROW = "of a row"
+"""Context in which ``Params`` reads params that a row brings."""
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
