@@ -99,6 +99,19 @@ PARAMS["count"] = [
     for other in ({}, {"max": 3.5}, {"exactly": 10**30})
 ]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
+CALLS = [{"name": "a", "arguments": {"b": 1}}, {"name": "a", "arguments": {}}]
+PARAMS["tool_calls"] = [
+    {"value": value, "arguments": how, "score": score, "order": order, "tools": [{"name": "a"}], "dots": "underscore"}
+    for value in (CALLS, [], json.dumps(CALLS[0]), [{"a": {"b": [1]}}])
+    for how in ("exact", "subset", "bfcl", "ignore")
+    for score, order in (("all", "any"), ("share", "same"))
+]
+PARAMS["tool_calls"] += [{"value": CALLS, "ignore": ["a.b"], "defaults": {"b": 1}}]
+PARAMS["tool_trajectory"] = [{"called": ["a"]}, {"sequence": ["a", "a"], "mode": "exact"}, {"max": 0, "of": "[a-c]*"}]
+PARAMS["tool_f1"] = [{"value": "a, b"}, {"value": json.dumps(CALLS)}]
+PARAMS["tool_valid"] = [
+    {"tools": [{"name": "a", "input_schema": {"type": "dict", "properties": {"b": {"type": "any"}}}}]}
+]
 PARAMS["not_contains"] = PARAMS["contains"]
 
 
@@ -121,6 +134,7 @@ ROW = st.fixed_dictionaries(
         "completion": st.none() | TEXT,
         "metadata": st.none() | METADATA.map(json.dumps),
         "expected_output_schema": st.sampled_from([None, '{"a": 1}', "{"]),
+        "tools": st.sampled_from([None, '[{"name": "a"}]', "{"]),
     }
 )
 WEIGHT = st.floats(0, 1e6) | st.sampled_from([0.1, 0.7, 1.1, 1e-300, 1e300])
@@ -180,6 +194,7 @@ def test_names_are_unique_and_complete():
             "list_equals",
             "count",
             "case",
+            *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
         ]
     )
 

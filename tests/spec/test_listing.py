@@ -55,6 +55,7 @@ def test_every_check_type_is_listed_in_order_with_words_for_it():
             "max_length",
         ),
         *("json_valid", "json_keys", "expected_output_schema"),
+        *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
     ]
     assert all(check["summary"].endswith(".") for check in as_json())
     assert all(param["description"] for check in as_json() for param in check["params"])

@@ -9,6 +9,9 @@ from assay.checks.text.length import MaxLength, MinLength
 from assay.checks.text.numbers import Number, NumberRange
 from assay.checks.text.pattern import Regex
 from assay.checks.text.phrases import Contains, ContainsAll, ContainsAny, EndsWith, NotContains, StartsWith
+from assay.checks.tools.names import ToolF1, ToolTrajectory
+from assay.checks.tools.tool_calls import ToolCalls
+from assay.checks.tools.validity import ToolValid
 
 __all__ = ["CHECKS"]
 
@@ -33,4 +36,8 @@ CHECKS: tuple[type[Check], ...] = (
     JsonValid,
     JsonKeys,
     ExpectedOutputSchema,
+    ToolCalls,
+    ToolF1,
+    ToolTrajectory,
+    ToolValid,
 )
