@@ -103,6 +103,19 @@ PARAMS["count"] = [
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
 PARAMS["ifeval"] = [{"mode": mode} for mode in ("strict", "loose")]
 PARAMS["language"] = [{"is": "en"}, {"is": ["de", "zh-cn"]}]
+CALLS = [{"name": "a", "arguments": {"b": 1}}, {"name": "a", "arguments": {}}]
+PARAMS["tool_calls"] = [
+    {"value": value, "arguments": how, "score": score, "order": order, "tools": [{"name": "a"}], "dots": "underscore"}
+    for value in (CALLS, [], json.dumps(CALLS[0]), [{"a": {"b": [1]}}])
+    for how in ("exact", "subset", "bfcl", "ignore")
+    for score, order in (("all", "any"), ("share", "same"))
+]
+PARAMS["tool_calls"] += [{"value": CALLS, "ignore": ["a.b"], "defaults": {"b": 1}}]
+PARAMS["tool_trajectory"] = [{"called": ["a"]}, {"sequence": ["a", "a"], "mode": "exact"}, {"max": 0, "of": "[a-c]*"}]
+PARAMS["tool_f1"] = [{"value": "a, b"}, {"value": json.dumps(CALLS)}]
+PARAMS["tool_valid"] = [
+    {"tools": [{"name": "a", "input_schema": {"type": "dict", "properties": {"b": {"type": "any"}}}}]}
+]
 PARAMS["not_contains"] = PARAMS["contains"]
 PARAMS["similarity"] = [
     {"metric": metric, "value": ("ΟΔΟΣ k a.b the İ 42", "", f"é {SURROGATE} a\x1c\x85b", "a b " * 200)[at % 4]}
@@ -137,6 +150,7 @@ ROW = st.fixed_dictionaries(
         "metadata": st.none() | METADATA.map(json.dumps),
         "expected_output_schema": st.sampled_from([None, '{"a": 1}', "{"]),
         "instruction_id_list": st.sampled_from([None, '["startend:quotation", "punctuation:no_comma"]', "[", '["a"]']),
+        "tools": st.sampled_from([None, '[{"name": "a"}]', "{"]),
     }
 )
 WEIGHT = st.floats(0, 1e6) | st.sampled_from([0.1, 0.7, 1.1, 1e-300, 1e300])
@@ -205,6 +219,9 @@ def test_names_are_unique_and_complete():
             "ifeval",
             "language",
             "math",
+            "json_schema",
+            "json_match",
+            *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
         ]
     )
 

@@ -15,6 +15,7 @@ from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
+from assay.steps.sources import Source
 from assay.values.params import Params
 from assay.values.references import Reference
 
@@ -241,6 +242,20 @@ class Check:
 
     def missing_expr(self) -> pl.Expr | None:
         """Return ``missing`` as a String expression; None if every row has a gold."""
+        return None
+
+    @classmethod
+    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the params that rows bring where a spec does not give them, each with its column.
+
+        Args:
+            given: The params that the spec gives, by field.
+        """
+        del given
+        return {}
+
+    def source(self) -> Source | None:
+        """Return what the check reads without ``on:``; None for the completion's text."""
         return None
 
     def steps(self) -> tuple[Step, ...]:

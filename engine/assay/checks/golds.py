@@ -31,6 +31,8 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
+from assay.steps.sources import Source
+from assay.values.arguments import without_nulls
 from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
 
 __all__ = ["GoldCheck"]
@@ -115,6 +117,9 @@ class GoldCheck(RunCheck):
     def _json_golds(self, given: Any, row: Row) -> list[str]:
         """Return the gold of a row as JSON text, after its steps."""
         value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
+        value = (
+            without_nulls(value) if isinstance(given, Reference) else value
+        )  # a struct column adds them to every row
         gold = None if value is None else self.gold_chain.row(json_text(value))
         return [] if gold is None else [json_text(gold)]
 
@@ -457,6 +462,9 @@ class GoldCheck(RunCheck):
         if self._literals is not None:
             bounded._literals = [check.within(limits) for check in self._literals]  # noqa: SLF001  (its copy)
         return bounded
+
+    def source(self) -> Source | None:
+        return self._bare.source()
 
     def steps(self) -> tuple[Step, ...]:
         return self._bare.steps()

@@ -17,6 +17,9 @@ from assay.checks.text.numbers import Number, NumberRange
 from assay.checks.text.pattern import Regex
 from assay.checks.text.phrases import Contains, ContainsAll, ContainsAny, EndsWith, NotContains, StartsWith
 from assay.checks.text.repetition import Repetition
+from assay.checks.tools.names import ToolF1, ToolTrajectory
+from assay.checks.tools.tool_calls import ToolCalls
+from assay.checks.tools.validity import ToolValid
 
 __all__ = ["CHECKS"]
 
@@ -35,18 +38,22 @@ CHECKS: tuple[type[Check], ...] = (
     Choice,
     ListEquals,
     Math,
+    Similarity,
     CountOf,
     Case,
     MinLength,
     MaxLength,
     LengthPenalty,
     Repetition,
+    Language,
+    IFEval,
     JsonValid,
     JsonKeys,
-    ExpectedOutputSchema,
-    Similarity,
-    IFEval,
-    Language,
     JsonSchema,
     JsonMatch,
+    ExpectedOutputSchema,
+    ToolCalls,
+    ToolTrajectory,
+    ToolF1,
+    ToolValid,
 )
