@@ -26,6 +26,8 @@ _READ = 20_000
 """Code points that langdetect certainly reads no further than: it takes 10,000 after composing pairs of them."""
 _CACHED = 4_000_000
 """Bytes of texts whose language is remembered."""
+_SPLIT = 250_000
+"""Maximum code points of a text that is split into sentences: of stops and blanks alone, these take ten seconds."""
 _LOADING = threading.Lock()
 
 
@@ -114,8 +116,9 @@ def sentence_count(text: str) -> int:
 
     Raises:
         MissingError: nltk or its data is not installed.
+        ValueError: The text is too long.
     """
-    return len(_punkt().tokenize(text))
+    return len(_sentences(text))
 
 
 def word_tokens(text: str) -> list[str]:
@@ -123,12 +126,20 @@ def word_tokens(text: str) -> list[str]:
 
     Raises:
         MissingError: nltk or its data is not installed.
+        ValueError: The text is too long.
     """
-    sentences = _punkt().tokenize(text)
+    sentences = _sentences(text)
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     tokenize = NLTKWordTokenizer().tokenize
     return [token for sentence in sentences for token in tokenize(sentence)]
+
+
+def _sentences(text: str) -> list[str]:
+    if len(text) > _SPLIT:
+        raise ValueError(f"a text of {len(text):,} characters is not split into sentences; {_SPLIT:,} are the most")
+    sentences: list[str] = _punkt().tokenize(text)
+    return sentences
 
 
 def _punkt() -> Any:
