@@ -4,6 +4,7 @@ The processes start when the first pair needs them, are shared by all threads, s
 Verdicts are remembered.
 """
 
+import atexit
 import json
 import os
 import select
@@ -211,6 +212,12 @@ class _Pool:
         if self._process is not None and works_for_it:
             self._process.end()
 
+    def close(self) -> None:
+        """End the program if no thread waits for it."""
+        process, self._process = self._process, None
+        if process is not None and not self._exchanging:
+            process.close()
+
     # ── by the thread that exchanges ────────────────────────────────────────────────────────────────────────────────
 
     def _step(self) -> None:
@@ -345,3 +352,8 @@ def _forget() -> None:
 
 
 forget_in_children(_forget)
+
+
+@atexit.register
+def _close() -> None:
+    _POOL[0].close()
