@@ -34,7 +34,7 @@ ROOMS = (
         "checks.instructions",
     ),
     *("checks.mathematics", "checks.expectations", "checks.registry"),
-    *("functions", "classes", "rewards", "spec", "aggregating"),
+    *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
     *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
 )
