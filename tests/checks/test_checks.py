@@ -222,8 +222,6 @@ def test_names_are_unique_and_complete():
             "ifeval",
             "language",
             "math",
-            "json_schema",
-            "json_match",
             *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
         ]
     )
