@@ -141,7 +141,7 @@ _WORDS = b"".join(b"w" if _WORD.match(chr(code)) else b" " for code in range(128
 
 
 def _number_paragraphs(text: str, num_paragraphs: Number) -> str:
-    paragraphs = _DIVIDER.split(text)
+    paragraphs = _DIVIDER.split(text) if "***" in text else [text]
     if not all(map(str.strip, paragraphs[1:-1])):
         return f"a blank paragraph between two ***, exactly {num_paragraphs} paragraphs wanted"
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
@@ -208,13 +208,15 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 
 
 def _number_bullet_lists(text: str, num_bullets: Number) -> str:
-    number = sum(1 for bullet in (_STARS, _DASHES) for _ in bullet.finditer(text))
+    number = sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
     return _exactly(number, num_bullets, counted(number, "bullet"))
 
 
 # blanks of the same line only: the blank lines before would be read again from each of them
-_STARS = re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE)
-_DASHES = re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)
+_BULLETS = {
+    "*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE),
+    "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE),
+}
 
 
 def _constrained_response(text: str) -> str:
@@ -238,7 +240,7 @@ def _multiple_sections(text: str, section_spliter: Pattern, num_sections: Number
     splitter = section_spliter.source.strip()
     pattern = rf"\s?{splitter}\s?\d+\s?"
     if _PLAIN.fullmatch(splitter):  # then re takes linear time
-        number = len(compile_pattern(pattern).findall(text))
+        number = len(compile_pattern(pattern).findall(text)) if splitter in text else 0
     else:
         number = Pattern(pattern, section_spliter.limits).count(text, ignore_case=False)
     noun = f"{counted(number, 'section')} marked {quoted(f'{splitter} 1')}"
