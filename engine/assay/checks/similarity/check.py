@@ -22,7 +22,7 @@ from assay.checks.similarity.characters import (
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
 from assay.expressions.lane import nulls, text
-from assay.expressions.pairs import once_pairs
+from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
@@ -234,12 +234,13 @@ class Similarity(PairCheck):
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
             return super()._of_pairs(values, golds)
-        compared = {gold: self.compared(gold) for gold in {*golds}}
-        pairs = [(self.compared(value), compared[gold]) for value, gold in zip(values, golds, strict=True)]
-        alone = self._alone(pairs)
+        texts, others = [*values], [*golds]
+        if self._normalizing is not None or not self.params.case_sensitive:
+            compared = {gold: self.compared(gold) for gold in {*golds}}
+            texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
+        alone = self._alone(texts, others)
         for at in alone:
-            pairs[at] = "", ""
-        texts, others = map(list, zip(*pairs, strict=True))
+            texts[at] = others[at] = ""
         scores = similarities(self.params.metric, texts, others, self.params.max_distance)
         errors = nulls(scores, pl.String)
         columns = [scores.alias("score"), self._reasons(scores, golds).alias("reason"), errors.alias("error")]
@@ -248,16 +249,20 @@ class Similarity(PairCheck):
             columns = [column.scatter(alone, answers.struct.field(column.name)) for column in columns]
         return pl.DataFrame(columns).to_struct()
 
-    def _alone(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    def _alone(self, values: Sequence[str], golds: Sequence[str]) -> list[int]:
         """Return the indices of pairs that rapidfuzz is not asked about: of empty texts, and of texts that are too long."""
-        longest = [max(map(len, side)) for side in zip(*pairs, strict=True)]
-        if self.params.metric in PARTIAL_METRICS or longest[0] * longest[1] > MAX_CELLS:
-            return [at for at, pair in enumerate(pairs) if pair == ("", "") or self._problem(*pair) is not None]
-        return [at for at, (value, gold) in enumerate(pairs) if not (value or gold)]
+        pairs = enumerate(zip(values, golds, strict=True))
+        if self.params.metric in PARTIAL_METRICS or max(map(len, values)) * max(map(len, golds)) > MAX_CELLS:
+            return [at for at, pair in pairs if pair == ("", "") or self._problem(*pair) is not None]
+        return [at for at, (value, gold) in pairs if not (value or gold)]
 
     def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
-        quotes = {gold: quoted(gold) for gold in {*golds}}
-        shown = pl.Series([quotes[gold] for gold in golds])
+        distinct = {*golds}
+        if len(distinct) > THRESHOLDS.small_batch:
+            shown = pl.Series("golds", golds).to_frame().select(quoted_expr(pl.col("golds"))).to_series()
+        else:  # a gold of the spec may have lone surrogates, of which Polars makes no text
+            quotes = {gold: quoted(gold) for gold in distinct}
+            shown = pl.Series([quotes[gold] for gold in golds])
         if self.params.metric == DISTANCE:
             reasons = self._far + shown
         else:
