@@ -21,7 +21,7 @@ from assay.checks.similarity.characters import (
 )
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
-from assay.expressions.lane import nulls, text
+from assay.expressions.lane import encoded, nulls, text
 from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
@@ -212,7 +212,7 @@ class Similarity(PairCheck):
         if score >= 1:
             return score, ""
         present = {*words.words}
-        missing = [[word for word in bag.words if word not in present] for bag in bags]
+        missing = [[word for word in bag.numbers() if word not in present] for bag in bags]
         gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
         return score, _SHOWN[_hundredths(score)] + quoted(gold) + _missing(few)
 
@@ -230,6 +230,11 @@ class Similarity(PairCheck):
             return self._judge_words(bag_of(value), texts, bags)
 
         return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
+
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        distinct, which = encoded(golds)
+        shared = distinct.to_list()  # one object for each gold, whose hash is computed once
+        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
@@ -257,12 +262,13 @@ class Similarity(PairCheck):
         return [at for at, (value, gold) in pairs if not (value or gold)]
 
     def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
-        distinct = {*golds}
-        if len(distinct) > THRESHOLDS.small_batch:
-            shown = pl.Series("golds", golds).to_frame().select(quoted_expr(pl.col("golds"))).to_series()
-        else:  # a gold of the spec may have lone surrogates, of which Polars makes no text
-            quotes = {gold: quoted(gold) for gold in distinct}
-            shown = pl.Series([quotes[gold] for gold in golds])
+        distinct = [*{*golds}]
+        if len(distinct) > 1:
+            quotes = pl.select(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
+        else:  # the spec's gold may have lone surrogates, of which Polars makes no text
+            quotes = [*map(quoted, distinct)]
+        quote_of = dict(zip(distinct, quotes, strict=True))
+        shown = pl.Series([quote_of[gold] for gold in golds])
         if self.params.metric == DISTANCE:
             reasons = self._far + shown
         else:
@@ -303,9 +309,8 @@ def _hundredths(score: float) -> int:
 
 def _missing(words: Sequence[str]) -> str:
     """Return the first words that are missing, for a reason."""
-    distinct = [*dict.fromkeys(words)]
-    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in distinct[:_LISTED]]
-    more = f" … and {len(distinct) - _LISTED:,} more" if len(distinct) > _LISTED else ""
+    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in words[:_LISTED]]
+    more = f" … and {len(words) - _LISTED:,} more" if len(words) > _LISTED else ""
     return f"; missing: {', '.join(few)}{more}" if few else ""
 
 
