@@ -86,8 +86,8 @@ class IFEval(Check):
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Judge each distinct pair of a text and a task once; null where there is no text."""
         texts, which_text = encoded(columns[0])
-        rows, which_task = distinct_rows(columns[1])
-        values, tasks = texts.to_list(), [self._task_or_error(row) for row in rows]
+        distinct, which_task = distinct_rows(columns[1])
+        values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]
         answers: dict[tuple[int, int], _Answer] = {}
         result: list[_Answer | tuple[None, None, None]] = []
         for pair in zip(which_text.to_list(), which_task.to_list(), strict=True):
