@@ -290,13 +290,21 @@ def test_what_takes_too_long_is_an_error(name, monkeypatch):
     assert table["error"][1] is None
 
 
-def test_a_stack_that_overflows_is_an_error(monkeypatch):
-    monkeypatch.setattr(schema_process, "_STACK", 1 << 20)
+def test_a_process_without_memory_is_an_error(monkeypatch):
+    monkeypatch.setattr(schema_process, "_MEMORY", 1 << 24)
     schema_process._close()
-    table = by_row([nested(490), '{"n": 1}'], [chain(1_000, AGAIN), INTEGER])
+    table = score(rows_of(['"' + "x" * 5_000_000 + '"', '{"n": 1}'], [{"$ref": "#"}, INTEGER]), load_verifier(BY_ROW))
     schema_process._close()
     assert table["reward"].to_list() == [0.0, 1.0]
     assert "the schema takes more memory or stack than there is" in table["error"][0]
+
+
+def test_a_stack_that_overflows_while_the_reason_is_found():
+    """``jsonschema_rs`` ends its process here: it has the verdict, and overflows with the violation."""
+    schema = chain(1_000, {"type": ["object", "integer"], **AGAIN})
+    assert outcome(nested(490, "x"), schema) == outcome(nested(490, "x"), schema)
+    assert outcome(nested(490, "x"), schema).score == 0.0
+    assert outcome(nested(490), schema).score == 1.0
 
 
 def test_a_schema_that_takes_long_to_compile_is_an_error(monkeypatch):
