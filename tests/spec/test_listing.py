@@ -49,6 +49,7 @@ def test_every_check_type_is_listed_in_order_with_words_for_it():
             "number_range",
             "choice",
             "list_equals",
+            "math",
             "count",
             "case",
             "min_length",
