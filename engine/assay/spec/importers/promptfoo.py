@@ -15,6 +15,7 @@ from assay.spec.importers.imported import (
     NoCounterpartError,
     Notes,
     check_problem,
+    is_number,
     named_check,
     numbered_ids,
     shape_of,
@@ -146,8 +147,11 @@ class _Reader:
         ] or [(("defaultTest", "threshold"), default)]
         values = [value for _, value in given]
         first: Any = values[0]
-        is_number = isinstance(first, int | float) and not isinstance(first, bool) and 0 <= first <= 1
-        if is_number and all(value == first and not isinstance(value, bool) for value in values):
+        if (
+            is_number(first)
+            and 0 <= first <= 1
+            and all(value == first and not isinstance(value, bool) for value in values)
+        ):
             return float(first)
         for path, value in given:
             if value is not None:
@@ -202,14 +206,14 @@ class _Reader:
         weight = 0 if given.get("metricOnly") is True else given.get("weight")
         if weight is None or weight == 1:
             return check
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
+        if not is_number(weight) or weight < 0:
             raise NoCounterpartError(f"`weight` is {named(weight)}, not a number of at least 0")
         return {**check, "weight": weight}
 
     def _set(self, given: Mapping[str, Any], path: Place, graded: bool) -> dict[str, Any]:
         """Return a group: the weighted mean of its checks, with a threshold unless the score counts."""
         threshold = given.get("threshold")
-        has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        has_threshold = is_number(threshold)
         if threshold is not None and not has_threshold:
             raise NoCounterpartError(f"`threshold` is {named(threshold)}, not a number")
         checks = [check for _, check in self._checks(given.get("assert"), (*path, "assert"), graded or has_threshold)]
