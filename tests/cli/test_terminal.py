@@ -221,7 +221,12 @@ def test_the_listing_shows_every_type_with_its_params():
 
 def test_the_listing_has_a_heading_for_each_kind_but_the_first():
     found = shown(print_listing, listing(), width=80)
-    assert [line for line in found.splitlines() if line.startswith("#")] == ["# groups", "# steps", "# normalizers"]
+    assert [line for line in found.splitlines() if line.startswith("#")] == [
+        "# groups",
+        "# scorers",
+        "# steps",
+        "# normalizers",
+    ]
     assert "\n  - mark: string (the value of the name) The text that stands before the part.\n" in found
 
 

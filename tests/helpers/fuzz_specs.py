@@ -31,6 +31,18 @@ GOLDS = (
     *({"column": "answer"}, {"column": "golds"}, {"column": "level"}, {"column": "metadata.gold"}),
     *({"template": "{answer}"}, {"template": "#{level}"}, {"column": "listed", "list": True}),
 )
+METRICS = (
+    "ratio",
+    "osa",
+    "token_set",
+    "partial",
+    "levenshtein_distance",
+    "token_f1",
+    "rouge_1",
+    "rouge_l",
+    "bleu",
+    "gleu",
+)
 GROUPS = ("all_of", "any_of", "none_of", "at_least", "mean", "min", "max", "product")
 
 
@@ -63,6 +75,7 @@ def _leaf(rng):
                 "as": rng.choice(("set", "f1")),
             },
             {"type": "number_range", "min": 0, "max": small},
+            {"type": "similarity", "value": _gold(rng), "metric": rng.choice(METRICS)},
             {"type": "count", "of": rng.choice(("words", "chars", "lines", "bullets")), "max": small},
             {"type": "case", "is": "upper"},
             {"type": "regex", "pattern": rng.choice((r"\d+", "(?i)refund", {"column": "pattern"}))},
@@ -75,6 +88,10 @@ def _leaf(rng):
                 "unit": rng.choice(("chars", "words", {"column": "level"}, {"column": "answer"})),
             },
             {"type": "json_valid"},
+            {"type": "tool_calls", "value": rng.choice(([], [{"a": {"b": 1}}], {"column": "note"})), "score": "share"},
+            {"type": "tool_f1", "value": rng.choice(("a, b", {"column": "note"}, {"column": "golds"}))},
+            {"type": "tool_trajectory", "max": small},
+            {"type": "tool_valid", "tools": rng.choice(([{"name": "a"}], {"column": "note"}))},
             {"type": "json_keys", "keys": ["a"]},
             {"type": "task_expectations"},
             {"type": "nonsense"},

@@ -60,6 +60,8 @@ UNITS = (
         '"tool":',
         '{"tool":"a"} ',
         '{"action":1',
+        "<tool_call>",
+        '{"name":"search"}\n',
         "refund",
         "refun",
         "REFUN",
@@ -98,6 +100,18 @@ FRAMED = (
         ("[", '{"a":1},', "{}]"),
         ('{"tool":"', "a", '"}'),
         ('{"tool":"a","coordinate":[', "1,", "1]}"),
+    ),
+    *(
+        ("[f(", "a=1,", ")]"),
+        ("[", "f(x),", "]"),
+        ("[f(a=", "-", "1)]"),
+        ("[f(a=", "[", "1)]"),
+        ('[f(a="', "\\d", '")]'),
+    ),
+    *(
+        ("[", '{"name":"search"},', "{}]"),
+        ('[{"name":"search","arguments":{"a":', "[", "]}}]"),
+        ("x", "<tool_call>{</tool_call>", ""),
     ),
     *(("{", " ", '"a":1}'), ('{"a"', " ", ":1}"), ("\\boxed{", "{", "}"), ("\\boxed{", "{}", "}"), ("-", "9", ".")),
 )
@@ -147,7 +161,8 @@ def checks():
 
 
 def _rest(example):
-    return {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    own = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    return own | dict(example.columns or {})
 
 
 def _filled(check, rest):

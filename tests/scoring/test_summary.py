@@ -35,6 +35,7 @@ def test_the_numbers_are_those_a_person_would_count():
         "pass_rate": 0.5,
         "errors": 2,
         "bad_rows": 0,
+        "root": "",
         "out": None,
         "unscored": [{"reason": "the completion is null", "rows": 2}],
         "notes": [],

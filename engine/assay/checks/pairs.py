@@ -1,6 +1,6 @@
 """Checks that compare a text with a gold in Python, once for each distinct pair of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,7 +11,7 @@ from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
 
-__all__ = ["PAIR_ANSWER", "PairCheck"]
+__all__ = ["PAIR_ANSWER", "Answer", "PairCheck"]
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -37,15 +37,18 @@ class PairCheck(Check):
             value: The text.
             gold: The value of the param ``gold``; from a column, its text.
         """
-        raise NotImplementedError
+        del value, gold
+        raise TypeError(f"{type(self).__name__} has no judge(): every such check needs its definition")
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         """Return the answer for each pair of a text and a gold."""
-        return [self._answer(value, gold) for value, gold in zip(values, golds, strict=True)]
+        return [self.answered(self.judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
-    def _answer(self, value: str, gold: Any) -> Answer:
+    @staticmethod
+    def answered(judge: Callable[[str, Any], tuple[float, str]], value: str, gold: Any) -> Answer:
+        """Return the answer of ``judge``, or of what it raises."""
         try:
-            score, reason = self.judge(value, gold)
+            score, reason = judge(value, gold)
         except BaseException as exception:  # what a package raises never ends a run
             if not own_failure(exception):
                 raise

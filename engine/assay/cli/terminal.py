@@ -29,6 +29,8 @@ __all__ = [
     "print_warning",
 ]
 
+_ROOT = 16
+"""Digits of the root that are printed."""
 _REASON_WIDTH = 70
 _REASONS = 3
 
@@ -79,7 +81,8 @@ def print_summary(console: Console, summary: "Summary") -> None:
         if summary.out == "-"
         else summary.out
     )
-    console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else "")), soft_wrap=True)
+    root = f" (root {summary.root[:_ROOT]})" if summary.root else ""
+    console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else ""), root), soft_wrap=True)
 
 
 def print_problems(console: Console, summary: "Summary") -> None:

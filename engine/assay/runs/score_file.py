@@ -108,7 +108,7 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
             run.error_limit.check(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
-                writer.close(_provenance(source, plan, run, summary))
+                summary.root = writer.close(_provenance(source, plan, run, summary))
     except BrokenPipeError:
         raise
     except (MemoryError, *ENGINE_ERRORS) as error:

@@ -132,6 +132,7 @@ class Summary:
         seconds: Wall time from the first row to the last.
         earlier: Rows that an earlier run had scored; ``rows`` includes them.
         out: Path of the rewards, or None.
+        root: Digest of the content of the rewards, 64 hexadecimal digits; ``""`` if they are not one parquet file.
         skipped: Checks that did not run because their type is unknown, each with the reason.
     """
 
@@ -148,6 +149,7 @@ class Summary:
     seconds: float = 0.0
     earlier: int = 0
     out: str | None = None
+    root: str = ""
     skipped: list[str] = field(default_factory=list)
 
     _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
@@ -291,6 +293,7 @@ class Summary:
             "seconds",
             "rows_per_second",
             "out",
+            "root",
         )
         numbers = {name: getattr(self, name) for name in names}
         unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, 20)]

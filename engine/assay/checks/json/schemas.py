@@ -1,0 +1,171 @@
+"""JSON Schemas: compiled once, evaluated offline by ``jsonschema_rs``, and the reasons why a value does not match."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from assay.checks.json.schema_cost import SchemaCost, cost_of
+from assay.checks.json.schema_process import evaluated
+from assay.errors import SHOWN, printable
+from assay.expressions.json import NOT_JSON, loads, mended
+from assay.expressions.regex.stacks import on_any_stack
+from assay.system.cache import cached_within
+from assay.values.paths import Path, find
+
+__all__ = ["Schema", "compiled", "json_value", "shown_value"]
+
+_MASK = "\ue000"
+"""Stands for the value in messages."""
+_KEPT = 4_096
+"""Maximum compiled schemas that are kept …"""
+_BYTES = 1 << 28
+"""… and their maximum size."""
+_MANY = 100_000
+"""Steps up to which all violations are found; of more, the first: the package has no way to find three."""
+_FIRST = 3
+"""Maximum violations that a reason names."""
+_LONGEST = 200
+"""Maximum characters of a violation."""
+_BACKTRACKS = 10**15
+"""More than fit into any limit of time: an exceeded limit on backtracking would be a verdict, which `not` inverts."""
+_ESCAPED_SURROGATE = "\\ud"
+
+
+def json_value(text: str) -> Any:
+    """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
+    text = mended(text)
+    value = loads(text)
+    if value is NOT_JSON or _ESCAPED_SURROGATE not in text.lower():
+        return value
+    return on_any_stack(lambda: json.loads(mended(json.dumps(value, ensure_ascii=False))))
+
+
+def shown_value(value: Any) -> str:
+    """Return a JSON value for reasons: as JSON on one line, cut to 60 characters."""
+    if isinstance(value, dict | list) and value:
+        return f"an object of {len(value)}" if isinstance(value, dict) else f"a list of {len(value)}"
+    short = value[:SHOWN] if isinstance(value, str) else value
+    text = str(short) if isinstance(short, int) and abs(short) > 10**SHOWN else json.dumps(short, ensure_ascii=False)
+    cut = len(text) > SHOWN or short != value
+    return printable(text[: SHOWN - 1] + "…" if cut and value == value else text)  # noqa: PLR0124  (NaN is not itself)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A compiled schema.
+
+    Attributes:
+        text: Its JSON text.
+        formats: Whether ``format`` counts.
+        cost: What bounds the work that it causes.
+        validator: A validator of ``jsonschema_rs``; None for another process.
+        problem: Why it is not a schema, or ``""``.
+    """
+
+    text: str
+    formats: bool
+    cost: SchemaCost
+    validator: Any = None
+    problem: str = ""
+
+    def reason(self, value: Any, text: str) -> str:
+        """Return why a value does not match; ``""`` if it does.
+
+        Args:
+            value: The JSON value.
+            text: Its text, which bounds the work.
+
+        Raises:
+            ValueError: The schema is not a schema, or the value cannot be evaluated.
+            TimeoutError: It takes too long.
+            MemoryError: It needs more memory or stack than there is.
+        """
+        if self.problem:
+            raise ValueError(self.problem)
+        if self.validator is None or not self.cost.is_small(text):
+            return self._reason_of(evaluated(self.text, (self.formats, _MASK), value), value)
+        try:
+            if self.validator.is_valid(value):
+                return ""
+            violations, count = self._violations(value, text)
+        except ValueError as error:
+            raise _not_comparable(str(error)) from error
+        reasons = [_reason(item.message, item.instance_path, value) for item in violations]
+        return "; ".join(reasons) + (f"; and {count - _FIRST} more" if count > _FIRST else "")
+
+    def _violations(self, value: Any, text: str) -> tuple[list[Any], int]:
+        """Return up to three violations, and how many there are."""
+        if self.cost.is_small(text, _MANY):
+            violations = [*self.validator.iter_errors(value)]
+            return violations[:_FIRST], len(violations)
+        from jsonschema_rs import ValidationError
+
+        try:
+            self.validator.validate(value)
+        except ValidationError as violation:
+            return [violation], 1
+        return [], 0
+
+    def _reason_of(self, answer: list[Any], value: Any) -> str:
+        """Return the reason that another process has found."""
+        kind, *details = answer
+        if kind == "valid":
+            return ""
+        if kind == "schema":
+            raise ValueError(_bad_schema(details[0], details[1]))
+        if kind == "raised":
+            raise _not_comparable(details[0])
+        return _reason(details[0], details[1], value)
+
+
+def _not_comparable(message: str) -> ValueError:
+    return ValueError(f"the schema cannot be evaluated on this output: {message}")
+
+
+def _reason(message: str, path: list[str | int], value: Any) -> str:
+    steps = Path(tuple(path))
+    inside = find(value, steps) if path else value
+    message = message.replace(_MASK, shown_value(inside))
+    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    return f"{_place(steps)}: {printable(short)}" if path else printable(short)
+
+
+def _place(path: Path) -> str:
+    place = str(path)
+    return printable(place if len(place) <= _LONGEST else f"…{place[1 - _LONGEST :]}")
+
+
+def _bad_schema(message: str, path: list[str | int]) -> str:
+    message = message.replace(_MASK, "it").removeprefix("Failed to compile schema: ").partition("\n")[0]
+    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    return f"the schema is not valid{f' at {_place(Path(tuple(path)))}' if path else ''}: {short}"
+
+
+@cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.cost.size + len(text)))
+def compiled(text: str, formats: bool) -> Schema:
+    """Return the schema of a JSON text, compiled; one that is not a schema has a ``problem``."""
+    schema = json_value(text)
+    if schema is NOT_JSON:
+        return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
+    cost = cost_of(schema)
+    if not cost.compiles:
+        return _compiled_elsewhere(text, formats, cost)
+    import jsonschema_rs
+
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, offline=True, validate_formats=formats, mask=_MASK, pattern_options=patterns
+        )
+    except Exception as error:  # noqa: BLE001  (whatever the package raises)
+        message = getattr(error, "message", None) or str(error)
+        return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
+    return Schema(text, formats, cost, validator)
+
+
+def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
+    try:
+        kind, *details = evaluated(text, (formats, _MASK), None, has_value=False)
+    except (TimeoutError, MemoryError) as error:
+        return Schema(text, formats, cost, problem=str(error).replace("on this output", "to compile"))
+    return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")
