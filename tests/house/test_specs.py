@@ -22,7 +22,9 @@ def tasks_of(spec):
 
 
 def test_there_are_the_examples():
-    assert {"answer-format", "instructions", "refund-quality", "structured-extraction", "summaries", "tool-output"} <= {*NAMES}
+    assert {"answer-format", "instructions", "refund-quality", "structured-extraction", "summaries", "tool-output"} <= {
+        *NAMES
+    }
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=NAMES)

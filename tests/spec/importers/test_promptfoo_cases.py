@@ -11,7 +11,6 @@ import pytest
 from cases import DATA
 
 import assay
-from assay.checks.registry import CHECKS
 from assay.spec.importers.promptfoo import read_promptfoo
 from assay.system.documents import Document
 
@@ -27,12 +26,13 @@ COUNTS = {
     **dict.fromkeys(("levenshtein", "tool-call-f1"), 60),
     "not-is-json": 54,
 }
-NEEDS = {
-    **dict.fromkeys(("rouge-n", "bleu", "gleu", "levenshtein"), "similarity"),
-    **dict.fromkeys(("is-json", "contains-json", "not-is-json"), "json_schema"),
-    "tool-call-f1": "tool_f1",
+DIFFERENT = {
+    "rouge-n": (3, lambda case: case["threshold"] <= case["score"] < 1.16 * case["threshold"]),
+    "levenshtein": (1, lambda case: max(case["output"]) > "\uffff"),
+    "not-is-json": (2, lambda case: "NaN" in case["output"]),
 }
-"""Check types that an assertion needs."""
+"""How many cases of a type have another verdict, and which: words are split in another way, only promptfoo counts UTF-16 units, and
+NaN is JSON for Python."""
 
 
 def completion_of(output):
@@ -61,11 +61,11 @@ def test_every_type_has_its_cases():
 
 @pytest.mark.parametrize("kind", [kind for kind in COUNTS if kind != "is-refusal"])
 def test_a_type_has_the_verdicts_of_promptfoo(kind):
-    if NEEDS.get(kind, "equals") not in {check.type for check in CHECKS}:
-        pytest.skip(f"needs the check type {NEEDS[kind]}")
     cases, passed = verdicts(kind)
-    differ = [(case["value"], case["output"]) for case, ours in zip(cases, passed, strict=True) if ours != case["pass"]]
-    assert differ == []
+    differ = [case for case, ours in zip(cases, passed, strict=True) if ours != case["pass"]]
+    number, known = DIFFERENT.get(kind, (0, bool))
+    assert len(differ) == number
+    assert all(map(known, differ))
 
 
 def test_refusals_are_left_out_because_their_phrases_are_promptfoos():

@@ -82,6 +82,7 @@ class _Reader:
         self.default = self._object(self.config.get("defaultTest"), ("defaultTest",))
         self.threshold = self._common_threshold()
         self.names: dict[str, None] = {}
+        self.differing: set[str] = set()
 
     @property
     def graded(self) -> bool:
@@ -198,7 +199,8 @@ class _Reader:
             check = self._set(given, path, graded)
         else:
             base, check = assertion_check(given, graded=graded, column_of=self._column)
-            if base in DIFFERENCES:
+            if base in DIFFERENCES and base not in self.differing:
+                self.differing.add(base)  # once for each type
                 self.notes.differ(path, f"`{base}`: {DIFFERENCES[base]}")
         return self._weighted(named_check(given.get("metric"), check), given)
 

@@ -375,6 +375,8 @@ _INVERTED = ("trajectory:tool-used",)
 
 DIFFERENCES = {
     "contains-json": "the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
+    "is-json": "NaN and Infinity are JSON here",
+    "levenshtein": "characters are code points; promptfoo counts UTF-16 units",
     "rouge-n": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
     "rouge-l": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
     "cost": "it reads the column `cost`",
