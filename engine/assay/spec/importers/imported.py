@@ -1,6 +1,7 @@
 """What an importer makes of a file, and what it had to leave out."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,16 @@ from assay.spec.reader import place
 from assay.spec.verifier import load_verifier
 from assay.system.documents import Document, Place
 
-__all__ = ["Imported", "NoCounterpartError", "Notes", "check_problem", "named_check", "numbered_ids", "shape_of"]
+__all__ = [
+    "Imported",
+    "NoCounterpartError",
+    "Notes",
+    "check_problem",
+    "is_number",
+    "named_check",
+    "numbered_ids",
+    "shape_of",
+]
 
 
 class NoCounterpartError(Exception):
@@ -89,6 +99,16 @@ def numbered_ids(checks: Sequence[dict[str, Any]], taken: set[str] | None = None
             check["id"] = next(name for name in names if name not in taken)
             taken.add(check["id"])
         numbered_ids(check.get("checks", ()))
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def shape_of(value: Any) -> str:

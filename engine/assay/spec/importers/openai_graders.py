@@ -4,7 +4,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from assay.spec.importers.imported import Imported, NoCounterpartError, Notes, check_problem, named_check, numbered_ids
+from assay.spec.importers.imported import (
+    Imported,
+    NoCounterpartError,
+    Notes,
+    check_problem,
+    is_number,
+    named_check,
+    numbered_ids,
+)
 from assay.spec.importers.templates import pieces_of, reference_to
 from assay.spec.importers.weighted_sums import combination
 from assay.system.documents import Document, Place, named
@@ -132,7 +140,7 @@ def _text_similarity(grader: Mapping[str, Any]) -> dict[str, Any]:
         reason = _NO_METRIC.get(metric, f"known: {', '.join(_METRICS)}") if isinstance(metric, str) else "not a metric"
         raise NoCounterpartError(f"`evaluation_metric` is {named(metric)}: {reason}")
     threshold = grader.get("pass_threshold")
-    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
+    if threshold is not None and not is_number(threshold):
         raise NoCounterpartError(f"`pass_threshold` is {named(threshold)}, not a number")
     passing = {} if threshold is None else {"threshold": threshold}
     return {"type": "similarity", "metric": _METRICS[metric], "value": _reference(grader), **_source(grader), **passing}

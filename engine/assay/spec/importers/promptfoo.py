@@ -15,6 +15,7 @@ from assay.spec.importers.imported import (
     NoCounterpartError,
     Notes,
     check_problem,
+    is_number,
     named_check,
     numbered_ids,
     shape_of,
@@ -81,6 +82,7 @@ class _Reader:
         self.default = self._object(self.config.get("defaultTest"), ("defaultTest",))
         self.threshold = self._common_threshold()
         self.names: dict[str, None] = {}
+        self.differing: set[str] = set()
 
     @property
     def graded(self) -> bool:
@@ -146,8 +148,11 @@ class _Reader:
         ] or [(("defaultTest", "threshold"), default)]
         values = [value for _, value in given]
         first: Any = values[0]
-        is_number = isinstance(first, int | float) and not isinstance(first, bool) and 0 <= first <= 1
-        if is_number and all(value == first and not isinstance(value, bool) for value in values):
+        if (
+            is_number(first)
+            and 0 <= first <= 1
+            and all(value == first and not isinstance(value, bool) for value in values)
+        ):
             return float(first)
         for path, value in given:
             if value is not None:
@@ -194,7 +199,8 @@ class _Reader:
             check = self._set(given, path, graded)
         else:
             base, check = assertion_check(given, graded=graded, column_of=self._column)
-            if base in DIFFERENCES:
+            if base in DIFFERENCES and base not in self.differing:
+                self.differing.add(base)  # once for each type
                 self.notes.differ(path, f"`{base}`: {DIFFERENCES[base]}")
         return self._weighted(named_check(given.get("metric"), check), given)
 
@@ -202,14 +208,14 @@ class _Reader:
         weight = 0 if given.get("metricOnly") is True else given.get("weight")
         if weight is None or weight == 1:
             return check
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
+        if not is_number(weight) or weight < 0:
             raise NoCounterpartError(f"`weight` is {named(weight)}, not a number of at least 0")
         return {**check, "weight": weight}
 
     def _set(self, given: Mapping[str, Any], path: Place, graded: bool) -> dict[str, Any]:
         """Return a group: the weighted mean of its checks, with a threshold unless the score counts."""
         threshold = given.get("threshold")
-        has_threshold = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        has_threshold = is_number(threshold)
         if threshold is not None and not has_threshold:
             raise NoCounterpartError(f"`threshold` is {named(threshold)}, not a number")
         checks = [check for _, check in self._checks(given.get("assert"), (*path, "assert"), graded or has_threshold)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.spec.importers.imported import NoCounterpartError
+from assay.spec.importers.imported import NoCounterpartError, is_number
 from assay.spec.importers.javascript_regex import python_pattern
 from assay.spec.importers.templates import pieces_of, reference_to
 from assay.system.documents import named
@@ -105,7 +105,7 @@ class Assertion:
         return dict(check) if self.graded else {**check, "threshold": self.limit(default)}
 
     def _reference(self, value: Any) -> Any:
-        if isinstance(value, list | dict) or value is None or value == "":
+        if isinstance(value, list | dict) or value is None:
             raise NoCounterpartError(f"`value` is {named(value)}, not a text")
         if isinstance(value, str) and value.startswith("file://"):
             raise NoCounterpartError("`value` is another file, which is not read")
@@ -171,7 +171,13 @@ def _texts_in(value: Any) -> list[str]:
 # ── texts ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _not_empty(assertion: Assertion) -> None:
+    if assertion.value == "":
+        raise NoCounterpartError("`value` is empty, which promptfoo refuses")
+
+
 def _contains(assertion: Assertion) -> dict[str, Any]:
+    _not_empty(assertion)
     return {"type": "contains", "value": assertion.text(), "caseSensitive": not assertion.type.startswith("i")}
 
 
@@ -181,6 +187,7 @@ def _contains_several(assertion: Assertion) -> dict[str, Any]:
 
 
 def _edge(assertion: Assertion) -> dict[str, Any]:
+    _not_empty(assertion)
     kind = assertion.type.replace("-", "_")
     return {"type": kind, "value": assertion.text(), "strip": False, "caseSensitive": True}
 
@@ -210,13 +217,9 @@ def _counted(assertion: Assertion) -> dict[str, Any]:
             raise NoCounterpartError(f"`value` is {named(value)}, not a number") from None
     bounds = value if isinstance(value, dict) else {"exactly": value}
     bounds = {name: bound for name, bound in bounds.items() if bound is not None}
-    if not bounds or not all(_is_number(bound) and name in ("min", "max", "exactly") for name, bound in bounds.items()):
+    if not bounds or not all(is_number(bound) and name in ("min", "max", "exactly") for name, bound in bounds.items()):
         raise NoCounterpartError(f"`value` is {named(value)}, not a number or {{min, max}}")
     return {"type": "count", "of": "words" if assertion.type == "word-count" else "chars", **bounds}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -328,7 +331,8 @@ def _tool_used(assertion: Assertion) -> dict[str, Any]:
 def _tool_sequence(assertion: Assertion) -> dict[str, Any]:
     value = assertion.data()
     steps = value.get("steps") if isinstance(value, dict) else value
-    names = [step.get("pattern") or step.get("name") if isinstance(step, dict) else step for step in steps or ()]
+    listed = steps if isinstance(steps, list) else []
+    names = [step.get("pattern") or step.get("name") if isinstance(step, dict) else step for step in listed]
     if not names or not all(isinstance(name, str) and name for name in names):
         raise NoCounterpartError("`value` has no steps, or steps without a name")
     mode = value.get("mode") or "in_order" if isinstance(value, dict) else "in_order"
@@ -371,6 +375,8 @@ _INVERTED = ("trajectory:tool-used",)
 
 DIFFERENCES = {
     "contains-json": "the first JSON object or list of the output counts, strictly read; promptfoo tries all, and repairs them",
+    "is-json": "NaN and Infinity are JSON here",
+    "levenshtein": "characters are code points; promptfoo counts UTF-16 units",
     "rouge-n": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
     "rouge-l": "words are those of rouge_score; promptfoo splits as the Treebank does, so scores near the threshold may differ",
     "cost": "it reads the column `cost`",
@@ -453,7 +459,7 @@ def assertion_check(
         if name in assertion:
             raise NoCounterpartError(f"`{name}` changes what is compared, by code")
     threshold = assertion.get("threshold")
-    if threshold is not None and not _is_number(threshold):
+    if threshold is not None and not is_number(threshold):
         raise NoCounterpartError(f"`threshold` is {named(threshold)}, not a number")
     check = rule(Assertion(base, assertion.get("value"), threshold, assertion, inverse, graded, column_of))
     negated = inverse and not (base in _INVERTED and "notCalled" in check)

@@ -1,6 +1,7 @@
 """Formulas over the scores of graders: weighted sums, the least and the greatest."""
 
 import ast
+import math
 import warnings
 from collections.abc import Collection
 from typing import Any
@@ -36,6 +37,8 @@ def combination(formula: Any, names: Collection[str]) -> tuple[str, dict[str, fl
         constant, weights = _linear(tree, names)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError, ZeroDivisionError):
         raise NoCounterpartError(f"{formula[:80]!r} is not a formula") from None
+    if not all(map(math.isfinite, (constant, *weights.values()))):
+        raise NoCounterpartError(f"{formula[:80]!r} has numbers that are too large")
     if constant:
         raise NoCounterpartError(f"{formula[:80]!r} adds {constant:g} to the scores")
     return "sum", {name: weights.get(name, 0.0) for name in names}
