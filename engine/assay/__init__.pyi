@@ -31,6 +31,8 @@ from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
 from assay.insight.diffing import Diff as Diff
 from assay.insight.diffing import diff as diff
+from assay.insight.whatifs import WhatIf as WhatIf
+from assay.insight.whatifs import whatif as whatif
 from assay.loading.rollouts import scan as scan
 from assay.rewards.declared import reward as reward
 from assay.rubrics.extract import extract_boxed_answer as extract_boxed_answer
