@@ -28,14 +28,14 @@ from assay.spec.canonical import forms_of, spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import Share, VerifierSpec, load_verifier
 from assay.system.signals import interruptible
+from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.writers import open_writer
 
 __all__ = ["WhatIf", "whatif", "write_rewards"]
 
 _FACTORS = (0.0, 0.5, 2.0)
-_MOST_PATTERNS = 1_000_000
-_SAMPLE = 1_000_000
+_SAMPLE, _SLICES = 1_000_000, 16
 _MOST_MODELS = 50
 _THEN, _NOW = HIDDEN + "then/", HIDDEN + "now/"
 
@@ -110,7 +110,8 @@ def whatif(
         SpecError: A weight cannot be used.
     """
     change = _changed(result, weights, required, drop, pass_threshold)
-    return _looked_at(change, rank, _names(by), _names(task), examples)
+    with spooling():
+        return _looked_at(change, rank, _names(by), _names(task), examples)
 
 
 def _names(value: Sequence[str] | str) -> tuple[str, ...]:
@@ -331,17 +332,22 @@ def _new_rows(change: _Change) -> pl.LazyFrame:
     return _rewarded(_rewarded(frame, change.before, _THEN), change.after, _NOW)
 
 
-def _refuse_other(change: _Change, rows: pl.LazyFrame) -> None:
-    """Check that the rewards are made from the scores as the footer says.
-
-    Raises:
-        InputError: They are not: bits differ.
-    """
-    differs = [changed("reward", f"{_THEN}reward").sum().alias("reward")]
+def _differences(change: _Change) -> list[pl.Expr]:
+    """Return whether the rewards, and who passes, are made from the scores as the footer says."""
+    differs = [changed("reward", f"{_THEN}reward").alias("reward")]
     if change.known_threshold and "passed" in change.result.schema:
         passed = pl.col("passed").ne_missing(pl.col(f"{_THEN}passed")) & pl.col("reward").is_not_null()
-        differs.append(passed.sum().alias("passed"))
-    row = change.result.collect(rows.select(differs)).to_dicts()[0]
+        differs.append(passed.alias("passed"))
+    return differs
+
+
+def _refuse_other(change: _Change, differences: pl.LazyFrame) -> None:
+    """Refuse a result whose rewards are not made from its scores.
+
+    Raises:
+        InputError: Bits differ.
+    """
+    row = change.result.collect(differences.select(pl.all().sum())).to_dicts()[0]
     for name, number in row.items():
         if number:
             fact = (
@@ -403,7 +409,7 @@ def write_rewards(
     """
     change = _changed(result, weights, required, drop, pass_threshold)
     rows = _new_rows(change)
-    _refuse_other(change, rows)
+    _refuse_other(change, rows.select(_differences(change)))
     frame = _new_result(change, rows).frame
     root = ""
     with interruptible(), open_writer(out, frame.collect_schema()) as writer:
@@ -438,12 +444,19 @@ def _provenance(change: _Change, command: str) -> dict[str, Any]:
 
 
 def _looked_at(change: _Change, rank: str | None, by: Sequence[str], task: Sequence[str], examples: int) -> WhatIf:
-    result, rows = change.result, _new_rows(change)
-    _refuse_other(change, rows)
-    after = _new_result(change, rows)
+    result, made = change.result, _new_rows(change)
+    after = _new_result(change, made)
+    new = [pl.col(_NOW + name) for name in ("reward", "passed")]
+    path = spool_file(result.name, ".arrow")
+    differences = [expr.alias(_THEN + expr.meta.output_name()) for expr in _differences(change)]
+    # made once: each number below is one more scan
+    result.collect(made.select(*new, *differences).sink_ipc(path, lazy=True))
+    spooled = pl.scan_ipc(path)
+    _refuse_other(change, spooled.select(pl.col(f"^{_THEN}.*$").name.map(lambda name: name.removeprefix(_THEN))))
+    rows = pl.concat([result.frame, spooled.select(new)], how="horizontal")
     sides = [exactly(name).alias(BEFORE + name) for name in result.schema]
-    new = [pl.col(_NOW + name).alias(AFTER + name) for name in ("reward", "passed")]
-    frame = rows.select(*sides, *new).with_row_index(ROW)
+    others = [expr.alias(AFTER + name) for expr, name in zip(new, ("reward", "passed"), strict=True)]
+    frame = rows.select(*sides, *others).with_row_index(ROW)
     diff = changes(Pairing(result, after, frame, (), (), (), (), (), result.rows), by, task, examples)
     terms, notes = _terms(change.after), []
     if terms is None:
@@ -555,10 +568,13 @@ def _patterns(change: _Change) -> tuple[pl.DataFrame, bool]:
     result, leaves = change.result, _leaves(change.before, change.result)
     names = list(leaves)
     frame = _stored(result.frame, leaves).filter(pl.col("reward").is_not_null()).select(names)
-    step = -(-result.rows // _SAMPLE)
     sampled = False
-    if step > 1:
-        sample = result.collect(frame.gather_every(step))
+    if result.rows > _SAMPLE:
+        each = _SAMPLE // _SLICES
+        starts = (result.rows * at // _SLICES for at in range(_SLICES))
+        parts = [result.frame.slice(start, each) for start in starts]
+        scored = (_stored(part, leaves).filter(pl.col("reward").is_not_null()).select(names) for part in parts)
+        sample = pl.concat([result.collect(part) for part in scored])
         if sampled := sample.n_unique() > sample.height // 2:
             frame = sample.lazy()
     counts = result.collect(frame.group_by(names).len(name=ROW)) if names else pl.DataFrame()
@@ -651,19 +667,18 @@ def _ranking(
     exprs = [pl.len().alias("rows")]
     for at, term in enumerate(terms):
         score = exactly(term.column).cast(pl.Float64)
-        whole = score.floor()
-        exprs += [
-            score.null_count().alias(f"null/{at}"),
-            whole.cast(pl.Int64, strict=False).sum().alias(f"whole/{at}"),
-            ((score - whole) * 2.0**bits).cast(pl.Int64, strict=False).sum().alias(f"rest/{at}"),
-        ]
+        whole = score.floor() if not term.sums_up else pl.lit(0.0)  # the scores of a mean are in [0, 1]
+        exprs.append(score.null_count().alias(f"null/{at}"))
+        exprs.append(((score - whole) * 2.0**bits).cast(pl.Int64, strict=False).sum().alias(f"rest/{at}"))
+        exprs += [] if term.sums_up else [whole.cast(pl.Int64, strict=False).sum().alias(f"whole/{at}")]
     scored = rows.filter(pl.col("reward").is_not_null() & exactly(rank).is_not_null())
     table = result.collect(scored.group_by(exactly(rank).cast(pl.String).alias(HIDDEN + "model")).agg(exprs))
     if any(table[f"null/{at}"].sum() for at, _ in enumerate(terms)):
         return None, ["models are not ranked: a check does not apply to all rows"]
     means = {
         row[HIDDEN + "model"]: [
-            ((row[f"whole/{at}"] << bits) + row[f"rest/{at}"]) / (row["rows"] << bits) for at, _ in enumerate(terms)
+            ((row.get(f"whole/{at}", 0) << bits) + row[f"rest/{at}"]) / (row["rows"] << bits)
+            for at, _ in enumerate(terms)
         ]
         for row in table.iter_rows(named=True)
     }
