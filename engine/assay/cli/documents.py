@@ -61,7 +61,7 @@ def deliver(console: Console, data: dict[str, Any], document: Document, *, out: 
 def print_document(console: Console, document: Document) -> None:
     """Print a document; control characters from data are escaped."""
     for at, block in enumerate(document.blocks):
-        if at and (block.heading or isinstance(block, Table)):
+        if at and (block.heading or isinstance(block, Table) or isinstance(document.blocks[at - 1], Table | Quote)):
             console.print()
         if block.heading:
             console.print(Text(printable(block.heading), "bold"), soft_wrap=True)

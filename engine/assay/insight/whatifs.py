@@ -35,6 +35,7 @@ from assay.writing.writers import open_writer
 __all__ = ["WhatIf", "whatif", "write_rewards"]
 
 _FACTORS = (0.0, 0.5, 2.0)
+_ROUNDING = 1e-12
 _SAMPLE, _SLICES = 1_000_000, 16
 _MOST_MODELS = 50
 _THEN, _NOW = HIDDEN + "then/", HIDDEN + "now/"
@@ -721,7 +722,8 @@ def ranked(
         for at, share, tie, cost in _single_moves(gaps, blocks):
             entry = {"check": names[at], "share": share, "tie": tie, "cost": cost}
             ties.append({"above": above, "below": below, **entry})
-            moves.append((at, tie >= share, cost, entry, (above, below)))
+            if _ROUNDING < tie < 1 - _ROUNDING:  # beyond the ends there is nothing: a tie there reverses no pair
+                moves.append((at, tie >= share, cost, entry, (above, below)))
     return {
         "order": [{"model": model, "mean": totals[model]} for model in order],
         "tie_share": ties,
@@ -748,7 +750,7 @@ def _single_moves(
                 continue
             tie = -(others + constant) / (gaps[at] - others)
             if 0 <= tie <= 1:
-                yield at, share, tie, abs(tie - share)
+                yield at, share, tie + 0.0, abs(tie - share)
 
 
 def _least_mass(gaps: Mapping[int, float], blocks: Sequence[Sequence[tuple[int, float]]]) -> float | None:
@@ -768,7 +770,7 @@ def _least_mass(gaps: Mapping[int, float], blocks: Sequence[Sequence[tuple[int, 
         mass, left = mass + step, left - step * gain
         if step < share or left <= 0:
             return mass
-    return mass if left <= 1e-12 else None  # noqa: PLR2004  (rounding)
+    return mass if left <= _ROUNDING else None
 
 
 def _front(moves: Sequence[tuple[int, bool, float, dict[str, Any], tuple[str, str]]]) -> list[dict[str, Any]]:
