@@ -1,9 +1,12 @@
 """What all tests have in common."""
 
 import pytest
-from cases import LONG
+from cases import LONG, sized
 
+from assay import testing
 from assay.thresholds import THRESHOLDS
+
+testing.ALONE = sized(1, 4)
 
 
 @pytest.fixture(autouse=True)

@@ -169,6 +169,7 @@ def verifiers(draw):
     return load_verifier({"id": draw(st.sampled_from("xyz")), "passThreshold": draw(st.floats(0, 1)), "checks": checks})
 
 
+@MATH
 @settings(max_examples=sized(60, 12), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(
     st.lists(verifiers(), min_size=1, max_size=2, unique_by=lambda one: one.id), st.lists(ROW, min_size=1, max_size=6)
@@ -222,8 +223,6 @@ def test_names_are_unique_and_complete():
             "ifeval",
             "language",
             "math",
-            "json_schema",
-            "json_match",
             *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
         ]
     )

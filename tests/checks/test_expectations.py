@@ -7,7 +7,7 @@ import pytest
 
 from assay.checks.expectations import rules as expectations
 from assay.checks.expectations.columns import EXPECTATIONS
-from assay.checks.expectations.rules import grade, read, read_expectations
+from assay.checks.expectations.rules import grade, read
 from assay.expressions.lane import layers
 from assay.names import TEXT
 from assay.testing import hostile_texts
@@ -308,5 +308,5 @@ def test_missing_one_of_four_scores_three_quarters():
 
 
 def test_places_are_named_by_their_list():
-    entries = read_expectations({"expectations": {"mustNotMention": [{"text": "b"}], "mustMention": [{"text": "a"}]}})
-    assert [entry.where for entry in entries] == ["mustMention[0]", "mustNotMention[0]"]
+    both = read({"expectations": {"mustNotMention": [{"text": "b"}], "mustMention": [{"text": "a"}]}})
+    assert [entry.where for entry in both.entries] == ["mustMention[0]", "mustNotMention[0]"]

@@ -170,7 +170,6 @@ def hostile_pairs(count, seed):
         lambda text: text[rng.randrange(len(text) + 1) :],
         str.swapcase,
         lambda text: "".join(rng.sample(text, len(text))),
-        lambda text: f"\ud800{text[:5]}",
         lambda text: text * rng.choice((1, 3, 40)),
         lambda _: "",
     )

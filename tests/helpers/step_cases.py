@@ -103,7 +103,7 @@ def by_rows(chain, texts):
     results = []
     for text in texts:
         try:
-            results.append((None, None, None) if text is None else (chain.row(text), chain.missing_row(text), None))
+            results.append((None, None, None) if text is None else (*chain.run(text), None))
         except Exception as error:  # noqa: BLE001  (whatever a step raises)
             results.append((None, None, said_by(error)))
     return results

@@ -18,7 +18,8 @@ from cases import sized
 
 import assay
 from assay.functions import registry as fns
-from assay.loading.formats.files import Cut, open_files
+from assay.loading.formats.files import Cut, combined
+from assay.loading.formats.format import open_each
 from assay.loading.formats.reading import Reading
 from assay.runs.shards import Shard, cut
 
@@ -91,7 +92,7 @@ def test_a_folder_holds_the_rewards_of_one_file_in_parts(there):
 
 
 def test_parts_are_whole_units_of_one_file_or_whole_files_in_order(there):
-    files = open_files([Path("a.parquet"), Path("b.jsonl")], Reading())
+    files = combined(open_each([Path("a.parquet"), Path("b.jsonl")], Reading()))
     shards = cut(files, 2500)
     assert [one.number for one in shards] == list(range(len(shards)))
     for number, file in enumerate(files.files):

@@ -42,7 +42,7 @@ def test_the_step_that_finds_nothing_is_told():
     chain = Chain(read_steps(["afterThink", {"after": "A:"}, {"regex": r"\d+"}]))
     texts = ["<think>", "<think></think>4", "A: four", "A: 4", None]
     missing = ["afterThink", "after", "regex", None, None]
-    assert [text and chain.missing_row(text) for text in texts] == missing
+    assert [text and chain.run(text)[1] for text in texts] == missing
     assert lazy(chain, pl.DataFrame({TEXT: texts})).collect()["missing"].to_list() == missing
 
 

@@ -17,7 +17,6 @@ __all__ = [
     "Limits",
     "Settled",
     "failed",
-    "is_reward",
     "is_score",
     "listed",
     "only",
@@ -106,11 +105,6 @@ def _is_text(value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def is_reward(value: object) -> bool:
-    """Return whether a value is a reward by the rule of ``settled``."""
-    return settled(value)[1] is None
 
 
 def is_score(value: object) -> bool:

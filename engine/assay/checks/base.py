@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from assay.calls.in_thread import each
-from assay.calls.limits import NO_REWARD, Limits, is_reward, is_score, own_failure, settled
+from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
@@ -29,7 +29,6 @@ __all__ = [
     "Row",
     "RunCheck",
     "is_ours",
-    "is_reward",
     "is_score",
 ]
 

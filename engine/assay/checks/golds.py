@@ -326,7 +326,7 @@ class GoldCheck(RunCheck):
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = distinct_rows(rows)
-        lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values]
+        lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values.to_list()]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
@@ -424,27 +424,40 @@ class GoldCheck(RunCheck):
         return pl.map_batches(columns, self._answers, return_dtype=_ANSWER, is_elementwise=True)
 
     def _answers(self, columns: Sequence[pl.Series]) -> pl.Series:
-        """``outcome`` of each row in Python; rows that bring the same values share their checks."""
+        """``outcome`` of each row in Python; rows that bring the same values share their checks, and with one text the answer."""
         rows, brought = columns
-        values, which = distinct_rows(brought)
+        distinct, which = distinct_rows(brought)
+        values = distinct.to_list()
         known: dict[int, tuple[list[Check], str | None]] = {}
 
         def answer(pair: tuple[Row, int]) -> _Answer:
-            row, at = pair
-            if at not in known:
-                candidates = self.candidates(_untyped(values[at]))
-                known[at] = candidates, _complaint(candidates)
-            candidates, complaint = known[at]
-            if complaint is None or row["completion"] is None:
-                return self._answered(candidates, _untyped(row))
-            try:
-                score = candidates[0].row(row)
-            except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
-                return self._answered(candidates, _untyped(row))
-            return score, complaint if score < 1 else "", None, False
+            return self._answer_by(values, known, *pair)
 
-        answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
-        return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        if not is_ours(self.checks) or self.takes_list or self.checks.reads or self.checks.may_read:
+            answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
+            return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        at: dict[tuple[str | None, int], int] = {}
+        pairs = zip(rows.struct.field("completion").to_list(), which.to_list(), strict=True)
+        numbers = [at.setdefault(pair, len(at)) for pair in pairs]
+        answers = _each(self.limits, answer, [({"completion": text}, number) for text, number in at])
+        results = pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        return results.gather(pl.Series(numbers, dtype=pl.UInt32))
+
+    def _answer_by(
+        self, values: Sequence[Row], known: dict[int, tuple[list[Check], str | None]], row: Row, at: int
+    ) -> _Answer:
+        """Return the answer for a row, given what rows bring; ``known`` keeps the checks that it makes."""
+        if at not in known:
+            candidates = self.candidates(_untyped(values[at]))
+            known[at] = candidates, _complaint(candidates)
+        candidates, complaint = known[at]
+        if complaint is None or row["completion"] is None:
+            return self._answered(candidates, _untyped(row))
+        try:
+            score = candidates[0].row(row)
+        except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
+            return self._answered(candidates, _untyped(row))
+        return score, complaint if score < 1 else "", None, False
 
     def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
         if not candidates or row["completion"] is None:

@@ -1,5 +1,6 @@
 """Checks that compare a text with a gold in Python, once for each distinct pair of them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ Answer = tuple[float, str, str | None]
 """The values of such a struct."""
 
 
-class PairCheck(Check):
+class PairCheck(Check, ABC):
     """Base class of checks that compare a text with one gold; a subclass defines ``judge``.
 
     ``row``, ``expr`` and ``expr_by`` follow from it. A subclass for which a package compares many pairs at once overrides
@@ -30,6 +31,7 @@ class PairCheck(Check):
     graded = True
     gold = "value"
 
+    @abstractmethod
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
         """Return the score of a text and the reason, which counts if the score is below 1: the definition.
 
@@ -37,8 +39,6 @@ class PairCheck(Check):
             value: The text.
             gold: The value of the param ``gold``; from a column, its text.
         """
-        del value, gold
-        raise TypeError(f"{type(self).__name__} has no judge(): every such check needs its definition")
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         """Return the answer for each pair of a text and a gold."""

@@ -1,4 +1,4 @@
-"""The distinct values of a column of structs."""
+"""The distinct values of a column of structs, so that Python looks at each of them once."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from assay.expressions.lane import encoded
 __all__ = ["distinct_rows"]
 
 
-def distinct_rows(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
+def distinct_rows(rows: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the distinct values of a column of structs, and the index of each row's."""
     if _is_beyond_json(rows.dtype):  # JSON has no NaN
         keys = pl.Series(map(repr, rows.to_list()), dtype=pl.String)
     else:
         keys = rows.struct.json_encode()
     _, which = encoded(keys)
-    return rows.gather(which.arg_unique().sort()).to_list(), which
+    return rows.gather(which.arg_unique().sort()), which
 
 
 def _is_beyond_json(dtype: Any) -> bool:

@@ -17,7 +17,8 @@ from assay.aggregating.results import RESULTS
 from assay.errors import ColumnsError, InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
-from assay.loading.formats.files import ENGINE_ERRORS, open_files
+from assay.loading.formats.files import ENGINE_ERRORS, combined
+from assay.loading.formats.format import open_each
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
@@ -216,7 +217,7 @@ def open_result(source: Any) -> Result:
         fact = f"A result is a path or a Polars frame, not {type(source).__name__}."
         raise UsageError(fact, "Make a frame of an Arrow table with pl.from_arrow(table).")
     paths, name = _files(Path(source)), shown_path(source)
-    opened = open_files(paths, Reading())
+    opened = combined(open_each(paths, Reading()))
     # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
     plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1

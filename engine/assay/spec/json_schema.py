@@ -12,8 +12,7 @@ from assay.spec.pipeline import CONDITION_TESTS
 from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
 from assay.spec.scorers import SCORERS
 from assay.spec.step_schema import described, needs, ref, step_definitions
-from assay.steps.registry import snake_case
-from assay.values.params import takes_objects
+from assay.values.params import both_cases, takes_objects
 
 __all__ = ["json_schema"]
 
@@ -65,7 +64,7 @@ def json_schema(checks: Sequence[type[Check]] = ()) -> dict[str, Any]:
 
 
 def _both_spellings(fields: dict[str, Any]) -> dict[str, Any]:
-    return {spelling: schema for name, schema in fields.items() for spelling in (name, snake_case(name))}
+    return {spelling: schema for name, schema in fields.items() for spelling in both_cases(name)}
 
 
 _WEIGHT = {"type": ["number", "null"], "minimum": 0}

@@ -30,7 +30,7 @@ from assay.spec.pipeline import (
 from assay.spec.scorers import Scorer, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
-from assay.values.params import canonical
+from assay.values.params import canonical, snake_case
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
@@ -46,14 +46,9 @@ COMBINE = ("mean", "sum", "min", "max", "product")
 GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _CHOICES_OF_TYPE = ("int", "float", "str", "dict[str,any]", "list[str]")
 """What pydantic adds to the place of a value that may be of several types."""
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
-
-
-def _snake(name: str) -> str:
-    return _HUMP.sub(lambda match: "_" + match.group(1).lower(), name)
 
 
 def spellings(check: type[Check]) -> dict[str, str]:
@@ -149,7 +144,7 @@ class SpecReader:
         if not isinstance(data, dict):
             self.problem(path, f"expected an object, got {named(data)}")
             return None
-        by_snake = {_snake(name): name for name in allowed}
+        by_snake = {snake_case(name): name for name in allowed}
         fields: dict[str, Any] = {}
         for key, value in data.items():
             name = by_snake.get(key) or (key if key in allowed else None)

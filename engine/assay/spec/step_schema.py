@@ -5,8 +5,9 @@ from typing import Any
 from assay.spec.pipeline import SOURCE_NAMES
 from assay.steps.base import Step
 from assay.steps.first_of import FirstOf
+from assay.steps.reader import NOT_FOUND
 from assay.steps.registry import STEPS
-from assay.values.params import Params, spellings
+from assay.values.params import Params, both_cases, spellings
 
 __all__ = ["described", "needs", "ref", "step_definitions"]
 
@@ -102,7 +103,7 @@ def _options(kind: type[Step]) -> dict[str, Any]:
     if issubclass(kind, FirstOf):
         by_field["chains"] |= {"minItems": 1, "items": ref("steps")}
     options = {name: by_field[field] for name, field in spellings(kind.Params).items()}
-    return options | {"notFound": _NOT_FOUND, "not_found": _NOT_FOUND}
+    return options | dict.fromkeys(both_cases(NOT_FOUND), _NOT_FOUND)
 
 
 def _branch(name: str, kind: type[Step]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A step: from a text to a part of it, or to another form of it, written in Python and as an expression."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ class StepExample:
     params: Mapping[str, Any] | None = None
 
 
-class Step:
+class Step(ABC):
     """Base class of steps.
 
     ``row`` and ``expr`` must give the same result on every text. Steps with the same ``key`` are equal.
@@ -93,9 +94,9 @@ class Step:
         """Whether the step defines ``expr``."""
         return type(self).expr is not Step.expr
 
+    @abstractmethod
     def row(self, text: str) -> str | list[str] | None:
         """Return what the step makes of one text; None if it finds nothing."""
-        raise NotImplementedError
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         """Return ``row`` as an elementwise expression.

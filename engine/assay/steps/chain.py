@@ -42,15 +42,10 @@ class Chain:
 
     def row(self, text: str) -> str | list[str] | None:
         """Return the result for a text; None if a step finds nothing. It raises what a step raises."""
-        result, _ = self._run(text)
-        return result
+        return self.run(text)[0]
 
-    def missing_row(self, text: str) -> str | None:
-        """Return the name of the step that finds nothing; None if none does."""
-        _, missing = self._run(text)
-        return missing
-
-    def _run(self, text: str) -> tuple[str | list[str] | None, str | None]:
+    def run(self, text: str) -> tuple[str | list[str] | None, str | None]:
+        """Return the result for a text, and the name of the step that finds nothing; None if none does."""
         value: Any = text
         for step in self.steps:
             result = step.row(value)
@@ -80,7 +75,7 @@ class Chain:
         return (source, *self.lanes(source))[-1]
 
     def missing_expr(self, source: Lane | None = None) -> pl.Expr:
-        """Return ``missing_row`` as an expression over the lanes; null where the text is null or a step fails, too."""
+        """Return the name of the step that finds nothing as an expression over the lanes; null where the text is null or a step fails, too."""
         missing: pl.Expr = pl.lit(None, dtype=pl.String)
         inputs = [text() if source is None else source.col, *(lane.col for lane in self.lanes(source))]
         for step, (before, after) in reversed([*zip(self.steps, pairwise(inputs), strict=True)]):

@@ -12,15 +12,15 @@ from assay.steps.chain import Chain
 from assay.steps.first_of import FirstOf, FirstOfParams
 from assay.steps.registry import STEPS
 from assay.system.documents import named
+from assay.values.params import both_cases
 from assay.values.params import spellings as spellings_of
 
-__all__ = ["StepError", "StepErrors", "read_steps"]
+__all__ = ["NOT_FOUND", "StepError", "StepErrors", "read_steps"]
 
 Place = tuple[str | int, ...]
 
 NOT_FOUND = "notFound"
 """The option of every step."""
-_NOT_FOUND = (NOT_FOUND, "not_found")
 _DEEPEST = 8
 """Maximum nesting of `firstOf`."""
 
@@ -172,7 +172,7 @@ class _Reader:
     def keeps(self, options: dict[str, tuple[Any, Place]]) -> bool:
         """Take ``notFound`` out of the options; return whether it is ``keep``."""
         keeps = False
-        for name in _NOT_FOUND:
+        for name in both_cases(NOT_FOUND):
             if name in options:
                 value, where = options.pop(name)
                 keeps = value == "keep"

@@ -1,6 +1,5 @@
 """The steps by name."""
 
-import re
 from collections.abc import Iterable
 
 from assay.steps.base import Step
@@ -13,8 +12,9 @@ from assay.steps.numbers import Number, Numbers
 from assay.steps.regex import Regex, Remove
 from assay.steps.tags import AfterThink, Tag, Think
 from assay.steps.transforms import Casefold, Lower, Map, Nfc, Nfkc, Normalize, Replace, Strip, Upper, Whitespace
+from assay.values.params import both_cases
 
-__all__ = ["STEPS", "STEP_TYPES", "by_name", "snake_case"]
+__all__ = ["STEPS", "STEP_TYPES", "by_name"]
 
 STEP_TYPES: tuple[type[Step], ...] = (
     *(AfterThink, Think, Tag, Boxed, After, Number, Numbers, Choice, Fence, Json, Line, Regex),
@@ -23,19 +23,10 @@ STEP_TYPES: tuple[type[Step], ...] = (
 )
 """All steps, in the order of the documentation."""
 
-_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
-
-
-def snake_case(name: str) -> str:
-    """Return the other spelling of a camelCase name."""
-    return _HUMP.sub(lambda match: "_" + match.group(1).lower(), name)
-
 
 def by_name(types: Iterable[type[Step]]) -> dict[str, type[Step]]:
     """Map every name that specs may use for a step to its class: names and aliases, in camelCase and snake_case."""
-    return {
-        spelling: step for step in types for name in (step.name, *step.aliases) for spelling in (name, snake_case(name))
-    }
+    return {spelling: step for step in types for name in (step.name, *step.aliases) for spelling in both_cases(name)}
 
 
 STEPS = by_name(STEP_TYPES)

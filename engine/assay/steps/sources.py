@@ -7,12 +7,13 @@ from typing import Any, Literal
 import polars as pl
 
 from assay.expressions.completion import completion_text
+from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
 from assay.expressions.lane import exactly, rowwise
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import calls_of_messages, calls_text, is_assistant
 from assay.steps.tool_calls.text import Format, calls_in_text
-from assay.values.arguments import RAW, messages, python_values
+from assay.values.arguments import RAW, messages
 from assay.values.paths import parse
 from assay.values.references import Reference, source_text
 
@@ -155,7 +156,7 @@ class CallSource(Source):
 
     def explain(self) -> str:
         """Return which engine reads the calls, and why."""
-        return "Python, once for each distinct text, or row by row for messages: their calls"
+        return "Python, once for each distinct completion: its calls"
 
     def row(self, row: Mapping[str, Any]) -> str:
         """Return the calls of a row as JSON text."""
@@ -172,5 +173,6 @@ class CallSource(Source):
         return None if completion is None else self.row({RAW: completion})
 
     def _column(self, completions: pl.Series) -> pl.Series:
-        texts = [*map(self._of_value, python_values(completions))]
-        return pl.Series(completions.name, texts, dtype=pl.String)
+        distinct, which = distinct_rows(completions.to_frame(COMPLETION).to_struct())
+        texts = [*map(self._of_value, distinct.struct.field(COMPLETION).to_list())]
+        return pl.Series(completions.name, texts, dtype=pl.String).gather(which)

@@ -69,7 +69,7 @@ class Subject:
         if text is None:
             return Reading(None, f"{NOTHING}{self.source}")
         try:
-            value, missing = self.chain.row(text), self.chain.missing_row(text)
+            value, missing = self.chain.run(text)
         except BaseException as exception:  # a pattern's limit
             if not own_failure(exception):
                 raise

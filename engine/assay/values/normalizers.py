@@ -18,6 +18,7 @@ from assay.errors import did_you_mean
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.regex.compiled import compile_pattern, quick
 from assay.expressions.regex.search import search
+from assay.values.params import both_cases, snake_case
 
 __all__ = [
     "NORMALIZERS",
@@ -168,13 +169,9 @@ class _LmEval:
         return value.translate(_NO_DIGITS) if "ignoreNumbers" in self.ignored else value
 
 
-def _snake_case(name: str) -> str:
-    return re.sub("([A-Z])", lambda hump: "_" + hump[1].lower(), name)
-
-
 def _by_option(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of ``lmEval`` by their names in camelCase."""
-    spellings = {_snake_case(name): name for name in _LmEval.options}
+    spellings = {snake_case(name): name for name in _LmEval.options}
     given: dict[str, Any] = {}
     for key, value in options.items():
         name = spellings.get(key, key)
@@ -230,12 +227,12 @@ def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:
         ValueError: There is no such normalizer or option.
     """
     if isinstance(spec, Mapping):
-        if len(spec) == 1 and next(iter(spec)) in (_LM_EVAL, "lm_eval"):
+        if len(spec) == 1 and next(iter(spec)) in both_cases(_LM_EVAL):
             (options,) = spec.values()
             if isinstance(options, Mapping):
                 return _LmEval(options)
         raise ValueError(f"write {{{_LM_EVAL}: {{ignoreCase: true}}}}, or a name: {', '.join(NORMALIZERS)}")
-    if spec in (_LM_EVAL, "lm_eval"):
+    if spec in both_cases(_LM_EVAL):
         raise ValueError(f"{_LM_EVAL} ignores nothing by itself: write {{{_LM_EVAL}: {{ignoreCase: true}}}}")
     if spec not in NORMALIZERS:
         names = (*NORMALIZERS, _LM_EVAL)
@@ -270,13 +267,12 @@ def normalizer_schemas() -> list[dict[str, Any]]:
     options = {
         spelling: {**kinds[name], "description": meaning}
         for name, meaning in _LmEval.options.items()
-        for spelling in (name, _snake_case(name))
+        for spelling in both_cases(name)
     }
     with_options = {"type": "object", "properties": options, "additionalProperties": False}
-    names = (_LM_EVAL, _snake_case(_LM_EVAL))
     named = {
         "type": "object",
-        "properties": dict.fromkeys(names, with_options),
+        "properties": dict.fromkeys(both_cases(_LM_EVAL), with_options),
         "additionalProperties": False,
         "minProperties": 1,
         "maxProperties": 1,

@@ -1,12 +1,25 @@
 """Params of checks and steps: plain data, read strictly."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params", "canonical", "spellings", "takes_objects"]
+__all__ = ["Params", "both_cases", "canonical", "snake_case", "spellings", "takes_objects"]
+
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+def snake_case(name: str) -> str:
+    """Return a camelCase name in snake_case; digits stay with the word before them."""
+    return _HUMP.sub(lambda match: "_" + match[1].lower(), name)
+
+
+def both_cases(name: str) -> tuple[str, str]:
+    """Return the two spellings of a name that specs may use, given the one in camelCase; they may be the same."""
+    return name, snake_case(name)
 
 
 class Params(BaseModel):

@@ -12,6 +12,7 @@ from cases import DATA, sized
 from assay import load_verifier
 from assay.checks.instructions import extras, instructions
 from assay.checks.instructions.instructions import INSTRUCTIONS
+from assay.checks.instructions.patterns import Pattern
 from assay.checks.instructions.tasks import read_task
 from assay.compiling.plan import Plan
 from assay.scoring.reference import score_rows
@@ -277,6 +278,7 @@ def test_a_blank_text_follows_nothing():
 
 # ── beside the plain definitions ────────────────────────────────────────────────────────────────────────────────────────
 
+BLANK = "the output is blank"
 PIECES = (
     *("*", "**", "***", "-", "- a", "* b", " ", "  ", "\n", "\n\n", "\t", "\r\n", "\x0b", "\x1c", "\x85", "\u2028"),
     *("<", "<<", ">>", ">", "[", "]", "[a]", "a", "B", "é", "e\u0301", "_", "9", ".", "'", '"', "word", "\u200b"),
@@ -304,10 +306,19 @@ def test_what_is_written_in_another_way_is_the_plain_definition():
     for text in [*drawn, *hostile_texts(sized(10_000, 500), seed=3)]:
         bullets, title = plain_bullets(text), plain_titles(text)
         seen |= {bullets, title}
-        assert sum(1 for one in (instructions._STARS, instructions._DASHES) for _ in one.finditer(text)) == bullets
+        assert shortfall("detectable_format:number_bullet_lists", text or "a", num_bullets=bullets) in ("", BLANK)
         assert any(map(instructions._is_title, text.split("\n"))) == title
         assert sum(map(instructions._brackets, text.split("\n"))) == len(re.findall(r"\[.*?\]", text))
         assert instructions._word_count(text) == len(re.findall(r"\w+", text))
+        for word in ("a", "B", "ab", "a_", "- ", "é", "a|b", "9."):
+            pattern = Pattern(word)
+            assert pattern.found(text) == bool(re.search(word, text, re.IGNORECASE))
+            assert pattern.count(text) == len(re.findall(word, text, re.IGNORECASE))
+            assert pattern.count(text, ignore_case=False) == len(re.findall(word, text))
+            assert pattern.found_as_word(text) == bool(re.search(rf"\b{word}\b", text, re.IGNORECASE))
+        sections = {"section_spliter": "a", "num_sections": 1}
+        has_section = shortfall("detectable_format:multiple_sections", text, **sections) == ""
+        assert has_section == (bool(text.strip()) and bool(re.search(r"\s?a\s?\d+\s?", text)))
         assert {text, *read_loosened(text)} - {""} >= plain_loosened(text) >= {*read_loosened(text)}
     assert seen >= {0, 1, 2, 3, 4}
 

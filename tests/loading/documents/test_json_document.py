@@ -19,7 +19,7 @@ from web import Web
 import assay
 from assay.loading.documents.json_document import read_json
 from assay.loading.formats import jsonl_survey
-from assay.loading.formats.files import open_files
+from assay.loading.formats.format import open_each
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 
@@ -70,7 +70,7 @@ def written(folder, content, name="rows.json"):
 def seen(path):
     """What a file holds, but for the places of lines."""
     try:
-        (file,) = open_files([path], Reading()).files
+        (file,) = open_each([path], Reading())
     except assay.InputError as error:
         return str(error).replace(str(path), ""), [], [], []
     frame = file.scan().collect()

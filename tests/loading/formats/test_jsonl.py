@@ -22,7 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.loading.formats.files import open_files
+from assay.loading.formats.format import open_each
 from assay.loading.formats.json_forms import Forms
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
@@ -46,7 +46,7 @@ def written(folder, lines, name="rows.jsonl"):
 
 
 def looked_through(path, **options):
-    (file,) = open_files([Path(path)], Reading(**options)).files
+    (file,) = open_each([Path(path)], Reading(**options))
     return file
 
 

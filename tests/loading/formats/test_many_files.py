@@ -17,7 +17,8 @@ from polars.testing import assert_frame_equal
 import assay
 from assay.loading.formats import engine_source as frames
 from assay.loading.formats import jsonl_survey as jsonlook
-from assay.loading.formats.files import Cut, open_files
+from assay.loading.formats.files import Cut, combined
+from assay.loading.formats.format import open_each
 from assay.loading.formats.reading import Reading
 from assay.runs.manifest import Manifest
 from assay.runs.shards import Shard, culprit, cut
@@ -178,8 +179,8 @@ def test_lines_mean_the_same_whoever_reads_them(tmp_path, monkeypatch, few, many
     monkeypatch.setattr(jsonlook, "FEW", few)
     monkeypatch.setattr(jsonlook, "MANY", many)
     assert_frame_equal(assay.scan(paths, max_bad_rows=1).collect(), expected)
-    again = open_files(paths, Reading())
-    assert [bad.line for file in again.files for bad in file.bad] == [2]
+    again = open_each(paths, Reading())
+    assert [bad.line for file in again for bad in file.bad] == [2]
 
 
 def test_small_files_are_one_part_and_large_ones_are_many(tmp_path):
@@ -187,7 +188,7 @@ def test_small_files_are_one_part_and_large_ones_are_many(tmp_path):
     rows(0).select(pl.col("completion").repeat_by(50).list.join(" ")).sample(3000, with_replacement=True).write_parquet(
         paths[5], row_group_size=500
     )
-    files = open_files(paths, Reading())
+    files = combined(open_each(paths, Reading()))
     small, large = sum(unit.size for unit in files.files[0].units), sum(unit.size for unit in files.files[5].units)
     size = 6 * small + small // 2
     shards = cut(files, size)
@@ -242,7 +243,7 @@ def test_of_many_files_the_one_that_changes_is_named(tmp_path, ending, out, chan
 
 def test_a_part_of_many_files_that_ends_its_process_names_the_file(tmp_path):
     paths = written(tmp_path / "in", 9, "parquet")
-    files = open_files(paths, Reading())
+    files = combined(open_each(paths, Reading()))
     (shard,) = cut(files, 1 << 30)
     inputs = [SimpleNamespace(name=str(path)) for path in paths]
     job, tried = SimpleNamespace(files=files, inputs=inputs), []

@@ -29,7 +29,6 @@ __all__ = [
     "Reading",
     "grade",
     "read",
-    "read_expectations",
     "unread_field",
     "unread_side",
 ]
@@ -127,22 +126,12 @@ def _usable(phrases: list[Any]) -> tuple[str, ...]:
     return tuple(phrases if plain else map(mended, phrases))
 
 
-def read_expectations(metadata: Any) -> list[Entry]:
-    """Parse a row's expectations. Null fields count as absent; names may be camelCase or snake_case.
-
-    Args:
-        metadata: A mapping, its JSON text, or None.
-
-    Returns:
-        The entries, mustMention before mustNotMention; empty if there are none.
+def _entries_of(metadata: Any) -> list[Entry]:
+    """Return the entries of parsed metadata, mustMention before mustNotMention; a null field counts as absent.
 
     Raises:
         ValueError: The metadata or its expectations have an unsupported shape.
     """
-    return _entries_of(parse(metadata) if isinstance(metadata, str) else metadata)
-
-
-def _entries_of(metadata: Any) -> list[Entry]:
     if metadata is NOT_JSON or not isinstance(metadata, dict | None):
         raise ValueError(_NO_METADATA)
     expectations = (metadata or {}).get(_FIELD)
@@ -193,7 +182,7 @@ class Reading(NamedTuple):
     """The parsed expectations of a row.
 
     Attributes:
-        entries: As ``read_expectations``; empty if there is a problem.
+        entries: mustMention before mustNotMention; empty if there are none, or a problem.
         problem: Why the metadata cannot be parsed; None if it can.
         slip: A remark on the first key that is probably misspelt.
     """

@@ -86,19 +86,18 @@ class IFEval(Check):
     def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Judge each distinct pair of a text and a task once; null where there is no text."""
         texts, which_text = encoded(columns[0])
-        rows, which_task = distinct_rows(columns[1])
-        values, tasks = texts.to_list(), [self._task_or_error(row) for row in rows]
+        distinct, which_task = distinct_rows(columns[1])
+        values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]
         answers: dict[tuple[int, int], _Answer] = {}
-        result: list[_Answer | None] = []
+        result: list[_Answer | tuple[None, None, None]] = []
         for pair in zip(which_text.to_list(), which_task.to_list(), strict=True):
             if pair[0] is None:
-                result.append(None)
+                result.append((None, None, None))
                 continue
             if pair not in answers:
                 answers[pair] = self._answer(values[pair[0]], tasks[pair[1]])
             result.append(answers[pair])
-        fields = [None if answer is None else dict(zip(_FIELDS, answer, strict=True)) for answer in result]
-        return pl.Series(columns[0].name, fields, dtype=_ANSWER)
+        return pl.DataFrame(result, _ANSWER.to_schema(), orient="row").to_struct(columns[0].name)
 
     def _task_or_error(self, row: dict[str, Any]) -> Task | str:
         try:
@@ -136,6 +135,3 @@ class IFEval(Check):
 
     def explain(self) -> str:
         return "Python, once for each distinct text and its instructions"
-
-
-_FIELDS = tuple(field.name for field in _ANSWER.fields)

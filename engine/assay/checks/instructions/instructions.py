@@ -16,6 +16,7 @@ from assay.checks.instructions.extras import detected, sentence_count, word_toke
 from assay.checks.instructions.patterns import Pattern
 from assay.errors import counted, quoted
 from assay.expressions.json import is_json
+from assay.expressions.regex.compiled import compile_pattern
 
 __all__ = ["INSTRUCTIONS", "RELATIONS", "Instruction", "Kind"]
 
@@ -84,7 +85,7 @@ def _frequency(text: str, keyword: Pattern, frequency: Number, relation: str) ->
 
 
 def _forbidden_words(text: str, forbidden_words: Sequence[Pattern]) -> str:
-    present = [word.source for word in forbidden_words if word.word().found(text)]
+    present = [word.source for word in forbidden_words if word.found_as_word(text)]
     return f"contains {_listed(present)}" if present else ""
 
 
@@ -129,18 +130,18 @@ def _number_words(text: str, num_words: Number, relation: str) -> str:
 
 def _word_count(text: str) -> int:
     r"""Return the number of matches of ``\w+``."""
-    if text.isascii():  # five times as fast
-        return len(text.encode().translate(_WORDS).split())
+    if text.isascii():  # twenty times as fast
+        return f" {text}".encode().translate(_WORDS).count(b" w")
     return len(_WORD.findall(text))
 
 
 _WORD = re.compile(r"\w+")
-_WORDS = bytes(code if re.fullmatch(r"\w", chr(code)) else 32 for code in range(128)) + bytes(128)
-"""Makes every ASCII character a blank that is not part of a word."""
+_WORDS = b"".join(b"w" if _WORD.match(chr(code)) else b" " for code in range(128)) + bytes(128)
+"""Makes each ASCII character of a word a ``w``, and every other one a blank."""
 
 
 def _number_paragraphs(text: str, num_paragraphs: Number) -> str:
-    paragraphs = _DIVIDER.split(text)
+    paragraphs = _DIVIDER.split(text) if "***" in text else [text]
     if not all(map(str.strip, paragraphs[1:-1])):
         return f"a blank paragraph between two ***, exactly {num_paragraphs} paragraphs wanted"
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
@@ -207,13 +208,15 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 
 
 def _number_bullet_lists(text: str, num_bullets: Number) -> str:
-    number = sum(1 for bullet in (_STARS, _DASHES) for _ in bullet.finditer(text))
+    number = sum(1 for mark, bullet in _BULLETS.items() if mark in text for _ in bullet.finditer(text))
     return _exactly(number, num_bullets, counted(number, "bullet"))
 
 
 # blanks of the same line only: the blank lines before would be read again from each of them
-_STARS = re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE)
-_DASHES = re.compile(r"^[^\S\n]*-.*$", re.MULTILINE)
+_BULLETS = {
+    "*": re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE),
+    "-": re.compile(r"^[^\S\n]*-.*$", re.MULTILINE),
+}
 
 
 def _constrained_response(text: str) -> str:
@@ -235,9 +238,17 @@ _DOUBLE_HIGHLIGHTS = re.compile(r"\*\*([^\n*]*)\*\*")
 
 def _multiple_sections(text: str, section_spliter: Pattern, num_sections: Number) -> str:
     splitter = section_spliter.source.strip()
-    number = Pattern(rf"\s?{splitter}\s?\d+\s?", section_spliter.limits).count(text, ignore_case=False)
+    pattern = rf"\s?{splitter}\s?\d+\s?"
+    if _PLAIN.fullmatch(splitter):  # then re takes linear time
+        number = len(compile_pattern(pattern).findall(text)) if splitter in text else 0
+    else:
+        number = Pattern(pattern, section_spliter.limits).count(text, ignore_case=False)
     noun = f"{counted(number, 'section')} marked {quoted(f'{splitter} 1')}"
     return _related(number, LEAST, num_sections, f"{noun} and so on")
+
+
+_PLAIN = re.compile(r"[A-Za-z _:#-]+")
+"""Matches what stands for itself in a pattern."""
 
 
 def _json_format(text: str) -> str:

@@ -1,7 +1,7 @@
 """The instructions of a row: its columns, read as structs, lists or JSON text, to what a text has to follow."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,15 +36,18 @@ class Task:
         """
         if not text.strip():
             return [_BLANK] * len(self.instructions)
-        others = _loosened(text) if loose else []
-        return [self._shortfall(number, text, others) for number in range(len(self.instructions))]
+        shortfalls = [self._shortfall(number, text) for number in range(len(self.instructions))]
+        if loose and any(shortfalls):
+            others = _loosened(text)
+            for number, shortfall in enumerate(shortfalls):
+                if shortfall and any(not self._shortfall(number, other) for other in others):
+                    shortfalls[number] = ""
+        return shortfalls
 
-    def _shortfall(self, number: int, text: str, others: Sequence[str]) -> str:
+    def _shortfall(self, number: int, text: str) -> str:
         ident, instruction, arguments = self.instructions[number]
         try:
             shortfall = instruction.shortfall(text, **arguments)
-            if shortfall and any(not instruction.shortfall(other, **arguments) for other in others):
-                return ""
         except (ValueError, TimeoutError, MemoryError) as error:  # of a pattern
             raise type(error)(f"{ident}: {error}") from None
         return shortfall and f"{ident.partition(':')[2]}: {shortfall}"

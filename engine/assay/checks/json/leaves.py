@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from assay.values.paths import Path
@@ -18,6 +19,10 @@ __all__ = ["Comparison", "Difference", "Rules", "compared", "without"]
 Steps = tuple[Any, ...] | None
 """The steps of a path from its end: the last step and the ``Steps`` before it; None at the top."""
 
+_ABSENT = object()
+"""Stands for what one of two values does not have."""
+_NUMBER = "number"
+_OTHER = ("", None)
 _REMOVED = object()
 """Stands for an element that is not compared: the others keep their places."""
 
@@ -86,29 +91,104 @@ def compared(value: Any, gold: Any, rules: Rules, *, shown: int, extra: bool = T
         extra: Whether leaves that the gold does not have are differences.
     """
     result = Comparison()
-    pending: list[tuple[Steps, list[Any], list[Any]]] = [(None, [gold], [value])]
-    while pending:
-        steps, golds, values = pending.pop()
-        gold_leaves = [item for item in golds if not (isinstance(item, dict | list) and item)]
-        value_leaves = [item for item in values if not (isinstance(item, dict | list) and item)]
-        if gold_leaves or value_leaves:
-            pairs = _unmatched(gold_leaves, value_leaves, rules)
-            result.golds += len(gold_leaves)
-            result.values += len(value_leaves)
-            result.matches += len(gold_leaves) - len(pairs[0])
-            for difference in _differences(steps, *pairs) if len(result.differences) < shown else ():
-                if (difference.golds or extra) and len(result.differences) < shown:
-                    result.differences.append(difference)
-        if len(gold_leaves) < len(golds) or len(value_leaves) < len(values):
-            pending += reversed([*_inside(steps, golds, values, rules)])
+    differences = _ordered(value, gold, rules, result) if rules.ordered else _unordered(value, gold, rules, result)
+    for difference in differences:  # the result is complete when they are read
+        if len(result.differences) < shown and (extra or difference.golds):
+            path = _path(difference.steps)
+            result.differences.append(Difference(path, difference.golds, difference.values))
     return result
 
 
-def _inside(
-    steps: Steps, golds: Sequence[Any], values: Sequence[Any], rules: Rules
-) -> Iterator[tuple[Steps, list[Any], list[Any]]]:
+class _Place(NamedTuple):
+    """A ``Difference`` whose path is not written out."""
+
+    steps: Steps
+    golds: tuple[Any, ...]
+    values: tuple[Any, ...]
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is not _ABSENT and not (isinstance(value, dict | list) and value)
+
+
+def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
+    """Count the leaves of values whose paths are all different, and yield those without a match."""
+    pending: list[tuple[Steps, Any, Any]] = [(None, gold, value)]
+    while pending:
+        steps, gold, value = pending.pop()
+        gold_leaf, value_leaf = _is_leaf(gold), _is_leaf(value)
+        result.golds += gold_leaf
+        result.values += value_leaf
+        if gold_leaf and value_leaf and _is_match(value, gold, rules):
+            result.matches += 1
+        elif gold_leaf:
+            yield _Place(steps, (gold,), () if value is _ABSENT else (value,))
+        elif value_leaf:
+            yield _Place(steps, () if gold is _ABSENT else (gold,), (value,))
+        if not (gold_leaf and value_leaf):
+            pending += [((step, steps), *pair) for step, *pair in reversed([*_pairs(gold, value)])]
+
+
+def _pairs(gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the steps into two values, each with what stands there: those of the gold first."""
+    if isinstance(gold, list) and isinstance(value, list):
+        for at, (inner_gold, inner_value) in enumerate(zip_longest(gold, value, fillvalue=_ABSENT)):
+            if inner_gold is not _REMOVED and inner_value is not _REMOVED:
+                yield at, inner_gold, inner_value
+            else:
+                yield from _alone(at, inner_gold, inner_value)
+    elif isinstance(gold, dict) and isinstance(value, dict):
+        for key, inner in gold.items():
+            yield key, inner, value.get(key, _ABSENT)
+        for key, inner in value.items():
+            if key not in gold:
+                yield key, _ABSENT, inner
+    else:
+        for step, inner in _within(gold):
+            yield step, inner, _ABSENT
+        for step, inner in _within(value):
+            yield step, _ABSENT, inner
+
+
+def _alone(at: int, gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield what is left where one of two elements is removed."""
+    gold, value = (_ABSENT if item is _REMOVED else item for item in (gold, value))
+    if not (gold is _ABSENT and value is _ABSENT):
+        yield at, gold, value
+
+
+def _within(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict):
+        return _members(value)
+    return _elements(value, ordered=True) if isinstance(value, list) else iter(())
+
+
+def _is_match(value: Any, gold: Any, rules: Rules) -> bool:
+    key, gold_key = _key(value, rules), _key(gold, rules)
+    if key == gold_key or rules.is_exact:
+        return key == gold_key
+    return key[0] == gold_key[0] == _NUMBER and _is_close(key[1], gold_key[1], rules)
+
+
+def _unordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterator[_Place]:
+    """Count the leaves of values in which elements of a list have the same path, and yield those without a match."""
+    pending: list[tuple[Steps, list[Any], list[Any]]] = [(None, [gold], [value])]
+    while pending:
+        steps, golds, values = pending.pop()
+        gold_leaves, value_leaves = ([item for item in items if _is_leaf(item)] for items in (golds, values))
+        rest, value_rest = _unmatched(gold_leaves, value_leaves, rules)
+        result.golds += len(gold_leaves)
+        result.values += len(value_leaves)
+        result.matches += len(gold_leaves) - len(rest)
+        for pair in zip_longest(rest, value_rest, fillvalue=_ABSENT):
+            yield _Place(steps, *(() if item is _ABSENT else (item,) for item in pair))
+        if len(gold_leaves) < len(golds) or len(value_leaves) < len(values):
+            pending += reversed([*_inside(steps, golds, values)])
+
+
+def _inside(steps: Steps, golds: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[Steps, list[Any], list[Any]]]:
     """Yield the values within containers, those with the same path together: the gold's in their order, then the others."""
-    for kind, children in ((dict, _members), (list, partial(_elements, ordered=rules.ordered))):
+    for kind, children in ((dict, _members), (list, partial(_elements, ordered=False))):
         groups: dict[Any, tuple[list[Any], list[Any]]] = {}
         for at, containers in enumerate((golds, values)):
             for container in containers:
@@ -132,19 +212,26 @@ def _elements(value: Any, *, ordered: bool) -> Iterator[tuple[Any, Any]]:
 
 def _unmatched(golds: list[Any], values: list[Any], rules: Rules) -> tuple[list[Any], list[Any]]:
     """Return the golds and the values without a match, each in order."""
-    if len(golds) == len(values) == 1 and type(golds[0]) is type(values[0]) is str and golds == values:
-        return [], []
     gold_keys, value_keys = ([_key(item, rules) for item in items] for items in (golds, values))
-    common = Counter(gold_keys) & Counter(value_keys)
+    if rules.is_exact:
+        common = Counter(gold_keys) & Counter(value_keys)
+    else:
+        common = Counter(map(_of_others, gold_keys)) & Counter(map(_of_others, value_keys))
+        common.pop(_OTHER, None)
     golds, gold_keys = _rest(golds, gold_keys, common)
     values, value_keys = _rest(values, value_keys, common)
-    if rules.is_exact or not golds or not values:
+    if rules.is_exact:
         return golds, values
     taken_golds, taken_values = _close(_numbers(gold_keys), _numbers(value_keys), rules)
     return (
         [item for at, item in enumerate(golds) if at not in taken_golds],
         [item for at, item in enumerate(values) if at not in taken_values],
     )
+
+
+def _of_others(key: tuple[str, Any]) -> tuple[str, Any]:
+    """Return a key that is the same for all numbers, and any other key as it is."""
+    return _OTHER if key[0] == _NUMBER else key
 
 
 def _key(value: Any, rules: Rules) -> tuple[str, Any]:
@@ -154,7 +241,7 @@ def _key(value: Any, rules: Rules) -> tuple[str, Any]:
     if value is None or isinstance(value, bool):
         return "word", value
     if isinstance(value, int | float):
-        return ("word", "NaN") if value != value else ("number", value)  # noqa: PLR0124  (NaN is not itself)
+        return ("word", "NaN") if value != value else (_NUMBER, value)  # noqa: PLR0124  (NaN is not itself)
     return "empty", "object" if isinstance(value, dict) else "list"
 
 
@@ -172,7 +259,7 @@ def _rest(items: list[Any], keys: list[Any], taken: Mapping[Any, int]) -> tuple[
 
 def _numbers(keys: Sequence[tuple[str, Any]]) -> list[tuple[float, int]]:
     """Return the numbers in order of size, each with its place."""
-    return sorted((value, at) for at, (kind, value) in enumerate(keys) if kind == "number")
+    return sorted((value, at) for at, (kind, value) in enumerate(keys) if kind == _NUMBER)
 
 
 def _close(
@@ -200,15 +287,9 @@ def _close(
 
 def _is_close(value: float, gold: float, rules: Rules) -> bool:
     try:
-        return math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
+        return value == gold or math.isclose(value, gold, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
     except OverflowError:  # an integer beyond floats
         return False
-
-
-def _differences(steps: Steps, golds: list[Any], values: list[Any]) -> Iterator[Difference]:
-    """Yield golds and values without a match: as pairs, then those that are left."""
-    for at in range(max(len(golds), len(values))):
-        yield Difference(_path(steps), tuple(golds[at : at + 1]), tuple(values[at : at + 1]))
 
 
 def _path(steps: Steps) -> Path:

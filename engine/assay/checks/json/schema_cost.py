@@ -7,11 +7,12 @@ and from the size and depth of the text.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from assay.expressions.json import nesting
@@ -43,6 +44,9 @@ _STACK = 2_000
 """Maximum schemas within schemas while a text is evaluated in this process; from ten times as many on, a stack of 2 MiB overflows."""
 _STEPS = 50_000_000
 """Maximum steps in this process, of 25 ns or so."""
+_SUMMED = ("steps", "letters", "branches")
+_DEEP = 64
+"""Levels from which on the number of evaluations is too large anyway."""
 _OPTION = 5
 """Steps to compare a value with an option of ``enum``."""
 _PATTERN_STEP = 12
@@ -57,45 +61,70 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 """Such numbers are not hashed."""
 
 
+class _Work(NamedTuple):
+    """What one evaluation of a schema may take at most.
+
+    Attributes:
+        steps: Steps for each value.
+        letters: Steps by patterns for each character.
+        chain: Schemas that lead from one to the next.
+        branches: Evaluations of a value inside.
+    """
+
+    steps: float = 0
+    letters: float = 0
+    chain: float = 0
+    branches: float = 0
+
+    def on(self, text: str) -> float:
+        """Return the steps for a text."""
+        values = 1 + text.count(",") + text.count(":") + text.count("[") + text.count("{")
+        return self.steps * values + self.letters * len(text)
+
+
+_NOTHING = _Work()
+
+
 @dataclass(frozen=True)
 class SchemaCost:
     """What bounds the work that a schema causes.
 
     Attributes:
         compiles: Whether it is known to compile quickly.
-        paths: Steps for one value, over all paths that lead to it; None if the schema refers to itself.
-        steps: Steps for one value, by the schemas for the same value.
-        branches: Evaluations of a value inside that one evaluation causes.
-        letters: Steps by patterns for one character, over all paths or, if it refers to itself, by the schemas for the same value.
-        chain: Schemas that lead from one to the next: over all paths or, if it refers to itself, for the same value.
+        paths: For all schemas, over all paths that lead to them; None if the schema refers to itself.
+        here: For the schemas for the same value: what it takes for each value, if it is evaluated once.
         odd_patterns: Patterns that may backtrack.
         unique: Whether values have to differ.
+        choices: Whether there are alternatives, each of which has violations of its own.
         size: Approximate bytes of the compiled schema.
     """
 
     compiles: bool
-    paths: float | None = 0
-    steps: float = 0
-    branches: float = 1
-    letters: float = 0
-    chain: int = 0
+    paths: _Work | None = None
+    here: _Work = _NOTHING
     odd_patterns: tuple[str, ...] = ()
     unique: bool = False
+    choices: bool = False
     size: int = 0
 
     def is_small(self, text: str, most: int = _STEPS) -> bool:
-        """Return whether it is certain that evaluating a text takes few steps and little of the stack."""
+        """Return whether it is certain that evaluating a text takes few steps and little of the stack.
+
+        Args:
+            text: JSON text.
+            most: How many steps are few.
+        """
         if not self.compiles:
             return False
-        values = 1 + text.count(",") + text.count(":") + text.count("[") + text.count("{")
-        steps, letters, chain = self.paths, self.letters, self.chain
-        if steps is None:
+        by_paths = math.inf if self.paths is None else self.paths.on(text)
+        work, chain = self.here.on(text), self.here.chain if self.paths is None else self.paths.chain
+        if self.here.branches > 1 or self.paths is None:
             depth = nesting(text) + 1
-            ways = self.branches**depth if self.branches > 1 else 1.0  # a float: infinite at worst
-            steps, letters, chain = self.steps * ways, letters * ways, chain * depth
-        work = steps * values + letters * len(text)
+            chain = chain * depth if self.paths is None else chain
+            work *= max(self.here.branches, 1.0) ** min(depth, _DEEP)
+        work = min(work, by_paths)
         if self.unique and _LONG_NUMBER.search(text):
-            work += values * values
+            work += text.count(",") ** 2
         return work <= most and chain <= _STACK and all(quick(pattern, len(text)) for pattern in self.odd_patterns)
 
 
@@ -110,22 +139,18 @@ def cost_of(schema: Any) -> SchemaCost:
         return SchemaCost(compiles=False)
     patterns = [pattern for node in graph.nodes for pattern in _patterns(node)]
     weight = sum(map(_written_out, patterns))
-    if weight > _MAX_PATTERNS:
+    here = graph.most(graph.here)
+    if weight > _MAX_PATTERNS or here is None:  # or it refers to itself for the same value
         return SchemaCost(compiles=False)
-    common: dict[str, Any] = {
-        "odd_patterns": tuple(dict.fromkeys(pattern for pattern in patterns if _ODD.search(pattern))),
-        "unique": any(node.get("uniqueItems") is True for node in graph.nodes),
-        "size": 1_000 * len(graph.nodes) + 100 * int(weight),
-    }
-    everywhere = graph.sums(graph.inside)
-    if everywhere is not None:
-        steps, letters, chain = (max(values, default=0) for values in everywhere[:3])
-        return SchemaCost(compiles=True, paths=steps, letters=letters, chain=int(chain), **common)
-    here = graph.sums([[] for _ in graph.nodes])
-    if here is None:  # it refers to itself for the same value
-        return SchemaCost(compiles=False)
-    steps, letters, chain, branches = map(max, here)
-    return SchemaCost(True, None, steps, float(branches), letters, int(chain), **common)
+    return SchemaCost(
+        compiles=True,
+        paths=graph.most([[*same, *inside] for same, inside in zip(graph.here, graph.inside, strict=True)]),
+        here=here,
+        odd_patterns=tuple(dict.fromkeys(pattern for pattern in patterns if _ODD.search(pattern))),
+        unique=any(node.get("uniqueItems") is True for node in graph.nodes),
+        choices=any("anyOf" in node or "oneOf" in node for node in graph.nodes),
+        size=1_000 * len(graph.nodes) + 100 * int(weight),
+    )
 
 
 class _Graph:
@@ -177,27 +202,24 @@ class _Graph:
                 self.is_known = self.is_known and target is not None
                 yield target
 
-    def sums(self, inside: list[list[int]]) -> tuple[list[float], list[float], list[float], list[float]] | None:
-        """Return steps, steps of patterns, chain and branches of each schema with those that it evaluates; None for a cycle.
+    def most(self, followers: list[list[int]]) -> _Work | None:
+        """Return the most that any schema takes together with those that follow it; None for a cycle.
 
         Args:
-            inside: The schemas for values inside that count.
+            followers: For each schema, those that it evaluates and that count.
         """
-        followers = [self.here[at] + inside[at] for at in range(len(self.nodes))]
         try:
             order = [*TopologicalSorter(dict(enumerate(followers))).static_order()]
         except CycleError:
             return None
-        count = len(self.nodes)
-        steps, letters, chain, branches = [0.0] * count, [0.0] * count, [0.0] * count, [0.0] * count
+        works = [_NOTHING] * len(self.nodes)
         for at in order:
-            schema, after = self.nodes[at], followers[at]
-            steps[at] = _own_steps(schema) + sum(steps[next_] for next_ in after)
-            own_letters = sum(1 + _written_out(pattern) / _PATTERN_STEP for pattern in _patterns(schema))
-            letters[at] = own_letters + sum(letters[next_] for next_ in after)
-            chain[at] = 1 + max((chain[next_] for next_ in after), default=0)
-            branches[at] = _own_branches(schema) + sum(branches[next_] for next_ in self.here[at])
-        return steps, letters, chain, branches
+            after = [works[next_] for next_ in followers[at]]
+            own = _own_work(self.nodes[at])
+            steps, letters, branches = (sum(getattr(work, name) for work in after) for name in _SUMMED)
+            chain = max((work.chain for work in after), default=0)
+            works[at] = _Work(own.steps + steps, own.letters + letters, 1 + chain, own.branches + branches)
+        return _Work(*map(max, zip(*works, strict=True))) if works else _NOTHING
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -261,12 +283,14 @@ def _written_out(pattern: str) -> float:
     return size
 
 
-def _own_steps(schema: Mapping[str, Any]) -> float:
-    """Return the steps of a schema for one value, without those of the schemas that it evaluates."""
+def _own_work(schema: Mapping[str, Any]) -> _Work:
+    """Return what a schema takes without those that it evaluates."""
     lists = (schema.get(name) for name in ("required", "type", "dependentRequired"))
     steps = 1 + len(schema) + sum(len(value) for value in lists if isinstance(value, list | dict))
     options = schema.get("enum")
-    return steps + (_OPTION * len(json.dumps(options)) / 8 if isinstance(options, list) else 0)
+    steps += _OPTION * len(json.dumps(options)) // 8 if isinstance(options, list) else 0
+    letters = sum(1 + _written_out(pattern) / _PATTERN_STEP for pattern in _patterns(schema))
+    return _Work(steps, letters, 1, _own_branches(schema))
 
 
 def _own_branches(schema: Mapping[str, Any]) -> float:

@@ -14,22 +14,28 @@ import struct
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import Any, Literal
 
 from assay.system.processes import forget_in_children
 
-__all__ = ["SECONDS", "evaluated"]
+__all__ = ["SECONDS", "Task", "evaluated"]
 
 SECONDS = 5.0
 """Limit on the processor time for compiling a schema and evaluating a text, in seconds."""
+_REASON_SECONDS = 1.0
+"""Limit on the processor time for finding a reason."""
 _MEMORY = 2 << 30
 _STACK = 256 << 20
 _SIZE = struct.Struct("!Q")
 
+Task = Literal["compile", "valid", "reason"]
+"""What to do with a schema and a value."""
+
 _PROGRAM = r"""
 import json, marshal, resource, signal, struct, sys
-seconds, memory, stack, size = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), struct.Struct(sys.argv[4])
-sys.path.append(sys.argv[5])
+seconds, reason_seconds, memory, stack = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+size = struct.Struct(sys.argv[5])
+sys.path.append(sys.argv[6])
 import jsonschema_rs
 sys.setrecursionlimit(20_000)
 for limit, value in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_STACK, stack), (resource.RLIMIT_CORE, 0)):
@@ -43,7 +49,7 @@ source, sink = sys.stdin.buffer, sys.stdout.buffer
 patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=10**15)
 latest = compiled = None
 
-def reply(schema, options, value, has_value):
+def reply(task, schema, options, value):
     global latest, compiled
     try:
         if latest != (schema, options):
@@ -55,11 +61,14 @@ def reply(schema, options, value, has_value):
     except Exception as error:
         return ["schema", getattr(error, "message", None) or str(error), list(getattr(error, "instance_path", ()))]
     try:
-        if has_value:
+        if task == "valid":
+            return ["valid" if compiled.is_valid(value) else "invalid"]
+        if task == "reason":
+            signal.setitimer(signal.ITIMER_PROF, reason_seconds)
             compiled.validate(value)
         return ["valid"]
     except jsonschema_rs.ValidationError as error:
-        return ["violation", error.message, list(error.instance_path), error.kind.name]
+        return ["violation", error.message, list(error.instance_path)]
     except Exception as error:
         return ["raised", str(error)]
 
@@ -81,7 +90,7 @@ class _SchemaProcess:
         import jsonschema_rs
 
         package = os.path.dirname(os.path.dirname(jsonschema_rs.__file__))  # noqa: PTH120  (as ``sys.path`` has it)
-        sizes = [str(SECONDS), str(_MEMORY), str(_STACK), _SIZE.format]
+        sizes = [str(SECONDS), str(_REASON_SECONDS), str(_MEMORY), str(_STACK), _SIZE.format]
         self.process = subprocess.Popen(  # noqa: S603  (this interpreter, with the program above)
             [sys.executable, "-I", "-S", "-c", _PROGRAM, *sizes, package],
             stdin=subprocess.PIPE,
@@ -119,24 +128,24 @@ _LOCK = threading.Lock()
 _PROCESSES: list[_SchemaProcess] = []
 
 
-def evaluated(schema: str, options: tuple[bool, str], value: Any, *, has_value: bool = True) -> list[Any]:
+def evaluated(task: Task, schema: str, options: tuple[bool, str], value: Any = None) -> list[Any]:
     """Compile a schema and evaluate a value in another process.
 
     Args:
+        task: Whether to compile the schema only, to tell whether the value is valid, or to find the first violation.
         schema: JSON text.
         options: Whether formats count, and the mask for values in messages.
         value: The JSON value.
-        has_value: Whether there is a value; else the schema is only compiled.
 
     Returns:
-        ``["valid"]``; ``["violation", message, path, keyword]``; ``["schema", message, path]`` for a schema that is none; or
-        ``["raised", message]``.
+        ``["valid"]``, also if it compiles; ``["invalid"]``; ``["violation", message, path]``; ``["schema", message, path]`` for a schema
+        that is not valid; or ``["raised", message]``.
 
     Raises:
         TimeoutError: It takes too long.
         MemoryError: It needs more memory or stack than there is.
     """
-    request = marshal.dumps((schema, options, value, has_value))
+    request = marshal.dumps((task, schema, options, value))
     with _LOCK:
         if not _PROCESSES:
             _PROCESSES.append(_SchemaProcess())
@@ -151,7 +160,7 @@ def evaluated(schema: str, options: tuple[bool, str], value: Any, *, has_value: 
             return answer
     if ended_by == signal.SIGPROF:
         raise TimeoutError(f"the schema takes more than {SECONDS:g} seconds on this output")
-    raise MemoryError("the schema takes more memory than there is on this output")
+    raise MemoryError("the schema takes more memory or stack than there is on this output")
 
 
 def _forget() -> None:

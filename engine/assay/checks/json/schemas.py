@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.checks.json.schema_cost import SchemaCost, cost_of
-from assay.checks.json.schema_process import evaluated
+from assay.checks.json.schema_process import Task, evaluated
 from assay.errors import SHOWN, printable
 from assay.expressions.json import NOT_JSON, loads, mended
 from assay.expressions.regex.stacks import on_any_stack
@@ -20,7 +20,7 @@ _KEPT = 4_096
 """Maximum compiled schemas that are kept …"""
 _BYTES = 1 << 28
 """… and their maximum size."""
-_MANY = 100_000
+_MANY = 20_000
 """Steps up to which all violations are found; of more, the first: the package has no way to find three."""
 _FIRST = 3
 """Maximum violations that a reason names."""
@@ -28,6 +28,7 @@ _LONGEST = 200
 """Maximum characters of a violation."""
 _BACKTRACKS = 10**15
 """More than fit into any limit of time: an exceeded limit on backtracking would be a verdict, which `not` inverts."""
+_NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = "\\ud"
 
 
@@ -83,39 +84,52 @@ class Schema:
         if self.problem:
             raise ValueError(self.problem)
         if self.validator is None or not self.cost.is_small(text):
-            return self._reason_of(evaluated(self.text, (self.formats, _MASK), value), value)
+            answer = self._elsewhere("valid", value)
+            return "" if answer == ["valid"] else self._first_elsewhere(value)
         try:
             if self.validator.is_valid(value):
                 return ""
-            violations, count = self._violations(value, text)
+            if self.cost.is_small(text, _MANY):
+                return _listed([*self.validator.iter_errors(value)], value)
+            return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
         except ValueError as error:
             raise _not_comparable(str(error)) from error
-        reasons = [_reason(item.message, item.instance_path, value) for item in violations]
-        return "; ".join(reasons) + (f"; and {count - _FIRST} more" if count > _FIRST else "")
 
-    def _violations(self, value: Any, text: str) -> tuple[list[Any], int]:
-        """Return up to three violations, and how many there are."""
-        if self.cost.is_small(text, _MANY):
-            violations = [*self.validator.iter_errors(value)]
-            return violations[:_FIRST], len(violations)
+    def _first(self, value: Any) -> Any:
+        """Return the first violation of a value that has one."""
         from jsonschema_rs import ValidationError
 
         try:
             self.validator.validate(value)
         except ValidationError as violation:
-            return [violation], 1
-        return [], 0
+            return violation
+        raise ValueError(_NO_MATCH)  # the two methods differ, which has not been seen
 
-    def _reason_of(self, answer: list[Any], value: Any) -> str:
-        """Return the reason that another process has found."""
-        kind, *details = answer
-        if kind == "valid":
-            return ""
-        if kind == "schema":
-            raise ValueError(_bad_schema(details[0], details[1]))
-        if kind == "raised":
-            raise _not_comparable(details[0])
-        return _reason(details[0], details[1], value)
+    def _first_elsewhere(self, value: Any) -> str:
+        """Return the reason that another process finds, or that there is one."""
+        try:
+            kind, *details = self._elsewhere("reason", value)
+        except (TimeoutError, MemoryError):
+            return _NO_MATCH
+        return _reason(details[0], details[1], value) if kind == "violation" else _NO_MATCH
+
+    def _elsewhere(self, task: Task, value: Any) -> list[Any]:
+        """Return the reply of another process about a value.
+
+        Raises:
+            ValueError, TimeoutError, MemoryError: As for ``reason``.
+        """
+        answer = evaluated(task, self.text, (self.formats, _MASK), value)
+        if answer[0] == "schema":
+            raise ValueError(_bad_schema(*answer[1:]))
+        if answer[0] == "raised":
+            raise _not_comparable(answer[1])
+        return answer
+
+
+def _listed(violations: list[Any], value: Any) -> str:
+    reasons = [_reason(item.message, item.instance_path, value) for item in violations[:_FIRST]]
+    return "; ".join(reasons) + (f"; and {len(violations) - _FIRST} more" if len(violations) > _FIRST else "")
 
 
 def _not_comparable(message: str) -> ValueError:
@@ -165,7 +179,7 @@ def compiled(text: str, formats: bool) -> Schema:
 
 def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
     try:
-        kind, *details = evaluated(text, (formats, _MASK), None, has_value=False)
+        kind, *details = evaluated("compile", text, (formats, _MASK))
     except (TimeoutError, MemoryError) as error:
         return Schema(text, formats, cost, problem=str(error).replace("on this output", "to compile"))
     return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")

@@ -21,8 +21,8 @@ from assay.checks.similarity.characters import (
 )
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
-from assay.expressions.lane import nulls, text
-from assay.expressions.pairs import once_pairs
+from assay.expressions.lane import encoded, nulls, text
+from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
@@ -209,7 +209,7 @@ class Similarity(PairCheck):
         if score >= 1:
             return score, ""
         present = {*words.words}
-        missing = [[word for word in bag.words if word not in present] for bag in bags]
+        missing = [[word for word in bag.numbers() if word not in present] for bag in bags]
         gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
         return score, _SHOWN[_hundredths(score)] + quoted(gold) + _missing(few)
 
@@ -228,15 +228,21 @@ class Similarity(PairCheck):
 
         return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        distinct, which = encoded(golds)
+        shared = distinct.to_list()  # one object for each gold, whose hash is computed once
+        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
+
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
             return super()._of_pairs(values, golds)
-        compared = {gold: self.compared(gold) for gold in {*golds}}
-        pairs = [(self.compared(value), compared[gold]) for value, gold in zip(values, golds, strict=True)]
-        alone = self._alone(pairs)
+        texts, others = [*values], [*golds]
+        if self._normalizing is not None or not self.params.case_sensitive:
+            compared = {gold: self.compared(gold) for gold in {*golds}}
+            texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
+        alone = self._alone(texts, others)
         for at in alone:
-            pairs[at] = "", ""
-        texts, others = map(list, zip(*pairs, strict=True))
+            texts[at] = others[at] = ""
         scores = similarities(self.params.metric, texts, others, self.params.max_distance)
         errors = nulls(scores, pl.String)
         columns = [scores.alias("score"), self._reasons(scores, golds).alias("reason"), errors.alias("error")]
@@ -245,16 +251,21 @@ class Similarity(PairCheck):
             columns = [column.scatter(alone, answers.struct.field(column.name)) for column in columns]
         return pl.DataFrame(columns).to_struct()
 
-    def _alone(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    def _alone(self, values: Sequence[str], golds: Sequence[str]) -> list[int]:
         """Return the indices of pairs that rapidfuzz is not asked about: of empty texts, and of texts that are too long."""
-        longest = [max(map(len, side)) for side in zip(*pairs, strict=True)]
-        if self.params.metric in PARTIAL_METRICS or longest[0] * longest[1] > MAX_CELLS:
-            return [at for at, pair in enumerate(pairs) if pair == ("", "") or self._problem(*pair) is not None]
-        return [at for at, (value, gold) in enumerate(pairs) if not (value or gold)]
+        pairs = enumerate(zip(values, golds, strict=True))
+        if self.params.metric in PARTIAL_METRICS or max(map(len, values)) * max(map(len, golds)) > MAX_CELLS:
+            return [at for at, pair in pairs if pair == ("", "") or self._problem(*pair) is not None]
+        return [at for at, (value, gold) in pairs if not (value or gold)]
 
     def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
-        quotes = {gold: quoted(gold) for gold in {*golds}}
-        shown = pl.Series([quotes[gold] for gold in golds])
+        distinct = [*{*golds}]
+        if len(distinct) > 1:
+            quotes = pl.select(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
+        else:  # the spec's gold may have lone surrogates, of which Polars makes no text
+            quotes = [*map(quoted, distinct)]
+        quote_of = dict(zip(distinct, quotes, strict=True))
+        shown = pl.Series([quote_of[gold] for gold in golds])
         if self.params.metric == DISTANCE:
             reasons = self._far + shown
         else:
@@ -295,9 +306,8 @@ def _hundredths(score: float) -> int:
 
 def _missing(words: Sequence[str]) -> str:
     """Return the first words that are missing, for a reason."""
-    distinct = [*dict.fromkeys(words)]
-    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in distinct[:_LISTED]]
-    more = f" … and {len(distinct) - _LISTED:,} more" if len(distinct) > _LISTED else ""
+    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in words[:_LISTED]]
+    more = f" … and {len(words) - _LISTED:,} more" if len(words) > _LISTED else ""
     return f"; missing: {', '.join(few)}{more}" if few else ""
 
 

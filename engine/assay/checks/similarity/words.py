@@ -4,7 +4,7 @@ Sources: SQuAD's ``evaluate-v2.0.py``; rouge_score 0.1.2 without stemming; promp
 """
 
 import math
-import re
+import string
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
@@ -17,7 +17,9 @@ MAX_CELLS = 10_000_000_000
 MAX_WORDS = 1_000_000
 """Maximum words of a gold whose n-grams are counted: some hundred megabytes."""
 
-_LATIN = re.compile("[a-z0-9]+")
+_LATIN = bytes(code if chr(code) in string.ascii_lowercase + string.digits else ord(" ") for code in range(256))
+"""What becomes of each ASCII character of a text in lower case that is split into Latin words."""
+
 _ORDERS = range(1, 5)
 _NEVER = 1e-7
 """BLEU's precision of n-grams of which none is in a gold."""
@@ -67,7 +69,7 @@ def _common(words: Bag, gold: Bag, size: int) -> int:
     counts = gold.counts(size)
     # NOTE: only n-grams of the gold are counted, so that a long text takes time but no memory
     shared = Counter(filter(counts.__contains__, _grams(words.words, size)))
-    return sum(min(number, counts[gram]) for gram, number in shared.items())
+    return sum(map(min, shared.values(), map(counts.__getitem__, shared)))
 
 
 def _f1(common: int, size: int, gold_size: int) -> float:
@@ -139,7 +141,8 @@ def _split(text: str) -> list[str]:
 
 
 def _latin(text: str) -> list[str]:
-    return _LATIN.findall(text.lower())
+    # as re.findall("[a-z0-9]+", …), in a quarter of the time
+    return text.lower().encode("ascii", "replace").translate(_LATIN).decode("ascii").split()
 
 
 def _undotted(text: str) -> list[str]:

@@ -66,7 +66,7 @@ def _absent(name: str, expected: Mapping[str, Any]) -> Difference:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _list(value: Any) -> Sequence[Any]:
@@ -147,7 +147,7 @@ def _plain(value: Any) -> Any:
 
 
 def _object_fits(value: Any, allowed: Any) -> bool:
-    if not (isinstance(value, dict) and isinstance(allowed, Mapping)):
+    if not (isinstance(value, dict) and isinstance(allowed, dict)):
         return False
     for key, inner in value.items():
         if key not in allowed or not _is_among(_plain(inner), [_plain(other) for other in _allowed(allowed[key])]):
@@ -164,6 +164,8 @@ def _objects_fit(value: list[Any], allowed: Any) -> bool:
 
 
 def _is_among(value: Any, allowed: Sequence[Any]) -> bool:
+    if not isinstance(value, dict | list):
+        return value in allowed
     return any(_same(value, other) for other in allowed)
 
 

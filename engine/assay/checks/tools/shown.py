@@ -7,6 +7,7 @@ from assay.errors import printable
 
 __all__ = ["call_text", "listed_names", "name_text", "shown"]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _SHOWN = 60
 """Maximum characters of a value in a reason."""
 _NAMES = 5
@@ -16,7 +17,7 @@ _NAMES = 5
 def shown(value: Any) -> str:
     """Return a JSON value for reasons: on one line, cut to 60 characters."""
     try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = _ENCODER.encode(value)
     except RecursionError:
         return "a value that is nested deeply"
     return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -233,7 +233,7 @@ class ToolCalls(CallsCheck):
         if how == "ignore":
             return True, None
         if how == "bfcl":
-            ignored = frozenset(self._of(name, dict.fromkeys(self.params.ignore)))
+            ignored = frozenset(self._of(name, dict.fromkeys(self.params.ignore)) if self.params.ignore else ())
             why = bfcl_difference(got, expected.arguments, self._docs[name], ignored)
         else:
             one, other = (self._counting(name, arguments) for arguments in (got, expected.arguments))

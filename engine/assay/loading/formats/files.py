@@ -13,13 +13,13 @@ from polars.exceptions import PanicException, PolarsError
 from assay.errors import InputError, did_you_mean, shown_path
 from assay.loading.documents.document import form_of
 from assay.loading.formats.engine_source import one_after_another
-from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, open_each, suffix_of
+from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, suffix_of
 from assay.loading.formats.parquet import ParquetFile
-from assay.loading.formats.reading import File, Reading, name_of, rows_in_all
+from assay.loading.formats.reading import File, name_of, rows_in_all
 from assay.system.memory import at_once
 from assay.system.special_files import what_is
 
-__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand", "open_files"]
+__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand"]
 
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
@@ -148,19 +148,6 @@ class Files:
         if len(self.files) == 1:
             return frame
         return pl.concat([pl.LazyFrame(schema=self.schema), frame], how="diagonal_relaxed")
-
-
-def open_files(paths: Sequence[Path], reading: Reading) -> Files:
-    """Open files to be read one after another.
-
-    Args:
-        paths: The files.
-        reading: The reading options.
-
-    Raises:
-        InputError: A file cannot be read, or a column has types that cannot be reconciled; both files are named.
-    """
-    return combined(open_each(paths, reading), memory_limit=reading.memory_limit)
 
 
 def combined(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:

@@ -32,6 +32,7 @@ _BESIDE = frozenset(("name", "id", "call_id", "index", "type", "status", *_ARGUM
 _OWN_TYPES = ("function_call", "tool_use", "tool_call")
 _ROLES = (None, "assistant", "model")
 """Roles of messages that may have calls; items of the Responses API have none."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 _DEEP = "nested too deeply"
 _LIST_AND_CALL = 2
 """Brackets around the arguments of a call in a list."""
@@ -48,7 +49,7 @@ def calls_of_messages(messages: Sequence[Any]) -> list[Call]:
 
 def is_assistant(message: Any) -> bool:
     """Return whether a value is a message that may have calls."""
-    return isinstance(message, Mapping) and message.get("role") in _ROLES
+    return isinstance(message, dict) and message.get("role") in _ROLES
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Call]:
@@ -62,7 +63,7 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
     if calls:
         return calls
     parts = [*_items(message.get("content")), *_items(message.get("parts"))]
-    return [call for part in parts if isinstance(part, Mapping) for call in _own_call(part)]
+    return [call for part in parts if isinstance(part, dict) for call in _own_call(part)]
 
 
 def bare_call(value: Mapping[str, Any]) -> list[Call]:
@@ -72,7 +73,7 @@ def bare_call(value: Mapping[str, Any]) -> list[Call]:
 
 def _own_call(item: Mapping[str, Any]) -> list[Call]:
     for field in ("functionCall", "function_call"):
-        if isinstance(item.get(field), Mapping):
+        if isinstance(item.get(field), dict):
             return requested_call(item[field])
     if item.get("type") == "function":
         return requested_call(_function(item))
@@ -91,12 +92,12 @@ def _object(value: Any) -> Any:
 
 def _function(item: Any) -> Any:
     item = _object(item)
-    return _object(item.get("function", item)) if isinstance(item, Mapping) else None
+    return _object(item.get("function", item)) if isinstance(item, dict) else None
 
 
 def requested_call(request: Any) -> list[Call]:
     """Return the call that an object with a name and arguments describes; none if it has no name."""
-    if not isinstance(request, Mapping) or request.get("name") in (None, ""):
+    if not isinstance(request, dict) or request.get("name") in (None, ""):
         return []
     arguments: Any = next((request[name] for name in _ARGUMENTS if request.get(name) is not None), {})
     if isinstance(arguments, str):
@@ -132,7 +133,7 @@ def _is_shallow(call: Call) -> bool:
 def _dumped(value: Any) -> str | None:
     """Return JSON text; None for a value that has none, whatever the depth of the caller's stack."""
     try:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError):
         return None
     except RecursionError:
@@ -145,6 +146,6 @@ def _dumped(value: Any) -> str | None:
 
 def _dump_into(value: Any, texts: list[str | None]) -> None:
     try:
-        texts[0] = json.dumps(value, ensure_ascii=False, default=str)
+        texts[0] = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         return

@@ -1,7 +1,7 @@
 """Tool calls in text: JSON, ``<tool_call>`` tags, and calls written as Python."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from assay.expressions.json import NOT_JSON, loads
@@ -70,5 +70,5 @@ def _in_json(text: str) -> list[Call]:
 
 def _of_value(value: Any) -> list[Call]:
     items = value if isinstance(value, list) else [value]
-    messages = [item for item in items if isinstance(item, Mapping) and is_assistant(item)]
+    messages = [item for item in items if is_assistant(item)]
     return [call for message in messages for call in bare_call(message) or calls_of(message)]
