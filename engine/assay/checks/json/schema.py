@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationInfo, field_validator
 
 from assay.checks.base import Example, Params
-from assay.checks.json.keys import JsonValid
-from assay.checks.json.schemas import compiled, json_value
+from assay.checks.json.schemas import compiled, json_value, not_json
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.values.references import OF_ROW, json_text
@@ -61,7 +60,7 @@ class JsonSchema(PairCheck):
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)
         if parsed is NOT_JSON:
-            return 0.0, JsonValid().reason({"completion": value})
+            return 0.0, not_json(value)
         reason = compiled(gold, self.params.validate_formats).reason(parsed, value)
         return float(not reason), reason
 
