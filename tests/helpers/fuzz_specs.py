@@ -69,6 +69,13 @@ def _leaf(rng):
             {"type": "min_length", "value": small},
             {"type": "json_valid"},
             {"type": "json_keys", "keys": ["a"]},
+            {"type": "json_schema", "schema": rng.choice(({"type": "object"}, True, {"column": "answer"}))},
+            {
+                "type": "json_match",
+                "value": rng.choice(({"a": 1, "b": [2, 1]}, {"column": "level"}, {"column": "golds"})),
+                "score": rng.choice(("equal", "subset", "share", "f1")),
+                "lists": rng.choice(("ordered", "unordered")),
+            },
             {"type": "task_expectations"},
             {"type": "nonsense"},
             {"type": "max_length", "value": "many"},

@@ -21,8 +21,8 @@ def tasks_of(spec):
     return path if path.exists() else None
 
 
-def test_there_are_the_four_examples():
-    assert NAMES == ["answer-format", "refund-quality", "structured-extraction", "tool-output"]
+def test_there_are_the_five_examples():
+    assert NAMES == ["answer-format", "invoices", "refund-quality", "structured-extraction", "tool-output"]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=NAMES)
