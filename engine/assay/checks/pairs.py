@@ -6,12 +6,12 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, Check, Row
+from assay.checks.base import NO_SCORE, Check, Outcome, Row
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
 
-__all__ = ["PAIR_ANSWER", "PairCheck"]
+__all__ = ["PAIR_ANSWER", "Answer", "PairCheck"]
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -64,6 +64,9 @@ class PairCheck(Check):
 
     def reason(self, row: Row) -> str:
         return self.judge(row["completion"], self._gold)[1]
+
+    def outcome(self, row: Row) -> Outcome:
+        return Outcome(*self._answer(row["completion"], self._gold))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -52,7 +52,8 @@ MAX_DEPTH = 500
 MAX_DIGITS = 4300
 """CPython's default limit on the digits of an integer, regardless of the setting of this process."""
 
-_SPACE = r"[ \t\n\r]*"
+_BLANKS = " \t\n\r"
+_SPACE = rf"[{_BLANKS}]*"
 _BEGINS = rf"\A{_SPACE}(?:[\[{{\x22]|(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity){_SPACE}\z)"
 _FIRST = ' \t\n\r[{"-0123456789'
 _FIRST_WORDS = ("true", "false", "null", "NaN", "Infinity")
@@ -125,12 +126,15 @@ def loads(value: str) -> Any:
     return _decoded(value, _full_decoder)
 
 
-def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
+def _decoded(value: str, decoder: Any) -> Any:
     if too_deep(value):
         return NOT_JSON
     try:
+        if value.startswith(("{", "[")):  # as ``decode`` does, in half the time for short texts
+            scanned, end = decoder.scan_once(value, 0)
+            return NOT_JSON if value[end:].strip(_BLANKS) else scanned
         return decoder.decode(value)
-    except ValueError:
+    except (ValueError, StopIteration):
         return NOT_JSON
     except RecursionError:
         return _on_fresh_stack(partial(decoder.decode, value), NOT_JSON)
