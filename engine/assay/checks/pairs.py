@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, Check, Row
+from assay.checks.base import NO_SCORE, Check, Outcome, Row
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
@@ -66,6 +66,9 @@ class PairCheck(Check, ABC):
 
     def reason(self, row: Row) -> str:
         return self.judge(row["completion"], self._gold)[1]
+
+    def outcome(self, row: Row) -> Outcome:
+        return Outcome(*self._answer(row["completion"], self._gold))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
