@@ -68,7 +68,7 @@ class PairCheck(Check, ABC):
         return self.judge(row["completion"], self._gold)[1]
 
     def outcome(self, row: Row) -> Outcome:
-        return Outcome(*self._answer(row["completion"], self._gold))
+        return Outcome(*self.answered(self.judge, row["completion"], self._gold))
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -82,9 +82,8 @@ class PairCheck(Check, ABC):
         return self._of_pairs(texts.to_list(), golds.to_list())
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        fields = (
-            zip(*self.judge_all(values, golds), strict=True) if values else ((), (), ())
-        )  # columns: rows take five times as long
+        # columns, as rows take five times as long
+        fields = zip(*self.judge_all(values, golds), strict=True) if values else ((), (), ())
         columns = zip(PAIR_ANSWER.fields, fields, strict=True)
         return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()
 

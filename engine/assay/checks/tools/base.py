@@ -90,7 +90,7 @@ class CallsCheck(PairCheck):
         if not all(isinstance(gold, str) for gold in golds):
             return super().judge_all(values, golds)
         ready = {gold: self._before(gold) for gold in dict.fromkeys(golds)}
-        return [self._answer(value, ready[gold]) for value, gold in zip(values, golds, strict=True)]
+        return [self.answered(self.judge, value, ready[gold]) for value, gold in zip(values, golds, strict=True)]
 
     def _before(self, gold: str) -> Any:
         """Return a gold that is prepared; as it is if that fails, so that each row fails."""
