@@ -27,7 +27,7 @@ from assay.system.signals import interruptible
 from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import read_provenance
 
-__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "open_result"]
+__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "open_result", "result_of"]
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
@@ -225,6 +225,20 @@ def open_result(source: Any) -> Result:
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1
     quick = pl.scan_parquet([engine_path(path) for path in paths], glob=False, hive_partitioning=False)
     return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
+
+
+def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
+    """Return a frame as a result.
+
+    Args:
+        name: What messages call it.
+        frame: Its rows.
+        provenance: What made it.
+
+    Raises:
+        InputError: It has no ``reward``.
+    """
+    return _result(name, frame, provenance)
 
 
 def _provenance(path: str | Path) -> Mapping[str, Any]:
