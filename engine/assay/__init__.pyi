@@ -29,6 +29,8 @@ from assay.errors import SpecError as SpecError
 from assay.errors import TooManyErrors as TooManyErrors
 from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
+from assay.insight.auditing import Audit as Audit
+from assay.insight.auditing import audit as audit
 from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan
