@@ -16,7 +16,7 @@ def files(tmp_path):
     spec, rollouts = tmp_path / "tone.json", tmp_path / "rollouts.jsonl"
     checks = [
         {"id": "kind", "type": "contains", "value": "please"},
-        {"id": "calm", "type": "not_contains", "value": "x"},
+        {"id": "calm", "type": "not_contains", "value": "because"},
     ]
     spec.write_text(json.dumps({"id": "tone", "checks": checks}))
     rows = [{"task_id": "a", "prompt": "Say please.", "completion": "please"}, {"task_id": "b", "completion": "no"}]
