@@ -31,6 +31,10 @@ from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
 from assay.insight.auditing import Audit as Audit
 from assay.insight.auditing import audit as audit
+from assay.insight.diffing import Diff as Diff
+from assay.insight.diffing import diff as diff
+from assay.insight.grouping import Groups as Groups
+from assay.insight.grouping import groups as groups
 from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan

@@ -26,7 +26,7 @@ def tasks_of(spec):
 
 
 def test_there_are_the_examples():
-    families = {"instructions", "mathematics", "summaries", "travel-desk"}
+    families = {"instructions", "invoices", "mathematics", "summaries", "travel-desk"}
     assert {"answer-format", "refund-quality", "structured-extraction", "tool-output"} | families <= {*NAMES}
 
 
