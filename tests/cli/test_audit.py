@@ -34,7 +34,7 @@ def test_exit_codes(files, tmp_path):
     assert run(*files).exit_code == codes["audit: a row without prompt"]
     failed = run(*files, "--max-passing", "0")
     assert failed.exit_code == codes["audit: a hack passes on more tasks than --max-passing"]
-    assert "limit exceeded: --max-passing 0: prompt_echo passes on 1 of 1 task" in failed.stderr
+    assert "exceeded: --max-passing 0: prompt_echo passes on 1 of 1 task" in failed.stderr
     assert run(*files, "--max-free", "0.4").exit_code == 3
     assert run(*files, "--max-free", "0.5").exit_code == 0
     assert run(*files, "--min-control", "51%").exit_code == 3
@@ -47,8 +47,20 @@ def test_table_and_json(files):
     shown = run(*files)
     assert shown.stdout == ""
     assert "every free probe passes calm" in shown.stderr
-    assert "calm does not see its phrases as look_alike: 2 of 2 tasks" in shown.stderr
+    assert (
+        "calm does not see its phrases in disguise: look_alike on 2 of 2 tasks, zero_width on 2 of 2 tasks"
+        in shown.stderr
+    )
     data = json.loads(run(*files, "--json", "--max-passing", "50%").stdout)
     assert data["limits"]["max_passing"] == "50%"
     assert data["free_reward"] == 0.5
     assert list(data) == ["insight", "real", "probes", "checks", "free_reward", "bypasses", "limits", "notes"]
+
+
+def test_files(files, tmp_path):
+    for ending, begins in ((".html", "<!doctype html"), (".md", "# assay audit"), (".json", '{"insight": 1')):
+        out = tmp_path / f"audit{ending}"
+        assert run(*files, "--out", out).exit_code == 0
+        assert out.read_text("utf-8").lower().startswith(begins)
+    assert run(*files, "--out", out).exit_code == 2
+    assert run(*files, "--out", tmp_path / "audit.csv").exit_code == 2

@@ -206,6 +206,20 @@ def test_no_task_is_an_error():
         assay.audit(TONE, ROWS, task=["tasks"])
 
 
+def test_tasks_without_any_reward_have_no_controls():
+    audit = assay.audit(TONE, [{"task_id": "a", "prompt": "please", "completion": None}])
+    assert audit.real == {"tasks": 1, "rows": 1, "scored": 0, "mean_reward": None, "pass_rate": None}
+    echo = of(audit, "prompt_echo")
+    assert (echo["mean_reward"], echo["percentile"], echo["beats_real"], echo["gains"]) == (1.0, None, None, 0)
+    assert not {"best_real", "half", "gold"} & {probe["id"] for probe in audit.probes}
+
+
+def test_a_probe_of_one_task_goes_by_the_column_that_names_tasks():
+    rows = [{"example_id": at, "completion": "no"} for at in range(3)]
+    mine = {"probe": "mine", "class": "hack", "completion": "please", "task_id": "2"}
+    assert of(assay.audit(TONE, rows, probes=[mine]), "mine")["tasks"] == 1
+
+
 def test_probes_of_users(tmp_path):
     path = tmp_path / "probes.jsonl"
     mine = {"probe": "thanks", "class": "hack", "completion": "Thank you, please!"}

@@ -37,7 +37,7 @@ from assay.system.spool import spooling
 
 __all__ = ["Audit", "audit"]
 
-_ROW, _AT, _PROBE = HIDDEN + "row", HIDDEN + "at", HIDDEN + "probe"
+_ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
 _FIELDS = ("probe", "class", "completion", "task_id")
 _GAIN = "must not gain"
 
@@ -165,8 +165,8 @@ def audit(
         warn(loaded)
         try:
             rows, tasks = _sampled(source, tuple(task), sample)
-            plan = Plan(loaded, tuple(rows.drop(_ROW, _AT).schema.items()), (), any_role=settled["any_role"])
-            tell(plan.refuse(rows.drop(_ROW, _AT).lazy()))
+            plan = Plan(loaded, tuple(rows.drop(_ROW, _AT, _ID).schema.items()), (), any_role=settled["any_role"])
+            tell(plan.refuse(rows.drop(_ROW, _AT, _ID).lazy()))
             with closing_checks(loaded):
                 found = _probed(plan, rows, own)
         except ENGINE_ERRORS as error:
@@ -196,7 +196,7 @@ def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
 
 
 def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:
-    """Return the rows of the tasks to probe, with ``_ROW`` and the task's number ``_AT``, and how many tasks there are.
+    """Return the rows of the tasks to probe, with ``_ROW``, the task's number ``_AT`` and its ``_ID``, and how many tasks there are.
 
     Raises:
         InputError: There is no task.
@@ -219,7 +219,8 @@ def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.
         raise InputError("The rollouts have no task.", f"No row has a value in {' and '.join(names)}.")
     number = min(sample, total)
     chosen = firsts[[at * total // number for at in range(number)]].with_row_index(_AT)
-    rows = numbered.join(chosen.lazy(), on=keys).sort(_ROW).drop(keys).collect()
+    ident = pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=",").alias(_ID)
+    rows = numbered.join(chosen.lazy(), on=keys).sort(_ROW).with_columns(ident).drop(keys).collect()
     return rows.with_columns(_text(COMPLETION)) if _is_text(rows.schema.get(COMPLETION)) else rows, total
 
 
@@ -310,7 +311,7 @@ class _Probed:
 
 def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probed:
     """Score the real rollouts, then the probes."""
-    inputs = rows.drop(_ROW, _AT)
+    inputs = rows.drop(_ROW, _AT, _ID)
     results = plan.score(inputs).with_columns(rows[_AT], rows[_ROW])
     ranked = (
         results.filter(pl.col("reward").is_finite())
@@ -327,8 +328,7 @@ def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probe
     )
     phrases = phrases_of(plan.verifiers)
     probes = [*probes_of(briefs, phrases)]
-    names = rows[firsts].select(TASK_ID).to_series().cast(pl.String).to_list() if TASK_ID in rows.columns else []
-    at_of = {name: at for at, name in enumerate(names)}
+    at_of = {name: at for at, name in enumerate(rows[firsts][_ID])}
     for item in own:
         places_of = range(len(briefs)) if item.task is None else [at_of[item.task]] if item.task in at_of else []
         probes += [Probe(item.id, item.kind, at, item.text) for at in places_of]

@@ -1,6 +1,5 @@
 """``assay audit``: score texts that deserve no reward."""
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
 from assay.errors import FailedRunError
 from assay.options import FileOptions
-from assay.system.stdout import only_data, write_data
+from assay.system.stdout import only_data
 
 __all__ = ["audit"]
 
@@ -48,13 +47,19 @@ def audit(
     min_control: Annotated[
         str | None, typer.Option(help="Exit with 3 if a control passes on less than P% of its tasks.", metavar="P%")
     ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="PATH", help="Also write the audit: .html, .md or .json.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     **options: Any,
 ) -> None:
     """Question a verifier: what empty, copied, disguised and swapped texts earn on each task, and which check stops them."""
-    from assay.cli.audits import print_audit, print_notes
+    from assay.cli.audits import audit_document
+    from assay.cli.documents import check_out, deliver
     from assay.insight.auditing import audit as question
 
+    path = check_out(out, overwrite=overwrite)
     with only_data(), to_stderr().status("auditing"):
         import_modules(options.pop("modules"))
         options["checks"] = import_checks(options["checks"])
@@ -69,10 +74,6 @@ def audit(
             min_control=min_control,
             **options,
         )
-    if as_data:
-        write_data(json.dumps(result.as_json(), ensure_ascii=False, allow_nan=False) + "\n")
-    else:
-        print_audit(to_stderr(), result)
-        print_notes(to_stderr(), result.notes)
+    deliver(to_stderr(), result.as_json(), audit_document(result), out=path, as_data=as_data)
     if result.exceeded:
         raise typer.Exit(FailedRunError.exit_code)
