@@ -31,6 +31,8 @@ from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
 from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
+from assay.insight.reports.reporting import Report as Report
+from assay.insight.reports.reporting import report as report
 from assay.loading.rollouts import scan as scan
 from assay.rewards.declared import reward as reward
 from assay.rubrics.extract import extract_boxed_answer as extract_boxed_answer
