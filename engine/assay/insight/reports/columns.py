@@ -11,7 +11,7 @@ from assay.insight.results import Result, ScoreColumn
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Columns", "Keys", "columns_of", "score_columns"]
+__all__ = ["Columns", "Grouped", "Keys", "centred", "columns_of", "numbered", "score_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +76,65 @@ class Columns:
         return pl.int_range(self.rows, dtype=pl.UInt32, eager=True) if self.task is None else self.task.codes
 
     @cached_property
-    def in_groups(self) -> tuple[pl.Series, pl.Series] | None:
-        """The rows that are in groups, in order of the group, and their groups."""
+    def in_groups(self) -> "Grouped | None":
+        """The rows that are in groups, in order of the group."""
         if self.group is None:
             return None
-        inside = self.rows - self.group.codes.null_count()
+        codes = self.group.codes
+        inside = self.rows - codes.null_count()
+        if inside == self.rows and codes.is_sorted():
+            return Grouped(None, codes.set_sorted(), self.reward)
         order = self.group.order.head(inside)
-        return order, self.group.codes.gather(order)
+        return Grouped(order, codes.gather(order).set_sorted(), self.reward.gather(order))
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The rows that are in groups, in order of the group.
+
+    Attributes:
+        order: The rows; None for all, in their order.
+        group: Their groups, sorted.
+        reward: Their rewards.
+    """
+
+    order: pl.Series | None
+    group: pl.Series
+    reward: pl.Series
+
+    def of(self, values: pl.Series) -> pl.Series:
+        """Return the values of these rows."""
+        return values if self.order is None else values.gather(self.order)
+
+    @cached_property
+    def position(self) -> pl.Series:
+        """The place of each row's group."""
+        return self.group.rle_id()
+
+    @cached_property
+    def centred_reward(self) -> pl.Series | None:
+        """Rewards less the mean of their group; None if one is missing."""
+        return None if self.reward.null_count() else centred(self.group, self.reward, self.position)[0]
+
+
+def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[pl.Series, int, int]:
+    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values.
+
+    Args:
+        group: The groups, sorted.
+        values: The values, none null.
+        position: The place of each row's group.
+    """
+    value = pl.col("v")
+    of_group = (
+        pl.DataFrame({"g": group, "v": values})
+        .group_by("g", maintain_order=True)
+        .agg(pl.len().alias("n"), value.sum().alias("sum"), value.min().alias("min"), value.max().alias("max"))
+    )
+    flat = pl.col("min") == pl.col("max")
+    mean = of_group.select(pl.when(flat).then("min").otherwise(pl.col("sum") / pl.col("n"))).to_series()
+    several, differing = of_group.select((pl.col("n") > 1).sum(), flat.not_().sum().alias("differing")).row(0)
+    return values - mean.gather(position), several, differing
 
 
 def columns_of(result: Result, tasks: Sequence[str], groups: Sequence[str]) -> Columns:
@@ -127,11 +179,12 @@ def _of_column(result: Result, name: str) -> Keys:
         value = value.map_batches(_as_text, pl.String)
     elif isinstance(dtype, pl.Categorical | pl.Enum):
         value = value.cast(pl.String)
-    column = result.collect(result.frame.select(value.alias(key))).to_series().rechunk()
-    values = column.unique().sort(nulls_last=True)
-    numbers = pl.DataFrame({key: values, "code": pl.int_range(len(values), dtype=pl.UInt32, eager=True)})
-    codes = column.to_frame().join(numbers, on=key, how="left", nulls_equal=True, maintain_order="left")["code"]
-    return Keys((name,), values.alias(name).to_frame(), codes.rechunk())
+    column = result.frame.select(value.alias(key))
+    values = result.collect(column.unique()).to_series().sort(nulls_last=True)
+    numbers = pl.LazyFrame({key: values, "code": pl.int_range(len(values), dtype=pl.UInt32, eager=True)})
+    # streamed twice, so that names are never in memory for all rows
+    coded = column.join(numbers, on=key, how="left", nulls_equal=True, maintain_order="left").select("code")
+    return Keys((name,), values.alias(name).to_frame(), result.collect(coded).to_series().rechunk())
 
 
 def _as_text(values: pl.Series) -> pl.Series:
@@ -161,21 +214,27 @@ def _joined(keys: Sequence[Keys], where: pl.Series | None = None) -> Keys:
     """Number the combinations of values that there are, in order of the values; null for the rows that are left out."""
     if len(keys) == 1:
         return Keys(keys[0].names, keys[0].values, _only(keys[0].codes, where))
-    combined = pl.DataFrame({str(at): key.codes for at, key in enumerate(keys)})
-    distinct = combined if where is None else combined.filter(where)
-    distinct = distinct.unique().sort(combined.columns).with_row_index("code")
-    codes = combined.join(distinct, on=combined.columns, how="left", maintain_order="left")["code"].rechunk()
-    values = [key.values.to_series().gather(distinct[str(at)]) for at, key in enumerate(keys)]
-    return Keys(tuple(name for key in keys for name in key.names), pl.DataFrame(values), _only(codes, where))
+    packed = keys[0].codes.cast(pl.UInt64)
+    for key in keys[1:]:
+        packed = packed * key.values.height + key.codes
+    distinct = (packed if where is None else packed.filter(where)).unique().sort()
+    numbers = pl.DataFrame({"packed": distinct, "code": pl.int_range(len(distinct), dtype=pl.UInt32, eager=True)})
+    codes = pl.DataFrame({"packed": packed}).join(numbers, on="packed", how="left", maintain_order="left")["code"]
+    values = []
+    for key in reversed(keys):
+        values.append(key.values.to_series().gather(distinct % key.values.height))
+        distinct //= key.values.height
+    names = tuple(name for key in keys for name in key.names)
+    return Keys(names, pl.DataFrame(values[::-1]), _only(codes.rechunk(), where))
 
 
 def score_columns(result: Result, checks: Sequence[ScoreColumn]) -> Iterator[tuple[ScoreColumn, pl.Series]]:
     """Yield the scores of checks, null unless finite; as many are read at once as fit into memory."""
-    at_once = max(1, THRESHOLDS.grouped_rows * 2 // max(1, result.rows))
+    at_once = max(1, THRESHOLDS.grouped_rows // max(1, result.rows))
     for at in range(0, len(checks), at_once):
         part = checks[at : at + at_once]
         numbers = [exactly(check.column).cast(pl.Float64) for check in part]
         finite = [pl.when(number.is_finite()).then(number).alias(str(place)) for place, number in enumerate(numbers)]
-        table = result.collect(result.frame.select(finite))
-        for place, check in enumerate(part):
-            yield check, table[str(place)].rechunk()
+        scores = result.collect(result.frame.select(finite)).get_columns()[::-1]
+        for check in part:
+            yield check, scores.pop().rechunk()

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.insight.reports.columns import Columns
+from assay.insight.reports.columns import Columns, centred
 from assay.insight.stats import finite
 
 __all__ = ["Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
@@ -57,8 +57,10 @@ def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -
     numbers["pass_rate"] = (rows - failures) / rows if rows else None
     squares = _squares(present, present)
     numbers["variance"] = finite(squares / (rows - 1)) if rows > 1 else None
-    both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
-    s, r = both["s"], both["r"]
+    s, r = present, columns.reward
+    if columns.scored < columns.rows or rows < columns.rows:
+        both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
+        s, r = both["s"], both["r"]
     numbers |= _beside_the_rest(_Sums(len(s), _squares(s, s), _squares(s, r), _squares(r, r)), coefficient)
     return numbers | _within_groups(scores, coefficient, columns)
 
@@ -112,37 +114,28 @@ def _within_groups(scores: pl.Series, coefficient: float | None, columns: Column
     names = ("separates", "within_variance_share", "within_rest_correlation")
     if columns.in_groups is None:
         return {"groups": 0, **dict.fromkeys(names)}
-    order, group = columns.in_groups
-    frame = pl.DataFrame({"g": group, "s": scores.gather(order), "r": columns.reward.gather(order)})
-    frame = frame.filter(pl.col("s").is_not_null())
-    sums, several, differing = _centred_by_group(frame.select("g", "s"), "s")
-    total = _squares(frame["s"], frame["s"])
-    both = frame.filter(pl.col("r").is_not_null()) if frame["r"].null_count() else frame
-    s = sums if both is frame else _centred_by_group(both, "s")[0]
-    r, _, _ = _centred_by_group(both, "r")
-    products = _Sums(len(s), float((s * s).sum()), float((s * r).sum()), float((r * r).sum()))
+    grouped = columns.in_groups
+    s, group, position, reward = grouped.of(scores), grouped.group, grouped.position, grouped.reward
+    r = grouped.centred_reward
+    if s.null_count():
+        here = s.is_not_null()
+        s, group, reward, r = s.filter(here), group.filter(here), reward.filter(here), None
+        position = group.rle_id()
+    within, several, differing = centred(group, s, position)
+    total, own = _squares(s, s), float((within * within).sum())
+    if r is None:
+        here = reward.is_not_null()
+        reward, group = reward.filter(here), group.filter(here)
+        position = group.rle_id()
+        within = centred(group, s.filter(here), position)[0]
+        r = centred(group, reward, position)[0]
+    sums = _Sums(len(r), float((within * within).sum()), float((within * r).sum()), float((r * r).sum()))
     return {
         "groups": several,
         "separates": differing / several if several else None,
-        "within_variance_share": finite(float((sums * sums).sum()) / total) if several and total > 0 else None,
-        "within_rest_correlation": _correlation_with_rest(products, coefficient),
+        "within_variance_share": finite(own / total) if several and total > 0 else None,
+        "within_rest_correlation": _correlation_with_rest(sums, coefficient),
     }
-
-
-def _centred_by_group(frame: pl.DataFrame, name: str) -> tuple[pl.Series, int, int]:
-    """Return values less the mean of their group; and how many groups have two rows, and how many of these two values."""
-    if not frame.height:
-        return frame[name], 0, 0
-    value, at = pl.col(name), frame["g"].rle_id()
-    of_group = (
-        frame.select("g", name)
-        .group_by("g", maintain_order=True)
-        .agg(pl.len().alias("n"), value.sum().alias("sum"), value.min().alias("min"), value.max().alias("max"))
-    )
-    flat = pl.col("min") == pl.col("max")
-    mean = of_group.select(pl.when(flat).then("min").otherwise(pl.col("sum") / pl.col("n"))).to_series()
-    differing = int(of_group.select(flat.not_().sum()).item())
-    return frame[name] - mean.gather(at), int((of_group["n"] > 1).sum()), differing
 
 
 # ── failures ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -71,10 +71,9 @@ def _flat_groups(columns: Columns) -> dict[str, Any]:
     """Return how many groups have two rewards, and the share of them whose rewards are all equal, all 0, all 1."""
     if columns.in_groups is None:
         return {"compared_groups": None, "flat": None, "all_zero": None, "all_one": None}
-    order, group = columns.in_groups
-    reward = pl.col("r")
+    grouped, reward = columns.in_groups, pl.col("r")
     ends = (
-        pl.DataFrame({"g": group, "r": columns.reward.gather(order)})
+        pl.DataFrame({"g": grouped.group, "r": grouped.reward})
         .drop_nulls()
         .group_by("g", maintain_order=True)
         .agg(pl.len().alias("n"), reward.min().alias("min"), reward.max().alias("max"))
