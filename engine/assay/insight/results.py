@@ -181,6 +181,10 @@ class Result:
         except ENGINE_ERRORS as error:
             raise engine_error(error, self.files) from error
 
+    def label(self, line: str) -> str | None:
+        """Return the longest label that a line of feedback or errors begins with; None for a line without."""
+        return _label(line, self.labels)
+
     def lines(self, column: str) -> pl.DataFrame:
         """Count the distinct lines of ``feedback`` or ``error``, by check.
 
