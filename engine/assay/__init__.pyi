@@ -31,6 +31,9 @@ from assay.errors import UsageError as UsageError
 from assay.expressions.lane import text as text
 from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
+from assay.insight.showing import Card as Card
+from assay.insight.showing import Cards as Cards
+from assay.insight.showing import show as show
 from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan
