@@ -1,10 +1,17 @@
 """What all tests have in common."""
 
+import sys
+
 import pytest
 from cases import LONG, sized
 
-from assay import testing
-from assay.thresholds import THRESHOLDS
+_WRITES_BYTECODE = not sys.dont_write_bytecode
+sys.dont_write_bytecode = (
+    False  # while tests are collected: each of hundreds of processes would compile the package anew
+)
+
+from assay import testing  # noqa: E402
+from assay.thresholds import THRESHOLDS  # noqa: E402
 
 testing.ALONE = sized(1, 4)
 
@@ -24,6 +31,11 @@ def small():
 def pytest_make_parametrize_id(val):
     """A long text is no name: one of 100 MB would be sent to every process of the suite."""
     return f"{val[:40]}…{len(val)}" if isinstance(val, str) and len(val) > 80 else None
+
+
+def pytest_collection_finish():
+    """From here on modules that tests write are compiled as the environment has it."""
+    sys.dont_write_bytecode = not _WRITES_BYTECODE
 
 
 def pytest_collection_modifyitems(config, items):

@@ -60,6 +60,7 @@ class Thresholds:
         first_chunk: Approximate bytes of the first chunk of a file of lines, which determines the columns.
         chunk: Approximate bytes of all other chunks.
         small_group: Minimum average rows of a row group for Polars' parquet reader.
+        grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
         groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
@@ -97,6 +98,7 @@ class Thresholds:
     chunk: int = 1 << 23
     small_group: int = 2048
     groups_at_once: int = 24
+    grouped_rows: int = 1 << 24
 
 
 THRESHOLDS = Thresholds()

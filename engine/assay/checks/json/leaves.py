@@ -21,6 +21,7 @@ Steps = tuple[Any, ...] | None
 
 _ABSENT = object()
 """Stands for what one of two values does not have."""
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _NUMBER = "number"
 _OTHER = ("", None)
 _REMOVED = object()
@@ -126,7 +127,24 @@ def _ordered(value: Any, gold: Any, rules: Rules, result: Comparison) -> Iterato
         elif value_leaf:
             yield _Place(steps, () if gold is _ABSENT else (gold,), (value,))
         if not (gold_leaf and value_leaf):
-            pending += [((step, steps), *pair) for step, *pair in reversed([*_pairs(gold, value)])]
+            pending += reversed([*_uneven(steps, gold, value, result)])
+
+
+def _uneven(steps: Steps, gold: Any, value: Any, result: Comparison) -> Iterator[tuple[Steps, Any, Any]]:
+    """Yield what stands inside two values, except scalars that are the same, which are counted: most are."""
+    same = 0
+    for step, inner_gold, inner_value in _pairs(gold, value):
+        if (
+            inner_gold.__class__ in _SCALARS
+            and inner_gold.__class__ is inner_value.__class__
+            and inner_gold == inner_value
+        ):
+            same += 1
+        else:
+            yield (step, steps), inner_gold, inner_value
+    result.golds += same
+    result.values += same
+    result.matches += same
 
 
 def _pairs(gold: Any, value: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from assay.checks.base import Example, Params
-from assay.checks.json.keys import JsonValid
 from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
-from assay.checks.json.schemas import json_value, shown_value
+from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
 from assay.checks.pairs import PairCheck
-from assay.errors import printable
 from assay.expressions.json import NOT_JSON
+from assay.system.cache import cached_within
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
 from assay.values.paths import Path, parse_many
 from assay.values.references import json_text
@@ -22,8 +21,8 @@ __all__ = ["JsonMatch"]
 
 _SHOWN = 3
 """Maximum leaves that a reason names."""
-_LONGEST = 100
-"""Maximum characters of a path in a reason."""
+_GOLD_BYTES = 32_000_000
+"""Maximum size of the golds that are kept."""
 
 
 class MatchParams(Params):
@@ -114,12 +113,10 @@ class JsonMatch(PairCheck):
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)
         if parsed is NOT_JSON:
-            return 0.0, JsonValid().reason({"completion": value})
-        expected = json_value(gold)
+            return 0.0, not_json(value)
         extra = self.params.score in ("equal", "f1")
-        comparison = compared(
-            without(parsed, self._ignored), without(expected, self._ignored), self._rules, shown=_SHOWN + 1, extra=extra
-        )
+        expected = _expected(gold, self._ignored)
+        comparison = compared(without(parsed, self._ignored), expected, self._rules, shown=_SHOWN + 1, extra=extra)
         score = self._score(comparison)
         return score, "" if score == 1.0 else _reason(comparison.differences)
 
@@ -153,15 +150,24 @@ class JsonMatch(PairCheck):
         return "Python, once for each distinct text and value"
 
 
+@cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
+def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
+    """Return the value of a gold without what is ignored; it must not be changed."""
+    return without(json_value(gold), ignored)
+
+
 def _reason(differences: Sequence[Difference]) -> str:
     reasons = [*map(_fault, differences[:_SHOWN])]
     return "; ".join(reasons) + ("; and more" if len(differences) > _SHOWN else "")
 
 
 def _fault(difference: Difference) -> str:
-    path = str(difference.path)
-    place = printable(path if len(path) <= _LONGEST else f"…{path[1 - _LONGEST :]}") or "the output"
-    golds, values = ([shown_value(item) for item in items] for items in (difference.golds, difference.values))
-    if not golds:
+    place = place_of(difference.path.steps) or "the output"
+    if not difference.golds:
         return f"{place} is not expected"
-    return f"{place} is {values[0]}, not {golds[0]}" if values else f"{place} is missing: {golds[0]}"
+    gold = shown_value(difference.golds[0])
+    return (
+        f"{place} is {shown_value(difference.values[0])}, not {gold}"
+        if difference.values
+        else f"{place} is missing: {gold}"
+    )

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -114,6 +115,8 @@ class SchemaCost:
             text: JSON text.
             most: How many steps are few.
         """
+        if len(text) <= self._certain(most):
+            return True
         if not self.compiles:
             return False
         by_paths = math.inf if self.paths is None else self.paths.on(text)
@@ -126,6 +129,20 @@ class SchemaCost:
         if self.unique and _LONG_NUMBER.search(text):
             work += text.count(",") ** 2
         return work <= most and chain <= _STACK and all(quick(pattern, len(text)) for pattern in self.odd_patterns)
+
+    @cached_property
+    def _certain_sizes(self) -> dict[int, float]:
+        return {}
+
+    def _certain(self, most: int) -> float:
+        """Return the characters of the longest text that is certainly small: a value takes at least two, with its comma."""
+        sizes = self._certain_sizes
+        if most not in sizes:
+            paths = self.paths if self.compiles and not (self.unique or self.odd_patterns) else None
+            work = self.here if self.here.branches <= 1 else paths
+            fits = paths is not None and work is not None and paths.chain <= _STACK
+            sizes[most] = most / (work.steps + work.letters + 1) - 2 if fits and work is not None else -1
+        return sizes[most]
 
 
 def cost_of(schema: Any) -> SchemaCost:

@@ -1,9 +1,12 @@
 """JSON Schemas: compiled once, evaluated offline by ``jsonschema_rs``, and the reasons why a value does not match."""
 
 import json
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from assay.checks.json.keys import JsonValid
 from assay.checks.json.schema_cost import SchemaCost, cost_of
 from assay.checks.json.schema_process import Task, evaluated
 from assay.errors import SHOWN, printable
@@ -12,7 +15,7 @@ from assay.expressions.regex.stacks import on_any_stack
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find
 
-__all__ = ["Schema", "compiled", "json_value", "shown_value"]
+__all__ = ["Schema", "compiled", "json_value", "not_json", "place_of", "shown_value"]
 
 _MASK = "\ue000"
 """Stands for the value in messages."""
@@ -24,31 +27,46 @@ _MANY = 20_000
 """Steps up to which all violations are found; of more, the first: the package has no way to find three."""
 _FIRST = 3
 """Maximum violations that a reason names."""
+_LONGEST_PLACE = 100
+"""Maximum characters of a path."""
 _LONGEST = 200
 """Maximum characters of a violation."""
 _BACKTRACKS = 10**15
 """More than fit into any limit of time: an exceeded limit on backtracking would be a verdict, which `not` inverts."""
+_LONG_NUMBER = 10**SHOWN
 _NO_MATCH = "does not match the schema"
-_ESCAPED_SURROGATE = "\\ud"
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
+_FIRST_CHARACTERS = frozenset('[{"-0123456789tfnNI')
+_VALID = JsonValid()
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # ``dumps`` would build an encoder for each value
 
 
 def json_value(text: str) -> Any:
     """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
+    if text.lstrip(" \t\n\r")[:1] not in _FIRST_CHARACTERS:  # a failing parser takes ten times as long
+        return NOT_JSON
     text = mended(text)
     value = loads(text)
-    if value is NOT_JSON or _ESCAPED_SURROGATE not in text.lower():
+    if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
         return value
-    return on_any_stack(lambda: json.loads(mended(json.dumps(value, ensure_ascii=False))))
+    return on_any_stack(lambda: json.loads(mended(_encode(value))))
+
+
+def not_json(text: str) -> str:
+    """Return why a text that is not JSON is none: the reason of ``json_valid``."""
+    return _VALID.reason({"completion": text})
 
 
 def shown_value(value: Any) -> str:
     """Return a JSON value for reasons: as JSON on one line, cut to 60 characters."""
+    if isinstance(value, str):
+        text = _encode(value[:SHOWN])
+        return printable(text if len(text) <= SHOWN and len(value) <= SHOWN else f"{text[: SHOWN - 1]}…")
     if isinstance(value, dict | list) and value:
         return f"an object of {len(value)}" if isinstance(value, dict) else f"a list of {len(value)}"
-    short = value[:SHOWN] if isinstance(value, str) else value
-    text = str(short) if isinstance(short, int) and abs(short) > 10**SHOWN else json.dumps(short, ensure_ascii=False)
-    cut = len(text) > SHOWN or short != value
-    return printable(text[: SHOWN - 1] + "…" if cut and value == value else text)  # noqa: PLR0124  (NaN is not itself)
+    if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
+        return f"{str(value)[: SHOWN - 1]}…"
+    return _encode(value)
 
 
 @dataclass(frozen=True)
@@ -68,6 +86,16 @@ class Schema:
     cost: SchemaCost
     validator: Any = None
     problem: str = ""
+
+    def accepts(self, text: str) -> bool:
+        """Return whether a text without lone surrogates is JSON that matches, if that is certain to take no time; else False."""
+        if self.validator is None or "\\u" in text or not self.cost.is_small(text) or text[:1] not in "{[":
+            return False
+        value = loads(text)
+        try:
+            return value is not NOT_JSON and self.validator.is_valid(value)
+        except ValueError:  # ``reason`` says which
+            return False
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does.
@@ -137,22 +165,23 @@ def _not_comparable(message: str) -> ValueError:
 
 
 def _reason(message: str, path: list[str | int], value: Any) -> str:
-    steps = Path(tuple(path))
-    inside = find(value, steps) if path else value
-    message = message.replace(_MASK, shown_value(inside))
+    if _MASK in message:
+        message = message.replace(_MASK, shown_value(find(value, Path(tuple(path))) if path else value))
     short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
-    return f"{_place(steps)}: {printable(short)}" if path else printable(short)
+    return f"{place_of(tuple(path))}: {printable(short)}" if path else printable(short)
 
 
-def _place(path: Path) -> str:
-    place = str(path)
-    return printable(place if len(place) <= _LONGEST else f"…{place[1 - _LONGEST :]}")
+@lru_cache(4_096)  # outputs for one schema fail at the same places
+def place_of(steps: tuple[str | int | None, ...]) -> str:
+    """Return a path for reasons: on one line, cut from the left."""
+    place = str(Path(steps))
+    return printable(place if len(place) <= _LONGEST_PLACE else f"…{place[1 - _LONGEST_PLACE :]}")
 
 
 def _bad_schema(message: str, path: list[str | int]) -> str:
     message = message.replace(_MASK, "it").removeprefix("Failed to compile schema: ").partition("\n")[0]
     short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
-    return f"the schema is not valid{f' at {_place(Path(tuple(path)))}' if path else ''}: {short}"
+    return f"the schema is not valid{f' at {place_of(tuple(path))}' if path else ''}: {short}"
 
 
 @cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.cost.size + len(text)))

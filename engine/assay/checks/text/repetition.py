@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
 
 import polars as pl
 from pydantic import Field
@@ -14,6 +16,9 @@ from assay.thresholds import THRESHOLDS
 __all__ = ["Repetition"]
 
 _ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String})
+
+
+_Counted = TypeVar("_Counted")
 
 
 class RepetitionParams(Params):
@@ -41,17 +46,18 @@ def _numbered(words: Sequence[str], n: int) -> list[int]:
     return numbers
 
 
-def _counted(words: Sequence[str], n: int) -> tuple[int, Sequence[str], int]:
-    """Return how many sequences of ``n`` words are distinct, and the first of those that occur most often, and how often it does."""
+def _ngrams(words: Sequence[str], n: int) -> Iterable[Hashable]:
+    """Return an item for each sequence of ``n`` words; two are equal if their words are."""
     if n <= THRESHOLDS.ngram_words:
-        counts = Counter(zip(*(words[start:] for start in range(n)), strict=False))
-        ngram = max(counts, key=counts.__getitem__)
-        return len(counts), ngram, counts[ngram]
-    numbers = _numbered(words, n)
-    count_of = Counter(numbers)
-    number = max(count_of, key=count_of.__getitem__)
-    start = numbers.index(number)
-    return len(count_of), words[start : start + n], count_of[number]
+        return zip(*(words[start:] for start in range(n)), strict=False)
+    return _numbered(words, n)
+
+
+def _most_common(counts: "Counter[_Counted]") -> tuple[_Counted, int]:
+    """Return the first of the items with the greatest count, and that count."""
+    values = [*counts.values()]
+    most = max(values)  # without a key, which would be called for each item
+    return next(islice(counts, values.index(most), None)), most
 
 
 class Repetition(Check):
@@ -82,13 +88,18 @@ class Repetition(Check):
         total = len(words) - n + 1
         if total < 1:
             return 1.0, ""
-        distinct, ngram, most = _counted(words, n)
-        if distinct == total:
-            return 1.0, ""
-        repeats = (
-            f"{total - distinct} of {total} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
-        )
-        return distinct / total, encodable(f"{repeats}; {quoted(' '.join(ngram))} occurs {most} times")
+        distinct = len(set(_ngrams(words, n)))
+        return (1.0, "") if distinct == total else (distinct / total, self._reason(words, total - distinct))
+
+    def _reason(self, words: Sequence[str], repeats: int) -> str:
+        """Return how many sequences repeat an earlier one, and the first of the most frequent ones."""
+        n = self.params.n
+        ngrams = [*_ngrams(words, n)]
+        ngram, most = _most_common(Counter(ngrams))
+        start = ngrams.index(ngram)
+        shown = quoted(" ".join(words[start : start + n]))
+        of = f"{repeats} of {len(ngrams)} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
+        return encodable(f"{of}; {shown} occurs {most} times")
 
     def row(self, row: Row) -> float:
         return self._answer(row["completion"])[0]
