@@ -35,6 +35,13 @@ from assay.insight.diffing import Diff as Diff
 from assay.insight.diffing import diff as diff
 from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
+from assay.insight.reports.reporting import Report as Report
+from assay.insight.reports.reporting import report as report
+from assay.insight.showing import Card as Card
+from assay.insight.showing import Cards as Cards
+from assay.insight.showing import show as show
+from assay.insight.whatifs import WhatIf as WhatIf
+from assay.insight.whatifs import whatif as whatif
 from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan

@@ -44,6 +44,7 @@ ROOMS = (
         "environments",
         "insight.probing",
         "insight",
+        "insight.reports",
         "",
         "cli",
         "cli.commands",

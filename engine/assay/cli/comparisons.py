@@ -8,8 +8,9 @@ from assay.writing.documents import Document, Lines, Quote, Table
 
 if TYPE_CHECKING:
     from assay.insight.diffing import Diff
+    from assay.insight.whatifs import WhatIf
 
-__all__ = ["diff_document"]
+__all__ = ["diff_document", "whatif_document"]
 
 _STATES = ("pass", "fail", "unscored")
 _SHOWN = 10
@@ -138,3 +139,58 @@ def _limit(limit: Mapping[str, Any], rows: int) -> str:
     if limit["limit"] == "--max-delta":
         return f"the mean reward moved by {_number(value, '+.6g')}; --max-delta allows {allowed:g}"
     return f"{value:,} of {counted(rows, 'row')}; {limit['limit']} allows {allowed}"
+
+
+# ── assay whatif ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def whatif_document(whatif: "WhatIf") -> Document:
+    """Return rewards with other weights as a document: what they are, what changes, what the weights do, how models rank."""
+    sides = {"now": whatif.before, "then": whatif.after}
+    rows = [[name, _number(one["mean_reward"], ".4f"), _share(one["pass_rate"])] for name, one in sides.items()]
+    blocks: list[Lines | Table | Quote] = [Table({"": False, "mean reward": True, "pass rate": True}, rows)]
+    blocks += [block for block in diff_document(whatif.diff).blocks if whatif.diff.changed or whatif.diff.flips]
+    columns = {"check": False, "weight": True, "mean": True, "slope": True, "elasticity": True, "mean without": True}
+    columns |= {"passes ×0": True, "×½": True, "×2": True}
+    rows = [
+        [
+            *(entry["check"], f"{entry['weight']:g}", _number(entry["mean"], ".4f"), _number(entry["slope"])),
+            *(_number(entry["elasticity"]), _number(entry["mean_without"], ".4f")),
+            *(_share(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
+        ]
+        for entry in whatif.sensitivity
+    ]
+    blocks.append(Table(columns, rows, "What each weight does"))
+    if whatif.ranking is not None:
+        blocks += _ranking(whatif.ranking)
+    own = [f"note: {note}" for note in whatif.notes if note not in whatif.diff.notes or not whatif.diff.changed]
+    return Document("assay whatif", [*blocks, *([Lines(own)] if own else [])])
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _ranking(ranking: Mapping[str, Any]) -> list[Lines | Table | Quote]:
+    rows = [[str(at), entry["model"], _number(entry["mean"], ".4f")] for at, entry in enumerate(ranking["order"], 1)]
+    blocks: list[Lines | Table | Quote] = [Table({"": True, "model": False, "mean": True}, rows, "Ranking")]
+    never = [
+        f"{pair['above']} is no worse than {pair['below']} on any check"
+        for pair in ranking["least_mass"]
+        if pair["mass"] is None
+    ]
+    if never:
+        more = [f"… and {len(never) - _SHOWN:,} more"] if len(never) > _SHOWN else []
+        blocks.append(Lines([f"no weights reverse: {line}" for line in never[:_SHOWN]] + more))
+    least = sorted((pair for pair in ranking["least_mass"] if pair["mass"] is not None), key=lambda pair: pair["mass"])
+    if least:
+        cells = [[f"{pair['above']} > {pair['below']}", f"{pair['mass']:.1%}"] for pair in least[:_SHOWN]]
+        blocks.append(Table({"tie": False, "weight to move": True}, cells))
+    if ranking["pareto"]:
+        columns = {"share of": False, "from": True, "to": True, "moves": True, "pairs reversed": True}
+        cells = [
+            [move["check"], *(f"{move[name]:.1%}" for name in ("share", "to", "cost")), f"{move['reversed']:,}"]
+            for move in ranking["pareto"]
+        ]
+        blocks.append(Table(columns, cells))
+    return blocks

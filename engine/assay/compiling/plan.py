@@ -62,7 +62,7 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NO_CHECK", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "Plan", "compile", "no_task", "no_task_expr"]
 
 _ROW = HIDDEN + "row"
 NO_CHECK = "no check applies to this row"
@@ -72,6 +72,12 @@ _NO_TASK = ("task_id ", " is not in the task table")
 def no_task(task_id: object) -> str:
     """Return the error of a rollout whose task is missing."""
     return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
+
+
+def no_task_expr(column: str) -> pl.Expr:
+    """Return whether the reason in a column is that of ``no_task``."""
+    reason = pl.col(column)
+    return reason.str.starts_with(_NO_TASK[0]) & reason.str.ends_with(_NO_TASK[1])
 
 
 @dataclass(frozen=True)

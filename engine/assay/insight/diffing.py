@@ -20,15 +20,12 @@ from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, open_result, result_of
 from assay.insight.stats import FEW_TASKS, mcnemar, normal_p, t_test
-from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import InputFile, open_rollouts, unchanged
 from assay.names import COMPLETION, HIDDEN
 from assay.runs.side_by_side import score_side_by_side
-from assay.scoring.in_memory import engine_error
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
-from assay.system.signals import interruptible
 from assay.system.spool import spooling
 
 __all__ = ["Diff", "changes", "diff", "rescored"]
@@ -273,7 +270,7 @@ def _names(value: Sequence[str] | str | None) -> tuple[str, ...]:
 def _parts(values: pl.Expr, name: str, bits: int) -> list[pl.Expr]:
     """Return the sum of values in fixed point: of their whole parts, and of the rest in units of ``2 ** -bits``."""
     whole = values.floor()
-    rest = ((values - whole) * 2.0**bits).cast(pl.Int64)
+    rest = ((values - whole) * 2.0**bits).cast(pl.Int64, strict=False)
     return [whole.cast(pl.Int64, strict=False).sum().alias(f"{name}/whole"), rest.sum().alias(f"{name}/rest")]
 
 
@@ -301,19 +298,22 @@ def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: 
     columns = before.columns(by, "--by") if by != ("model",) else tuple(name for name in by if name in before.schema)
     tasks = before.tasks(task)
     has_passed = all("passed" in side.schema for side in (before, pairing.after))
+    before = replace(before, files=(*before.files, *pairing.after.files))  # an error names the file
     frame, bits = _prepared(pairing, has_passed=has_passed), 62 - pairing.rows.bit_length()
     queries = [
         _counts(pairing, frame, bits),
         frame.filter(pl.col(_DELTA).is_not_null()).group_by(_DELTA).len(name="rows"),
-        _flipped(pairing, frame),
         _by_task(frame, tasks, bits),
         *(_by_value(frame, name, bits) for name in columns),
     ]
-    counts, deltas, flipped, by_task, *by_values = _collected(pairing, queries)
+    # one after the other, for memory: together, the rows that one query has not taken yet wait for another
+    counts, deltas, by_task, *by_values = map(before.collect, queries)
     row = counts.to_dicts()[0]
     if different := [name for name in pairing.same if row[f"differs/{name}"]]:
         raise pairing.refuse(different)
     matrix = {name: int(row[f"matrix/{at}"]) for at, name in enumerate(_TRANSITIONS)} if has_passed else None
+    row |= _beyond(pairing, frame, row, bits)
+    flipped = before.collect(_flipped(pairing, frame if has_passed else frame.limit(0)))
     signatures, shown = _signatures(pairing, flipped, examples)
     flip_test = None if matrix is None else _flip_test(matrix, by_task, has_tasks=bool(tasks))
     return Diff(
@@ -334,15 +334,6 @@ def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: 
         examples=_rows(pairing, shown, tasks),
         notes=tuple(_notes(pairing, tasks, by_task, has_passed=has_passed)),
     )
-
-
-def _collected(pairing: Pairing, queries: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    """Run queries over the same rows together: the files are read once."""
-    try:
-        with interruptible():
-            return pl.collect_all(queries, engine="streaming")
-    except ENGINE_ERRORS as error:
-        raise engine_error(error, (*pairing.before.files, *pairing.after.files)) from error
 
 
 def _state(side: str) -> pl.Expr:
@@ -373,23 +364,44 @@ def _counts(pairing: Pairing, frame: pl.LazyFrame, bits: int) -> pl.LazyFrame:
             ((one == 1.0) & (other != 1.0)).sum().alias(f"check/{at}/lost"),
             ((one != 1.0) & (other == 1.0)).sum().alias(f"check/{at}/gained"),
             delta.count().alias(f"check/{at}/rows"),
-            *_parts(delta, f"check/{at}", bits),
+            delta.min().alias(f"check/{at}/min"),
+            delta.max().alias(f"check/{at}/max"),
+            (delta * 2.0**bits).cast(pl.Int64, strict=False).sum().alias(f"check/{at}"),
         ]
     return frame.select(exprs)
 
 
 def _score_columns(pairing: Pairing) -> Iterator[tuple[pl.Expr, pl.Expr]]:
     for _, one, other in pairing.checks:
-        columns = (exactly(BEFORE + one.column), exactly(AFTER + other.column))
-        ours, theirs = (pl.when(finite.is_finite()).then(finite) for finite in (c.cast(pl.Float64) for c in columns))
+        types = pairing.before.schema[one.column], pairing.after.schema[other.column]
+        columns = exactly(BEFORE + one.column), exactly(AFTER + other.column)
+        ours, theirs = (
+            column if dtype == pl.Float64 else column.cast(pl.Float64)
+            for column, dtype in zip(columns, types, strict=True)
+        )
         yield ours, theirs
+
+
+def _beyond(pairing: Pairing, frame: pl.LazyFrame, row: Mapping[str, Any], bits: int) -> dict[str, Any]:
+    """Return the sums of the checks whose scores differ by more than 1, which the quick sum does not hold."""
+    ends = [[row[f"check/{at}/{end}"] for end in ("min", "max")] for at, _ in enumerate(pairing.checks)]
+    large = [at for at, pair in enumerate(ends) if None not in pair and not all(-1.0 <= end <= 1.0 for end in pair)]
+    if not large:
+        return {}
+    columns = list(_score_columns(pairing))
+    sums = [part for at in large for part in _parts(columns[at][1] - columns[at][0], f"check/{at}", bits)]
+    return pairing.before.collect(frame.select(sums)).to_dicts()[0]
 
 
 def _check(row: Mapping[str, Any], at: int, name: str, bits: int) -> dict[str, Any]:
     rows = int(row[f"check/{at}/rows"])
     numbers = {"changed": "changed", "pass_to_fail": "lost", "fail_to_pass": "gained"}
     counts = {key: int(row[f"check/{at}/{value}"]) for key, value in numbers.items()}
-    return {"check": name, "rows": rows, **counts, "mean_delta": _mean(row, f"check/{at}", bits, rows)}
+    if f"check/{at}/whole" in row:
+        mean = _mean(row, f"check/{at}", bits, rows)
+    else:
+        mean = row[f"check/{at}"] / (rows << bits) if rows else None
+    return {"check": name, "rows": rows, **counts, "mean_delta": mean}
 
 
 def _distribution(deltas: pl.DataFrame) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from assay.system.signals import interruptible
 from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import read_provenance
 
-__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "open_result", "result_of"]
+__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
@@ -180,6 +180,10 @@ class Result:
                 return frame.collect(engine="streaming")
         except ENGINE_ERRORS as error:
             raise engine_error(error, self.files) from error
+
+    def label(self, line: str) -> str | None:
+        """Return the longest label that a line of feedback or errors begins with; None for a line without."""
+        return _label(line, self.labels)
 
     def lines(self, column: str) -> pl.DataFrame:
         """Count the distinct lines of ``feedback`` or ``error``, by check.
@@ -431,6 +435,18 @@ def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
         firsts = (pl.col(name).first() for name in ("check", "rows", "row"))
         lines = together.agg(pl.col("text").str.join("\n"), *firsts)
     return lines.select(_NO_LINES.columns)
+
+
+def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[str | None, str]]:
+    """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
+    lines: list[tuple[str | None, str]] = []
+    for line in text.split("\n") if text else ():
+        label = _label(line, labels)
+        if label is None and lines:
+            lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
+        else:
+            lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
+    return lines
 
 
 def _label(line: str, labels: Mapping[str, str]) -> str | None:
