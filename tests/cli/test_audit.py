@@ -64,3 +64,10 @@ def test_files(files, tmp_path):
         assert out.read_text("utf-8").lower().startswith(begins)
     assert run(*files, "--out", out).exit_code == 2
     assert run(*files, "--out", tmp_path / "audit.csv").exit_code == 2
+
+
+def test_what_gains_by_being_made_worse_is_named(tmp_path):
+    spec, rollouts = tmp_path / "short.json", tmp_path / "long.jsonl"
+    spec.write_text(json.dumps({"checks": [{"id": "short", "type": "max_length", "value": 5}]}))
+    rollouts.write_text(json.dumps({"task_id": "a", "completion": "too long"}))
+    assert "half earns more than the best real completion on 1 of 1 task" in run(spec, rollouts).stderr

@@ -94,6 +94,13 @@ def test_percentiles_count_ties_half_and_gains_the_best():
     assert [of(audit, name)["gains"] for name in ("prompt_echo", "all_golds", "spec_phrases")] == [0, 1, 1]
 
 
+def test_equal_rewards_do_not_beat_their_mean():
+    spec = {"checks": [{"type": "contains", "value": "a"}, {"type": "contains", "value": "b", "weight": 9}]}
+    for count in (3, 6, 7):
+        rows = [{"task_id": "t", "prompt": "a", "completion": "a"}] * count
+        assert of(assay.audit(spec, rows), "prompt_echo")["beats_real"] == 0.0
+
+
 def test_texts_of_all_kinds():
     tasks = [
         Task("Why?", "4", ("four", "4"), ("as an AI",), ("sum",), "It is four."),

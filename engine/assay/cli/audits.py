@@ -66,6 +66,11 @@ def _checks(audit: "Audit") -> list[str]:
     return [
         f"free reward: {_number(audit.free_reward)}, the greatest mean of the free probes",
         *([f"every free probe passes {', '.join(names)}"] if names else []),
+        *(
+            f"{probe['id']} earns more than the best real completion on {probe['gains']:,} of {counted(probe['tasks'], 'task')}"
+            for probe in audit.probes
+            if probe["class"] == "must not gain" and probe["gains"]
+        ),
         *(f"{check} does not see its phrases in disguise: {', '.join(tasks)}" for check, tasks in through.items()),
     ]
 

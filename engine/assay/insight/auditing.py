@@ -396,7 +396,10 @@ def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
         "mean_reward": _mean(rewards),
         "pass_rate": _mean(found.real.filter(pl.col("reward").is_not_null())["passed"]),
     }
-    by_task = found.real.group_by(_AT).agg(real_mean=pl.col("reward").mean(), real_best=pl.col("reward").max())
+    reward = pl.col("reward")
+    # the mean of three 0.1 is not 0.1, and 0.1 does not beat it
+    mean = reward.mean().clip(reward.min(), reward.max())
+    by_task = found.real.group_by(_AT).agg(real_mean=mean, real_best=reward.max())
     scored = found.scored.join(by_task, on=_AT, how="left", maintain_order="left")
     outer = {id(spec) for verifier in found.verifiers for spec in verifier.checks}
     deciding = [name for name, _, spec in checks_named(found.verifiers) if id(spec) in outer]

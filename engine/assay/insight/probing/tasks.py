@@ -62,15 +62,15 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
 
 def _prompt(row: Mapping[str, Any]) -> str | None:
     """Return the text of the last message of the user, also of one that the completion's messages follow."""
-    for value in (*(row.get(name) for name in PROMPTS), row.get(COMPLETION)):
-        if isinstance(value, list):
-            messages = [message for message in value if isinstance(message, Mapping) and message.get("role") == "user"]
-            text = completion_text(messages[-1:], any_role=True) if messages else None
-        else:
-            text = value if isinstance(value, str) and value is not row.get(COMPLETION) else None
-        if text:
-            return encodable(text)
-    return None
+    texts = [row[name] if isinstance(row.get(name), str) else _asked(row.get(name)) for name in PROMPTS]
+    return next((encodable(text) for text in (*texts, _asked(row.get(COMPLETION))) if text), None)
+
+
+def _asked(messages: Any) -> str | None:
+    """Return the text of the last message of the user; None where there is none."""
+    messages = messages if isinstance(messages, list) else []
+    asked = [message for message in messages if isinstance(message, Mapping) and message.get("role") == "user"]
+    return completion_text(asked[-1:], any_role=True) if asked else None
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
