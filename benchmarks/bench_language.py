@@ -1,5 +1,5 @@
-"""The spec language: each step, each kind of reference with a gold for eight rows, and twelve leaves within groups; a plan's first call
-beside a plain loop whose JSON is parsed and that writes no reasons.
+"""The spec language: each step, each kind of reference with a gold for eight rows, loops and length, and twelve leaves within groups; a
+plan's first call beside a plain loop whose JSON is parsed and that writes no reasons.
 """
 
 import polars as pl
@@ -7,7 +7,7 @@ import pytest
 
 from harness.comparing import written
 from harness.generate import ROWS
-from harness.language import NESTED, REFERENCES, STEPS, language_file, spec_file
+from harness.language import NESTED, REFERENCES, SHAPES, STEPS, language_file, spec_file
 from harness.process import Race, contender
 from harness.table import at_least, at_most, line, per_row
 
@@ -46,6 +46,11 @@ def test_step(name, table):
 @pytest.mark.parametrize("name", REFERENCES)
 def test_reference(name, table):
     _raced(name, REFERENCES[name], GOLD_ROWS, table, f"{GOLD_ROWS // 8:,} golds of rows")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shape(name, table):
+    _raced(name, SHAPES[name], STEP_ROWS, table, f"loops and length, {STEP_ROWS:,} rows")
 
 
 def test_nested(table):

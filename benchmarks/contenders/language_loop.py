@@ -213,7 +213,22 @@ def _nested(row):
     return min(max(score, 0.0), 1.0)
 
 
+def _distinct(text, n):
+    words = text.lower().split()
+    total = len(words) - n + 1
+    return 1.0 if total < 1 else len(set(zip(*(words[at:] for at in range(n)), strict=False))) / total
+
+
+def _overlong(length, most, buffer):
+    if length <= most - buffer:
+        return 1.0
+    return 0.0 if length > most else 1.0 + (most - buffer - length) / buffer
+
+
 SCORES = {
+    "repetition": lambda row: _distinct(row["completion"], 3),
+    "length_penalty, words": lambda row: _overlong(len(row["completion"].split()), 250, 100),
+    "length_penalty, a column": lambda row: _overlong(row["n"], 80_000, 40_000),
     **{name: _holds_7(step) for name, step in _STEPS.items()},
     "numbers": lambda row: "7" in _NUMBER.findall(f" {row['completion']}"),
     "choice": lambda row: (_choice(_after_think(row["completion"]) or "") or "") == "B",

@@ -12,7 +12,7 @@ from harness.draws import SEED
 from harness.generate import CACHE, kept
 from harness.texts import texts
 
-__all__ = ["NESTED", "REFERENCES", "STEPS", "language_file", "spec_file"]
+__all__ = ["NESTED", "REFERENCES", "SHAPES", "STEPS", "language_file", "spec_file"]
 
 _GOLD_ROWS = 8
 """Rows with the same gold."""
@@ -76,6 +76,13 @@ REFERENCES = {
     },
 }
 """A check for each kind of reference."""
+
+SHAPES = {
+    "repetition": _compares("repetition"),
+    "length_penalty, words": _compares("length_penalty", max=250, buffer=100, unit="words"),
+    "length_penalty, a column": _compares("length_penalty", max=80_000, buffer=40_000, unit={"column": "n"}),
+}
+"""A check for what trainers take off for loops and length."""
 
 NESTED = {
     "combine": "mean",

@@ -246,6 +246,7 @@ def _row(example: Example) -> dict[str, Any]:
         COMPLETION: example.completion,
         "metadata": example.metadata,
         "expected_output_schema": example.expected_output_schema,
+        **(example.columns or {}),
     }
 
 

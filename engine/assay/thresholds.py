@@ -54,11 +54,13 @@ class Thresholds:
         lone_searches: Maximum rows of a column-to-column search that runs in Python; for a single row, too, Polars builds a regular
             expression.
         padding: Maximum bytes by which a text may exceed its gold answer to be stripped without inspecting its ends.
+        ngram_words: Maximum words of n-grams that are compared as tuples; longer ones get numbers, since each word is in many of them.
         struct_fields: Maximum fields of Python values that become structs; others become JSON text, for every row stores all fields.
         struct_depth: Maximum nesting of such structs: parquet's writer and Polars' recursion have limits near 100 and 500.
         first_chunk: Approximate bytes of the first chunk of a file of lines, which determines the columns.
         chunk: Approximate bytes of all other chunks.
         small_group: Minimum average rows of a row group for Polars' parquet reader.
+        grouped_rows: Rows of a result whose rewards are sorted into groups at once; more are read in several passes.
         groups_at_once: Row groups that must fit into the memory for rows together for Polars' own scan, which decodes many at once.
     """
 
@@ -89,12 +91,14 @@ class Thresholds:
     folded_phrase: int = 200
     lone_searches: int = 1
     padding: int = 16
+    ngram_words: int = 4
     struct_fields: int = 100
     struct_depth: int = 50
     first_chunk: int = 1 << 18
     chunk: int = 1 << 23
     small_group: int = 2048
     groups_at_once: int = 24
+    grouped_rows: int = 1 << 24
 
 
 THRESHOLDS = Thresholds()

@@ -1,6 +1,7 @@
 """Every registered check: its two faces agree bit for bit, and its class documents it."""
 
 import json
+from typing import get_args
 
 import pytest
 from cases import sized
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay import CHECKS, load_verifier
+from assay.checks.similarity.check import Metric
 from assay.expressions.counts import COUNTS
 from assay.testing import assert_check_conforms, assert_plan_conforms, hostile_texts
 from assay.values.normalizers import NORMALIZERS
@@ -98,13 +100,55 @@ PARAMS["count"] = [
     for of in (*COUNTS, {"text": "A"}, {"text": "", "caseSensitive": True}, {"text": SURROGATE}, {"pattern": r"\w\b"})
     for other in ({}, {"max": 3.5}, {"exactly": 10**30})
 ]
+PARAMS["json_schema"] = [
+    *(
+        {"schema": schema}
+        for schema in (True, False, {"type": ["object", "null"]}, {"maxLength": 3}, {"const": "\ufffd"})
+    ),
+    {"schema": {"$ref": "#"}},
+    {"schema": {"format": "date"}, "validateFormats": True},
+]
+PARAMS["json_match"] = [
+    {"value": value, "score": score, "lists": lists, "strings": strings, "absTol": 1}
+    for value in ("{}", [1, "a"], '"\\ud800"', "NaN")
+    for score, lists, strings in (("f1", "ordered", None), ("share", "unordered", "casefold"))
+]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
+PARAMS["ifeval"] = [{"mode": mode} for mode in ("strict", "loose")]
+PARAMS["language"] = [{"is": "en"}, {"is": ["de", "zh-cn"]}]
+CALLS = [{"name": "a", "arguments": {"b": 1}}, {"name": "a", "arguments": {}}]
+PARAMS["tool_calls"] = [
+    {"value": value, "arguments": how, "score": score, "order": order, "tools": [{"name": "a"}], "dots": "underscore"}
+    for value in (CALLS, [], json.dumps(CALLS[0]), [{"a": {"b": [1]}}])
+    for how in ("exact", "subset", "bfcl", "ignore")
+    for score, order in (("all", "any"), ("share", "same"))
+]
+PARAMS["tool_calls"] += [{"value": CALLS, "ignore": ["a.b"], "defaults": {"b": 1}}]
+PARAMS["tool_trajectory"] = [{"called": ["a"]}, {"sequence": ["a", "a"], "mode": "exact"}, {"max": 0, "of": "[a-c]*"}]
+PARAMS["tool_f1"] = [{"value": "a, b"}, {"value": json.dumps(CALLS)}]
+PARAMS["tool_valid"] = [
+    {"tools": [{"name": "a", "input_schema": {"type": "dict", "properties": {"b": {"type": "any"}}}}]}
+]
 PARAMS["not_contains"] = PARAMS["contains"]
+PARAMS["similarity"] = [
+    {"metric": metric, "value": ("ΟΔΟΣ k a.b the İ 42", "", f"é {SURROGATE} a\x1c\x85b", "a b " * 200)[at % 4]}
+    for at, metric in enumerate(get_args(Metric))
+]
+PARAMS["similarity"] += [
+    *({"value": "ΟΔΟΣ k", "metric": m, "caseSensitive": False} for m in ("ratio", "token_set", "jaro_winkler")),
+    *({"value": "The a-b 1e3", "metric": m, "normalize": "inspect"} for m in ("token_f1", "osa", "rouge_1")),
+    {"value": "a b " * 200, "metric": "weighted", "maxChars": 2_000},
+    {"value": "ab", "metric": "levenshtein_distance", "maxDistance": 10**30},
+    {"value": ["a b c", "a"], "metric": "bleu"},
+]
 
 
-@pytest.mark.parametrize("name", BY_TYPE)
+MATH = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MATH if name == "math" else ()) for name in BY_TYPE])
 def test_faces_agree_on_hostile_texts(name):
-    cases = sized(20_000, 300)
+    cases = sized(1_000, 40) if name == "math" else sized(20_000, 300)
     assert assert_check_conforms(BY_TYPE[name], params=PARAMS.get(name, ()), cases=cases, seed=7) > 2 * cases
 
 
@@ -121,6 +165,8 @@ ROW = st.fixed_dictionaries(
         "completion": st.none() | TEXT,
         "metadata": st.none() | METADATA.map(json.dumps),
         "expected_output_schema": st.sampled_from([None, '{"a": 1}', "{"]),
+        "instruction_id_list": st.sampled_from([None, '["startend:quotation", "punctuation:no_comma"]', "[", '["a"]']),
+        "tools": st.sampled_from([None, '[{"name": "a"}]', "{"]),
     }
 )
 WEIGHT = st.floats(0, 1e6) | st.sampled_from([0.1, 0.7, 1.1, 1e-300, 1e300])
@@ -136,6 +182,7 @@ def verifiers(draw):
     return load_verifier({"id": draw(st.sampled_from("xyz")), "passThreshold": draw(st.floats(0, 1)), "checks": checks})
 
 
+@MATH
 @settings(max_examples=sized(60, 12), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(
     st.lists(verifiers(), min_size=1, max_size=2, unique_by=lambda one: one.id), st.lists(ROW, min_size=1, max_size=6)
@@ -148,7 +195,8 @@ def test_any_verifiers_score_any_rows_as_the_row_loop_does(found, rows):
 def test_a_check_is_documented_by_its_class(check):
     assert (check.__doc__ or "").strip()
     assert len(check.examples) >= 2
-    assert {example.score for example in check.examples} >= {0.0, 1.0}
+    scores = {example.score for example in check.examples}
+    assert scores >= {0.0, 1.0} or (check.graded and max(scores) == 1.0 > min(scores))
     assert all(field.description for field in check.Params.model_fields.values())
 
 
@@ -166,6 +214,8 @@ def test_names_are_unique_and_complete():
             "min_length",
             "max_length",
             "json_valid",
+            "json_schema",
+            "json_match",
             "json_keys",
             "expected_output_schema",
             "task_expectations",
@@ -180,6 +230,13 @@ def test_names_are_unique_and_complete():
             "list_equals",
             "count",
             "case",
+            "length_penalty",
+            "repetition",
+            "similarity",
+            "ifeval",
+            "language",
+            "math",
+            *("tool_calls", "tool_f1", "tool_trajectory", "tool_valid"),
         ]
     )
 

@@ -232,9 +232,20 @@ def test_squad():
 def test_golds_without_words_count_only_where_all_are():
     check = check_of("equals", value="", normalize="squad")
     assert check.counting_golds(["The", "cat", "!"]) == ["cat"]
-    assert check.counting_golds(["The", "!"]) == [""]
+    assert check.counting_golds(["The", "!"]) == ["The"]
     assert check.counting_golds([]) == []
     assert check_of("equals", value="").counting_golds(["", "a"]) == ["", "a"]
+
+
+def test_golds_without_words_do_not_count_in_columns_either():
+    verifier = load_verifier({"checks": [{"type": "equals", "value": {"column": "golds"}, "normalize": "squad"}]})
+    golds = [["a", "Paris"], ["a", "the"], ["!", "Paris", None], [], None, ["Paris", "an"]]
+    rows = [{"completion": text, "golds": list_} for list_ in golds for text in ("the", "Paris", "x")]
+    assert_plan_conforms([verifier], rows)
+    scores = score(rows, verifier)["reward"].to_list()
+    assert scores == [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, *[None] * 6, 0.0, 1.0, 0.0]
+    single = load_verifier({"checks": [{"type": "equals", "value": {"column": "gold"}, "normalize": "squad"}]})
+    assert_plan_conforms([single], [{"completion": "x", "gold": gold} for gold in ("a", "Paris", "", None)])
 
 
 PROMPTFOO = {

@@ -137,7 +137,7 @@ def test_one_error_is_not_many(errors, said):
 
 
 def test_one_row_is_not_many():
-    assert shown(print_summary, Summary([], [], rows=1)).startswith("1 row · ")
+    assert shown(print_summary, Summary([], [], rows=1, scored=1)).startswith("1 row · ")
 
 
 def test_a_run_without_rows_has_dashes_for_numbers():
@@ -221,7 +221,12 @@ def test_the_listing_shows_every_type_with_its_params():
 
 def test_the_listing_has_a_heading_for_each_kind_but_the_first():
     found = shown(print_listing, listing(), width=80)
-    assert [line for line in found.splitlines() if line.startswith("#")] == ["# groups", "# steps", "# normalizers"]
+    assert [line for line in found.splitlines() if line.startswith("#")] == [
+        "# groups",
+        "# scorers",
+        "# steps",
+        "# normalizers",
+    ]
     assert "\n  - mark: string (the value of the name) The text that stands before the part.\n" in found
 
 

@@ -31,6 +31,18 @@ GOLDS = (
     *({"column": "answer"}, {"column": "golds"}, {"column": "level"}, {"column": "metadata.gold"}),
     *({"template": "{answer}"}, {"template": "#{level}"}, {"column": "listed", "list": True}),
 )
+METRICS = (
+    "ratio",
+    "osa",
+    "token_set",
+    "partial",
+    "levenshtein_distance",
+    "token_f1",
+    "rouge_1",
+    "rouge_l",
+    "bleu",
+    "gleu",
+)
 GROUPS = ("all_of", "any_of", "none_of", "at_least", "mean", "min", "max", "product")
 
 
@@ -63,12 +75,31 @@ def _leaf(rng):
                 "as": rng.choice(("set", "f1")),
             },
             {"type": "number_range", "min": 0, "max": small},
+            {"type": "similarity", "value": _gold(rng), "metric": rng.choice(METRICS)},
             {"type": "count", "of": rng.choice(("words", "chars", "lines", "bullets")), "max": small},
             {"type": "case", "is": "upper"},
             {"type": "regex", "pattern": rng.choice((r"\d+", "(?i)refund", {"column": "pattern"}))},
             {"type": "min_length", "value": small},
+            {"type": "repetition", "n": rng.choice((1, 3, {"column": "level"}))},
+            {
+                "type": "length_penalty",
+                "max": 9,
+                "buffer": rng.choice((0, 4, {"column": "level"})),
+                "unit": rng.choice(("chars", "words", {"column": "level"}, {"column": "answer"})),
+            },
             {"type": "json_valid"},
+            {"type": "tool_calls", "value": rng.choice(([], [{"a": {"b": 1}}], {"column": "note"})), "score": "share"},
+            {"type": "tool_f1", "value": rng.choice(("a, b", {"column": "note"}, {"column": "golds"}))},
+            {"type": "tool_trajectory", "max": small},
+            {"type": "tool_valid", "tools": rng.choice(([{"name": "a"}], {"column": "note"}))},
             {"type": "json_keys", "keys": ["a"]},
+            {"type": "json_schema", "schema": rng.choice(({"type": "object"}, True, {"column": "answer"}))},
+            {
+                "type": "json_match",
+                "value": rng.choice(({"a": 1, "b": [2, 1]}, {"column": "level"}, {"column": "golds"})),
+                "score": rng.choice(("equal", "subset", "share", "f1")),
+                "lists": rng.choice(("ordered", "unordered")),
+            },
             {"type": "task_expectations"},
             {"type": "nonsense"},
             {"type": "max_length", "value": "many"},

@@ -10,6 +10,10 @@ from goldens import golden
 import assay
 
 NAMES = [path.stem for path in SPECS]
+MATH = pytest.mark.xdist_group("math")  # one process of the suite starts the processes that compare
+EACH = pytest.mark.parametrize(
+    "spec", [pytest.param(path, marks=MATH if path.stem == "mathematics" else (), id=path.stem) for path in SPECS]
+)
 
 
 def stored(spec):
@@ -21,16 +25,17 @@ def tasks_of(spec):
     return path if path.exists() else None
 
 
-def test_there_are_the_four_examples():
-    assert NAMES == ["answer-format", "refund-quality", "structured-extraction", "tool-output"]
+def test_there_are_the_examples():
+    families = {"instructions", "invoices", "mathematics", "summaries", "travel-desk"}
+    assert {"answer-format", "refund-quality", "structured-extraction", "tool-output"} | families <= {*NAMES}
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+@EACH
 def test_the_row_loop_gives_the_golden_result(spec):
     assert golden(spec) == stored(spec)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+@EACH
 def test_the_columns_give_the_golden_result(spec, tmp_path):
     kept = ["rollout_id"]
     out = assay.score(spec.parent / "rollouts.jsonl", spec, tasks=tasks_of(spec), keep=kept)
@@ -39,7 +44,7 @@ def test_the_columns_give_the_golden_result(spec, tmp_path):
     assert pl.read_parquet(tmp_path / "out.parquet").equals(out)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=NAMES)
+@EACH
 def test_an_example_has_rows_that_pass_and_rows_that_fail(spec):
     rewards = [row["reward"] for row in stored(spec) if row["reward"] is not None]
     assert 50 <= len(rewards) <= 200
@@ -106,3 +111,12 @@ def test_the_extraction_sample_holds_all_three_kinds():
     assert rewards.count(1.0) >= 40
     assert sum(0.7 <= reward <= 0.8 for reward in rewards) >= 10
     assert sum(0.05 <= reward <= 0.15 for reward in rewards) >= 10
+
+
+@EACH
+def test_an_empty_answer_earns_little(spec):
+    audit = assay.audit(spec, spec.parent / "rollouts.jsonl", tasks=tasks_of(spec), sample=10)
+    probes = {probe["id"]: probe for probe in audit.probes}
+    assert probes["best_real"]["pass_share"] >= 0.5
+    assert probes["empty"]["mean_reward"] <= 0.2  # of travel-desk, two tasks in ten need no call
+    assert probes["empty"]["pass_share"] <= 0.2

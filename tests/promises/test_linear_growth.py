@@ -60,6 +60,8 @@ UNITS = (
         '"tool":',
         '{"tool":"a"} ',
         '{"action":1',
+        "<tool_call>",
+        '{"name":"search"}\n',
         "refund",
         "refun",
         "REFUN",
@@ -99,6 +101,18 @@ FRAMED = (
         ('{"tool":"', "a", '"}'),
         ('{"tool":"a","coordinate":[', "1,", "1]}"),
     ),
+    *(
+        ("[f(", "a=1,", ")]"),
+        ("[", "f(x),", "]"),
+        ("[f(a=", "-", "1)]"),
+        ("[f(a=", "[", "1)]"),
+        ('[f(a="', "\\d", '")]'),
+    ),
+    *(
+        ("[", '{"name":"search"},', "{}]"),
+        ('[{"name":"search","arguments":{"a":', "[", "]}}]"),
+        ("x", "<tool_call>{</tool_call>", ""),
+    ),
     *(("{", " ", '"a":1}'), ('{"a"', " ", ":1}"), ("\\boxed{", "{", "}"), ("\\boxed{", "{}", "}"), ("-", "9", ".")),
 )
 
@@ -127,6 +141,14 @@ PARAMS = {
         {"pattern": pattern}
         for pattern in (r"(?i)\brefund\b", r"\w+\s+\w+x", r"<think>.*?</think>", r"^\s*$", r"(a|ab)*c", r"(?s)\{.*\}")
     ],
+    "json_schema": [
+        {"schema": {"anyOf": [{"items": {"$ref": "#"}, "uniqueItems": True}, {"additionalProperties": {"$ref": "#"}}]}},
+        {"schema": {"items": {"type": "string"}, "additionalProperties": {"type": "string", "pattern": "^(a+)+$"}}},
+    ],
+    "json_match": [
+        {"value": [{"a": 1}, {}], "lists": "unordered", "score": "f1", "absTol": 0.5, "ignore": ["[].b"]},
+        {"value": "[" * 400 + "1" + "]" * 400, "score": "share", "strings": "squad"},
+    ],
     "json_keys": [{"keys": [f"k{at}" for at in range(100)]}, {"keys": ["a", "ß"]}],
 }
 """Params that are worse than those of the examples."""
@@ -147,7 +169,8 @@ def checks():
 
 
 def _rest(example):
-    return {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    own = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    return own | dict(example.columns or {})
 
 
 def _filled(check, rest):

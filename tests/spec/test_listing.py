@@ -40,22 +40,11 @@ def listed(name):
 
 
 def test_every_check_type_is_listed_in_order_with_words_for_it():
-    assert [check["type"] for check in as_json()] == [
-        *("task_expectations", "contains", "not_contains", "contains_any", "contains_all", "starts_with", "ends_with"),
-        *(
-            "regex",
-            "equals",
-            "number",
-            "number_range",
-            "choice",
-            "list_equals",
-            "count",
-            "case",
-            "min_length",
-            "max_length",
-        ),
-        *("json_valid", "json_keys", "expected_output_schema"),
-    ]
+    assert " ".join(check["type"] for check in as_json()) == (
+        "task_expectations contains not_contains contains_any contains_all starts_with ends_with regex equals number number_range "
+        "choice list_equals math similarity count case min_length max_length length_penalty repetition language ifeval json_valid "
+        "json_keys json_schema json_match expected_output_schema tool_calls tool_trajectory tool_f1 tool_valid"
+    )
     assert all(check["summary"].endswith(".") for check in as_json())
     assert all(param["description"] for check in as_json() for param in check["params"])
 
@@ -161,11 +150,12 @@ def test_a_default_is_shown_as_a_spec_would_write_it():
 def test_the_listing_has_all_that_a_spec_can_name():
     by_kind = {
         kind: [entry for entry in listing() if entry["kind"] == kind]
-        for kind in ("check", "group", "step", "normalizer")
+        for kind in ("check", "group", "scorer", "step", "normalizer")
     }
     names = {kind: [entry["type"] for entry in entries] for kind, entries in by_kind.items()}
     assert names["check"] == [check.type for check in CHECKS]
     assert names["group"] == [group.type for group in GROUPS]
+    assert names["scorer"] == ["function", "row_verifier", "spec"]
     assert names["step"] == [step.name for step in STEP_TYPES]
     assert names["normalizer"] == [*NORMALIZERS, "lmEval"]
     assert sum(map(len, by_kind.values())) == len(listing())
@@ -190,6 +180,7 @@ def test_the_markdown_has_a_table_for_each_kind():
     assert [line for line in page.splitlines() if line.startswith("#")] == [
         "## Check types",
         "## Groups",
+        "## Scorers",
         "## Steps",
         "## Normalizers",
     ]

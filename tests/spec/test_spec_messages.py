@@ -124,6 +124,7 @@ GROUPS = [  # (group in YAML, the problem)
     ("{type: length_scaled, max: 3}", " (line 2): `length_scaled` needs `check`, the check that it is about"),
     ("{type: length_scaled, max: 3, check: {type: json_valid}, unit: {colum: n}}", ".unit.colum (line 2): unknown field `colum`. Did you mean `column`?"),
     ("{type: at_least, k: {column: n}, checks: [{type: json_valid}]}", ".k (line 2): `k` of a group is the same on every row, not {column: …}"),
+    ("{type: at_least, k: 2, checks: [{type: json_valid}]}", ".k (line 2): k is 2, and the group has 1 check"),
     ("{type: mean, on: boxed, checks: [{type: json_valid}]}", ".on (line 2): `on` belongs to the checks in a group, not to the group"),
     ("{type: mean, checks: [{type: json_valid, gate: true}]}", ".checks[0].gate (line 2): `gate` belongs to the group, not to a check in it"),
     ("{type: mean, checks: [{type: contains, value: {colum: x}}]}", ".checks[0].value.colum (line 2): unknown field `colum`. Did you mean `column`?"),

@@ -15,6 +15,7 @@ from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, exactly, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
+from assay.steps.sources import Source
 from assay.values.params import Params
 from assay.values.references import Reference
 
@@ -52,6 +53,7 @@ class Example:
         params: The check's params.
         metadata: The row's metadata, if the check reads it.
         expected_output_schema: The row's schema, if the check reads it.
+        columns: The row's other columns that the check reads.
     """
 
     completion: str
@@ -59,6 +61,7 @@ class Example:
     params: Mapping[str, Any] | None = None
     metadata: Mapping[str, Any] | None = None
     expected_output_schema: Mapping[str, Any] | None = None
+    columns: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,14 @@ class Check:
     def __init__(self, params: Any = None) -> None:
         self.params = self.Params() if params is None else params
 
+    @classmethod
+    def require(cls) -> None:
+        """Check that the packages are installed that the type needs.
+
+        Raises:
+            ModuleNotFoundError: One is not; the message tells how to install it.
+        """
+
     def within(self, limits: Limits) -> "Check":
         """Return a copy of this check with the limits of a run."""
         bounded = copy.copy(self)
@@ -174,9 +185,22 @@ class Check:
         del golds
         return None
 
+    @property
+    def drops_golds(self) -> bool:
+        """Whether ``counting_golds`` may drop any."""
+        return False
+
     def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count, as text."""
         return golds
+
+    @property
+    def joins_golds(self) -> bool:
+        """Whether a text is compared with all golds of a row together.
+
+        Then ``Params`` takes a list of texts, too, and ``answer_by`` golds as List(String), of at least one text.
+        """
+        return False
 
     def lanes_by(self) -> tuple[Lane, ...]:
         """Return the shared columns that ``expr_by`` reads."""
@@ -186,6 +210,11 @@ class Check:
     def named_references(self) -> list[tuple[str, Reference]]:
         """The values that rows bring for its params, in order, each with the param's name in specs."""
         return []
+
+    @property
+    def references(self) -> list[Reference]:
+        """The values that rows bring for its params, in order."""
+        return [reference for _, reference in self.named_references]
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
         """Return the golds that ``Params`` accepts, and null for the others; None to ask ``Params`` about each of them.
@@ -212,6 +241,20 @@ class Check:
 
     def missing_expr(self) -> pl.Expr | None:
         """Return ``missing`` as a String expression; None if every row has a gold."""
+        return None
+
+    @classmethod
+    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the params that rows bring where a spec does not give them, each with its column.
+
+        Args:
+            given: The params that the spec gives, by field.
+        """
+        del given
+        return {}
+
+    def source(self) -> Source | None:
+        """Return what the check reads without ``on:``; None for the completion's text."""
         return None
 
     def steps(self) -> tuple[Step, ...]:

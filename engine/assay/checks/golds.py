@@ -13,11 +13,12 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
+from assay.checks.pairs import PairCheck
 from assay.errors import encodable
+from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import (
     Lane,
     about,
-    encoded,
     exactly,
     first_of_each,
     in_lists,
@@ -31,7 +32,9 @@ from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
-from assay.values.references import Reference, gold_text, json_text
+from assay.steps.sources import Source
+from assay.values.arguments import without_nulls
+from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
 
 __all__ = ["GoldCheck"]
 
@@ -62,18 +65,9 @@ class GoldCheck(RunCheck):
         self.joint = check.joint  # type: ignore[misc]
         self.takes_list = check.takes_list  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
-        columns = dict.fromkeys(name for reference in self.references for name in reference.columns)
-        self.stays = tuple(name for name in columns if name not in check.reads)  # type: ignore[misc]
+        self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
         self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]
-        if (golds := self._literal_golds) is not None:
-            if not golds:
-                raise ValueError(f"params.{check.gold} has no gold")
-            self._build(golds)  # raises for a gold that the type cannot use
-
-    @property
-    def references(self) -> list[Reference]:
-        """The references in the params, in order."""
-        return [reference for _, reference in self.named_references]
+        self._literals = self._literal_checks()
 
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
@@ -100,13 +94,10 @@ class GoldCheck(RunCheck):
 
     def _golds(self, given: Any, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
-        if self.checks.json_gold:
-            return self._json_golds(given, row)
         if not self.checks.whole_gold:
-            items = [item for value in _listed(given) for item in _listed(_resolved(value, row))]
-            golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
-            return self._bare.counting_golds(golds)
-        values = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
+            golds = self._single_golds(given, row)
+            return [golds] if golds and self._bare.joins_golds else golds
+        values = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
         if values is None:
             return []
         if not isinstance(values, list):
@@ -116,9 +107,20 @@ class GoldCheck(RunCheck):
         present = ([item for item in items if item is not None] for items in stepped)
         return [items for items in present if items]
 
+    def _single_golds(self, given: Any, row: Row) -> list[str]:
+        """Return the golds of a row as texts."""
+        if self.checks.json_gold:
+            return self._json_golds(given, row)
+        items = [item for value in _listed(given) for item in _listed(resolved(value, row))]
+        golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
+        return self._bare.counting_golds(golds)
+
     def _json_golds(self, given: Any, row: Row) -> list[str]:
         """Return the gold of a row as JSON text, after its steps."""
-        value = [_resolved(item, row) for item in given] if isinstance(given, list) else _resolved(given, row)
+        value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
+        value = (
+            without_nulls(value) if isinstance(given, Reference) else value
+        )  # a struct column adds them to every row
         gold = None if value is None else self.gold_chain.row(json_text(value))
         return [] if gold is None else [json_text(gold)]
 
@@ -127,7 +129,9 @@ class GoldCheck(RunCheck):
         """The check without what rows bring."""
         params = {name: value for name, value in self.given.items() if not isinstance(value, Reference)}
         gold: Any = [""] if self.checks.whole_gold else ""
-        return self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
+        check = self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
+        check.limits = self.limits
+        return check
 
     def _stepped(self, value: Any) -> str | None:
         """Return the text of a gold after its steps; None if they find nothing."""
@@ -144,7 +148,7 @@ class GoldCheck(RunCheck):
         return checks
 
     def _build(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
-        checks = [self.checks(self.checks.Params.model_validate(params)) for params in variants]
+        checks = [self.checks(self.checks.Params.model_validate(params, context=OF_ROW)) for params in variants]
         for check in checks:
             check.limits = self.limits
         return checks
@@ -190,30 +194,29 @@ class GoldCheck(RunCheck):
         return (self._lane(),)
 
     def _lane(self) -> Lane:
-        if self._literal_golds is not None:
-            needs = self._literal_lanes
-        else:
-            needs = (self._gold_lane(), *self._template.lanes_by()) if self._template is not None else ()
+        needs: tuple[Lane, ...] = ()
+        if self._literals is not None and self._in_columns:
+            needs = tuple(lane for check in self._literals for lane in check.lanes())
+        elif self._literals is None and self._template is not None:
+            needs = (self._gold_lane(), *self._template.lanes_by())
         return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
 
     def _identity(self) -> str:
         return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{self.gold_chain.key}"
 
-    @property
-    def _literal_golds(self) -> list[dict[str, Any]] | None:
-        """The params of each gold, if no row brings any."""
-        if self.references or self.checks.gold not in self.given:
+    def _literal_checks(self) -> list[Check] | None:
+        """Return the check of each gold, if no row brings any.
+
+        Raises:
+            ValueError: There is no gold, or the type cannot use one.
+        """
+        gold = self.checks.gold
+        if self.references or gold not in self.given:
             return None
-        golds = self._golds(self.given[self.checks.gold], {})
-        return [self.given | {self.checks.gold: gold} for gold in golds]
-
-    @property
-    def _literals(self) -> list[Check]:
-        return self._build(self._literal_golds or [])
-
-    @property
-    def _literal_lanes(self) -> tuple[Lane, ...]:
-        return tuple(lane for check in self._literals for lane in check.lanes()) if self._in_columns else ()
+        golds = self._golds(self.given[gold], {})
+        if not golds:
+            raise ValueError(f"params.{gold} has no gold")
+        return self._build([self.given | {gold: value} for value in golds])
 
     @property
     def _in_columns(self) -> bool:
@@ -240,14 +243,40 @@ class GoldCheck(RunCheck):
         if self.checks.whole_gold and lists is not None:
             items = lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls()
             return pl.when(items.list.len() > 0).then(items)
+        if self._bare.joins_golds:
+            return self._joined_expr(schema, golds, lists)
         if golds is not None:
             return self._usable_expr(self._stepped_expr(golds))
         if lists is None:
             return self._row_lists_expr(schema)
-        return lists.list.eval(self._usable_expr(self._stepped_expr(pl.element()))).list.drop_nulls()
+        golds = self._counting_expr(lists.list.eval(self._stepped_expr(pl.element())).list.drop_nulls())
+        return golds.list.eval(self._usable_expr(pl.element())).list.drop_nulls()
+
+    def _joined_expr(self, schema: pl.Schema, golds: pl.Expr | None, lists: pl.Expr | None) -> pl.Expr:
+        """Return all golds of each row as one list; null where there is none."""
+        if golds is not None:
+            lists = pl.concat_list(self._stepped_expr(golds))
+        else:
+            lists = self._row_lists_expr(schema) if lists is None else lists.list.eval(self._stepped_expr(pl.element()))
+        lists = lists.list.drop_nulls()
+        return pl.when(lists.list.len() > 0).then(lists)
+
+    def _counting_expr(self, lists: pl.Expr) -> pl.Expr:
+        """Return those golds of each row that count."""
+        return (
+            lists.map_batches(self._counting, pl.List(pl.String), is_elementwise=True)
+            if self._bare.drops_golds
+            else lists
+        )
+
+    def _counting(self, lists: pl.Series) -> pl.Series:
+        golds = [golds and self._bare.counting_golds(golds) for golds in lists.to_list()]
+        return pl.Series(lists.name, golds, dtype=pl.List(pl.String))
 
     def _has_one_gold(self, schema: pl.Schema) -> bool:
-        """Whether columns have the gold of each row, if it has one."""
+        """Whether columns have the gold of each row, if it has one; golds that are joined are one."""
+        if self._bare.joins_golds:
+            return True
         read = self._gold_lists_expr if self.checks.whole_gold else self._gold_text_expr
         return read(schema) is not None
 
@@ -292,19 +321,19 @@ class GoldCheck(RunCheck):
 
     def _brought_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return a struct of the columns that the references read."""
-        names = dict.fromkeys(name for reference in self.references for name in reference.columns if name in schema)
+        names = [name for name in columns_of(self.references) if name in schema]
         # without any, a column of as many rows
         return pl.struct(map(exactly, names)) if names else pl.struct(text().is_null().alias(""))
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
-        values, which = _distinct(rows)
-        lists = [self._golds(self.given[self.checks.gold], _untyped(row)) for row in values]
+        values, which = distinct_rows(rows)
+        lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values.to_list()]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
     def _answer_expr(self, schema: pl.Schema) -> pl.Expr:
-        if self._literal_golds is not None and self._in_columns:
-            return self._literal_expr()
+        if self._literals is not None and self._in_columns:
+            return self._literal_expr(self._literals)
         if self._template is not None and self._has_one_gold(schema):
             return self._column_expr(self._template)
         if self._template is not None and self._has_list(schema):
@@ -312,9 +341,8 @@ class GoldCheck(RunCheck):
             return pl.map_batches(columns, self._best_of_lists, return_dtype=_ANSWER, is_elementwise=True)
         return self._python_expr(schema)
 
-    def _literal_expr(self) -> pl.Expr:
+    def _literal_expr(self, checks: Sequence[Check]) -> pl.Expr:
         """``outcome`` for golds that are the same on every row: the best of several checks."""
-        checks = self._literals
         choose = pl.min_horizontal if self.checks.every_gold else pl.max_horizontal
         scores = [check.expr().cast(pl.Float64) for check in checks]
         best = choose(scores)
@@ -397,27 +425,42 @@ class GoldCheck(RunCheck):
         return pl.map_batches(columns, self._answers, return_dtype=_ANSWER, is_elementwise=True)
 
     def _answers(self, columns: Sequence[pl.Series]) -> pl.Series:
-        """``outcome`` of each row in Python; rows that bring the same values share their checks."""
+        """``outcome`` of each row in Python; rows that bring the same values share their checks, and with one text the answer."""
         rows, brought = columns
-        values, which = _distinct(brought)
+        distinct, which = distinct_rows(brought)
+        values = distinct.to_list()
         known: dict[int, tuple[list[Check], str | None]] = {}
 
         def answer(pair: tuple[Row, int]) -> _Answer:
-            row, at = pair
-            if at not in known:
-                candidates = self.candidates(_untyped(values[at]))
-                known[at] = candidates, _complaint(candidates)
-            candidates, complaint = known[at]
-            if complaint is None or row["completion"] is None:
-                return self._answered(candidates, _untyped(row))
-            try:
-                score = candidates[0].row(row)
-            except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
-                return self._answered(candidates, _untyped(row))
-            return score, complaint if score < 1 else "", None, False
+            return self._answer_by(values, known, *pair)
 
-        answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
-        return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        if not is_ours(self.checks) or self.takes_list or self.checks.reads or self.checks.may_read:
+            answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
+            return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        at: dict[tuple[str | None, int], int] = {}
+        pairs = zip(rows.struct.field("completion").to_list(), which.to_list(), strict=True)
+        numbers = [at.setdefault(pair, len(at)) for pair in pairs]
+        # such a type compares what it has read, and brings limits of its own where it needs them
+        limits = None if issubclass(self.checks, PairCheck) else self.limits
+        answers = _each(limits, answer, [({"completion": text}, number) for text, number in at])
+        results = pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+        return results.gather(pl.Series(numbers, dtype=pl.UInt32))
+
+    def _answer_by(
+        self, values: Sequence[Row], known: dict[int, tuple[list[Check], str | None]], row: Row, at: int
+    ) -> _Answer:
+        """Return the answer for a row, given what rows bring; ``known`` keeps the checks that it makes."""
+        if at not in known:
+            candidates = self.candidates(_untyped(values[at]))
+            known[at] = candidates, _complaint(candidates)
+        candidates, complaint = known[at]
+        if complaint is None or row["completion"] is None:
+            return self._answered(candidates, _untyped(row))
+        try:
+            score = candidates[0].row(row)
+        except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
+            return self._answered(candidates, _untyped(row))
+        return score, complaint if score < 1 else "", None, False
 
     def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
         if not candidates or row["completion"] is None:
@@ -430,13 +473,20 @@ class GoldCheck(RunCheck):
     def within(self, limits: Limits) -> "Check":
         bounded = copy.copy(self)
         bounded.limits = limits
+        for name in ("_bare", "_template"):  # they are to have the limits, too
+            bounded.__dict__.pop(name, None)
+        if self._literals is not None:
+            bounded._literals = [check.within(limits) for check in self._literals]  # noqa: SLF001  (its copy)
         return bounded
+
+    def source(self) -> Source | None:
+        return self._bare.source()
 
     def steps(self) -> tuple[Step, ...]:
         return self._bare.steps()
 
     def claim(self) -> str:
-        if self._literal_golds is None:
+        if self._literals is None:
             return f"meets {self.type} of {', '.join(map(str, self.references))}"
         return " or ".join(check.claim() for check in self._literals)
 
@@ -444,8 +494,8 @@ class GoldCheck(RunCheck):
         return f"fails {self.type}"
 
     def explain(self) -> str:
-        if self._literal_golds is not None and self._in_columns:
-            return f"columns: the best of {len(self._literal_golds)} golds"
+        if self._literals is not None and self._in_columns:
+            return f"columns: the best of {len(self._literals)} golds"
         if self._template is not None:
             return "columns: column to column; of several golds, the best"
         return "Python, row by row: each row brings its params"
@@ -472,25 +522,6 @@ def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.D
     )
 
 
-def _distinct(rows: pl.Series) -> tuple[list[dict[str, Any]], pl.Series]:
-    """Return the distinct values of a column of structs, and the index of each row's."""
-    if _is_beyond_json(rows.dtype):  # JSON has no NaN
-        keys = pl.Series(map(repr, rows.to_list()), dtype=pl.String)
-    else:
-        keys = rows.struct.json_encode()
-    _, which = encoded(keys)
-    return rows.gather(which.arg_unique().sort()).to_list(), which
-
-
-def _is_beyond_json(dtype: Any) -> bool:
-    """Whether a type has anything but text, whole numbers and flags, in lists and structs of these."""
-    if isinstance(dtype, pl.Struct):
-        return any(_is_beyond_json(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, pl.List):
-        return _is_beyond_json(dtype.inner)
-    return not (isinstance(dtype, pl.String | pl.Boolean | pl.Null) or dtype.is_integer())
-
-
 def _complaint(checks: Sequence[Check]) -> str | None:
     """Return why rows fail, if they have one check, of ours, that never fails otherwise; else None."""
     (check, *others) = checks or (None,)
@@ -504,10 +535,6 @@ def _untyped(row: Row) -> dict[str, Any]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _resolved(value: Any, row: Row) -> Any:
-    return value.row(row) if isinstance(value, Reference) else value
 
 
 def _each(limits: Limits | None, function: Any, values: list[Any]) -> list[Any]:

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Sequence
 from functools import reduce
-from operator import add, and_, mul, or_
+from operator import add, mul
 from typing import Annotated, Any, ClassVar, Literal
 
 import polars as pl
@@ -16,6 +16,7 @@ from assay.values.references import Reference
 
 __all__ = [
     "GROUPS",
+    "AtLeast",
     "Group",
     "Included",
     "IncludedParams",
@@ -45,7 +46,7 @@ class Group(Check):
             scores: Scores of the checks that ran, in order; at least one.
             weights: Their weights.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no score(): every group needs its definition")
 
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
         """Return ``score`` as an expression.
@@ -54,7 +55,7 @@ class Group(Check):
             scores: Float64 columns, null where a check did not run; on each row, at least one did.
             weights: Their weights.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no score_expr(): every group needs it")
 
     def claim_of(self, claims: Sequence[str]) -> str:
         """Return what holds when the group passes."""
@@ -73,49 +74,53 @@ class Group(Check):
         raise TypeError("a group scores the scores of its checks")
 
 
-def _passing(score: pl.Expr, *, otherwise: bool) -> pl.Expr:
-    return (score >= 1.0).fill_null(otherwise)
+class CountingGroup(Group):
+    """Base class of groups that pass by how many of the checks that ran pass; a subclass defines ``holds``."""
+
+    def holds(self, passing: Any, ran: Any) -> Any:
+        """Return whether the group passes, given how many checks pass and ran: both ``int``, or both columns."""
+        raise TypeError(f"{type(self).__name__} has no holds(): every such group needs it")
+
+    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
+        return float(self.holds(sum(score >= 1.0 for score in scores), len(scores)))
+
+    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
+        passing = pl.sum_horizontal((score >= 1.0).fill_null(value=False).cast(pl.Int64) for score in scores)
+        ran = pl.sum_horizontal(score.is_not_null().cast(pl.Int64) for score in scores)
+        holds: pl.Expr = self.holds(passing, ran)
+        return holds.cast(pl.Float64)
 
 
-class AllOf(Group):
+class AllOf(CountingGroup):
     """1.0 if every check passes."""
 
     type = "all_of"
     words = "all"
 
-    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
-        return float(all(score >= 1.0 for score in scores))
-
-    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        return reduce(and_, (_passing(score, otherwise=True) for score in scores)).cast(pl.Float64)
+    def holds(self, passing: Any, ran: Any) -> Any:
+        return passing == ran
 
 
-class AnyOf(Group):
+class AnyOf(CountingGroup):
     """1.0 if a check passes."""
 
     type = "any_of"
     words = "any"
     nearest = True
 
-    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
-        return float(any(score >= 1.0 for score in scores))
-
-    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        return reduce(or_, (_passing(score, otherwise=False) for score in scores)).cast(pl.Float64)
+    def holds(self, passing: Any, ran: Any) -> Any:
+        return passing >= 1
 
 
-class NoneOf(Group):
+class NoneOf(CountingGroup):
     """1.0 if no check passes."""
 
     type = "none_of"
     words = "none"
     inverse = True
 
-    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
-        return float(all(score < 1.0 for score in scores))
-
-    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        return reduce(or_, (_passing(score, otherwise=False) for score in scores)).not_().cast(pl.Float64)
+    def holds(self, passing: Any, ran: Any) -> Any:
+        return passing == 0
 
 
 class AtLeastParams(Params):
@@ -124,7 +129,7 @@ class AtLeastParams(Params):
     k: int = Field(ge=1, description="How many checks have to pass.")
 
 
-class AtLeast(Group):
+class AtLeast(CountingGroup):
     """1.0 if at least `k` checks pass."""
 
     type = "at_least"
@@ -135,12 +140,8 @@ class AtLeast(Group):
     def words(self) -> str:  # type: ignore[override]
         return f"at least {self.params.k}"
 
-    def score(self, row: Row, scores: Sequence[float], weights: Sequence[float]) -> float:
-        return float(sum(score >= 1.0 for score in scores) >= self.params.k)
-
-    def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
-        passing = reduce(add, (_passing(score, otherwise=False).cast(pl.Int64) for score in scores))
-        return (passing >= self.params.k).cast(pl.Float64)
+    def holds(self, passing: Any, ran: Any) -> Any:
+        return passing >= self.params.k
 
 
 def weighted_mean(scores: Sequence[float], weights: Sequence[float]) -> float:
@@ -241,7 +242,8 @@ class LengthScaled(Group):
     """A score by whether the check passes and how long the output is: short correct outputs score high, short wrong ones low.
 
     With p = min(n / max, 1), the score is ``lo + 0.5 * (hi - lo) * (1 + cos(p * pi))``, where lo and hi are ``correct``, or ``wrong``
-    in reverse. A row without a length counts as one of the greatest length.
+    in reverse. A row without a length counts as one of the greatest length. The cosine reward of "Demystifying Long Chain-of-Thought
+    Reasoning in LLMs" (arXiv:2502.03373), with the bounds of `get_cosine_scaled_reward` in TRL's accuracy_rewards.py and in open-r1.
     """
 
     type = "length_scaled"

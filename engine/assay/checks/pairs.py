@@ -1,18 +1,18 @@
 """Checks that compare a text with a gold in Python, once for each distinct pair of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, Check, Row
+from assay.checks.base import NO_SCORE, Check, Outcome, Row
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
 
-__all__ = ["PAIR_ANSWER", "PairCheck"]
+__all__ = ["PAIR_ANSWER", "Answer", "PairCheck"]
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -42,11 +42,13 @@ class PairCheck(Check, ABC):
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         """Return the answer for each pair of a text and a gold."""
-        return [self._answer(value, gold) for value, gold in zip(values, golds, strict=True)]
+        return [self.answered(self.judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
-    def _answer(self, value: str, gold: Any) -> Answer:
+    @staticmethod
+    def answered(judge: Callable[[str, Any], tuple[float, str]], value: str, gold: Any) -> Answer:
+        """Return the answer of ``judge``, or of what it raises."""
         try:
-            score, reason = self.judge(value, gold)
+            score, reason = judge(value, gold)
         except BaseException as exception:  # what a package raises never ends a run
             if not own_failure(exception):
                 raise
@@ -65,6 +67,9 @@ class PairCheck(Check, ABC):
     def reason(self, row: Row) -> str:
         return self.judge(row["completion"], self._gold)[1]
 
+    def outcome(self, row: Row) -> Outcome:
+        return Outcome(*self.answered(self.judge, row["completion"], self._gold))
+
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _lane(self) -> Lane:
@@ -77,8 +82,10 @@ class PairCheck(Check, ABC):
         return self._of_pairs(texts.to_list(), golds.to_list())
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        answers = self.judge_all(values, golds)
-        return pl.DataFrame(answers, PAIR_ANSWER.to_schema(), orient="row").to_struct()
+        # columns, as rows take five times as long
+        fields = zip(*self.judge_all(values, golds), strict=True) if values else ((), (), ())
+        columns = zip(PAIR_ANSWER.fields, fields, strict=True)
+        return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)

@@ -182,11 +182,12 @@ _BLAS_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 
 
 def command(
-    *, epilog: str | None = None, modules: Sequence[str] = ()
+    *, name: str | None = None, epilog: str | None = None, modules: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command under its name; its docstring is the help.
+    """Register a function as a command; its docstring is the help.
 
     Args:
+        name: Name of the command; by default the function's.
         epilog: Text to show after the options.
         modules: Slow modules that the command imports: they are imported first, without garbage collections.
     """
@@ -196,7 +197,7 @@ def command(
         signature = signature_with(run, ())
         run.__signature__ = signature  # type: ignore[attr-defined]
         run.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        return app.command(cls=_Command, epilog=epilog)(run)
+        return app.command(name, cls=_Command, epilog=epilog)(run)
 
     return register
 

@@ -2,7 +2,7 @@
 
 Requested data goes to standard output, progress and summaries to standard error. Exit codes: 0 success, 1 internal error or
 disk error, 2 invalid usage, spec or input, 3 too many scoring errors or malformed lines, or rewards that are not what the verifiers
-mean: a check did not run or broke on every row, or every row has an error; 130 interrupted.
+mean: a check did not run or broke on every row, or every row has an error, or a part of an imported file has no counterpart; 130 interrupted.
 """
 
 import contextlib

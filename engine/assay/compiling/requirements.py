@@ -14,6 +14,7 @@ from assay.functions.registry import list_fns
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.column import STRUCTURED
+from assay.values.references import columns_of
 
 __all__ = [
     "check_columns",
@@ -66,8 +67,7 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
 
 def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     """Return the columns that references in specs begin with."""
-    references = [reference for spec in _readers(verifiers) for reference in spec.references]
-    return list(dict.fromkeys(name for reference in references for name in reference.columns))
+    return [*columns_of(reference for spec in _readers(verifiers) for reference in spec.references)]
 
 
 def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:

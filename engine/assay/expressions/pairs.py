@@ -143,7 +143,7 @@ def once_pairs(
     def run(columns: Sequence[pl.Series]) -> pl.Series:
         (texts, which_text), (golds, which_gold) = map(encoded, columns)
         number = which_text.cast(pl.Int64) * len(golds) + which_gold.cast(pl.Int64)
-        distinct = number.drop_nulls().unique()
+        distinct = number.drop_nulls().unique().sort()  # pairs of a text follow each other
         at = pl.DataFrame({"number": number}).join(
             pl.DataFrame({"number": distinct}).with_row_index("at"), on="number", how="left", maintain_order="left"
         )["at"]

@@ -20,7 +20,7 @@ from assay.functions.request_columns import ROW_VERIFIER, struct_of
 from assay.names import EXPECTED, PARAMS
 from assay.names import ROW_VERIFIER as ROW_CHECK
 from assay.values.paths import Path, find_expr
-from assay.values.references import Reference
+from assay.values.references import Reference, columns_of, resolved
 
 __all__ = ["FunctionParams", "Registered", "RowVerifierCheck", "RowVerifierParams"]
 
@@ -90,14 +90,8 @@ class Registered(OnRow):
         super().__init__(fn, FunctionParams(name=fn))
         self.golds = None if expected is None else tuple(expected)
         self.fn_params = dict(params or {})
-        columns = dict.fromkeys(name for reference in self.references for name in reference.columns)
-        self.stays = (*(GOLD_COLUMNS if expected is None else ()), *columns)  # type: ignore[misc]
+        self.stays = (*(GOLD_COLUMNS if expected is None else ()), *columns_of(self.references))  # type: ignore[misc]
         self.may_read = self.stays  # type: ignore[misc]
-
-    @property
-    def references(self) -> list[Reference]:
-        """The references in the expected values and the params, in order."""
-        return [reference for _, reference in self.named_references]
 
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
@@ -128,13 +122,13 @@ class Registered(OnRow):
 
     def request(self, slot: Any, row: Row) -> RowVerifier:
         """Return one call for a row; see ``requests``."""
-        params = {name: _resolved(value, row) for name, value in self.fn_params.items()}
+        params = {name: resolved(value, row) for name, value in self.fn_params.items()}
         unknown = any(value is None and isinstance(self.fn_params[name], Reference) for name, value in params.items())
         if slot is None:
             column = gold_column(row)
             expected = None if column is None else row[column]
         else:
-            expected = [_resolved(item, row) for item in slot] if isinstance(slot, list) else _resolved(slot, row)
+            expected = [resolved(item, row) for item in slot] if isinstance(slot, list) else resolved(slot, row)
         request = read_verifier({EXPECTED: expected, PARAMS: params}, self.default)
         if unknown or (self.needs_gold(slot) and is_absent(request.expected)):
             return RowVerifier(self.default, problem=self.missing_message)
@@ -308,10 +302,6 @@ def _struct(constant: Mapping[str, Any], columns: Mapping[str, pl.Expr]) -> pl.E
     """Return a column of ``ROW_VERIFIER`` whose fields are constant except some."""
     fields = {name: pl.lit(constant[name], dtype=dtype) for name, dtype in ROW_VERIFIER.to_schema().items()}
     return pl.struct(column.alias(name) for name, column in ({**fields, **columns}).items())
-
-
-def _resolved(value: Any, row: Row) -> Any:
-    return value.row(row) if isinstance(value, Reference) else value
 
 
 def _best_answer(answers: Mapping[str, Any]) -> dict[str, Any] | None:

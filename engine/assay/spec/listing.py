@@ -7,6 +7,7 @@ from typing import Any
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS
 from assay.checks.registry import CHECKS
+from assay.spec.scorers import SCORERS
 from assay.steps.base import Step, StepExample
 from assay.steps.registry import STEP_TYPES
 from assay.values.normalizers import list_normalizers
@@ -80,7 +81,9 @@ def as_json(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
 
 
 def listing(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
-    """Return all that a spec can name as plain data: check types, groups, steps and normalizers, each with its ``kind``.
+    """Return all that a spec can name as plain data, each with its ``kind``: check types, groups, scorers, steps and normalizers.
+
+    Scorers are checks of functions, of the row's verifier, and of another spec.
 
     Args:
         checks: The check types to list.
@@ -89,6 +92,7 @@ def listing(checks: Sequence[type[Check]] = CHECKS) -> list[dict[str, Any]]:
     return [
         *({"kind": "check", **entry} for entry in as_json(checks)),
         *({"kind": "group", **entry} for entry in as_json(GROUPS)),
+        *({"kind": "scorer", **entry} for entry in as_json(SCORERS)),
         *({"kind": "step", **entry} for entry in steps),
         *({"kind": "normalizer", **entry} for entry in _normalizers()),
     ]
@@ -117,6 +121,7 @@ def listing_as_markdown(checks: Sequence[type[Check]] = CHECKS) -> str:
     tables = {
         "Check types": as_markdown(checks),
         "Groups": groups_as_markdown(),
+        "Scorers": as_markdown(SCORERS),
         "Steps": steps_as_markdown(),
         "Normalizers": normalizers_as_markdown(),
     }

@@ -104,7 +104,10 @@ def read_chain(reader: Reader, data: Any, path: Place, first: int = 0) -> Chain:
 
 
 def with_steps(reader: Reader, check: Check, subject: Subject | None, path: Place) -> Subject | None:
-    """Return the subject with the steps that the check takes itself."""
+    """Return the subject with the steps that the check takes itself; its own source where none is named."""
+    own = check.source()
+    if own is not None and (subject is None or (not subject.chain.steps and str(subject.source) == own.name)):
+        return Subject(own)
     chain = Chain() if subject is None else subject.chain
     if chain.gives_list:
         if not check.takes_list:
@@ -174,6 +177,10 @@ def gold_check(
         ValidationError: A literal param cannot be used.
     """
     before = len(reader.problems)
+    params = {
+        **params,
+        **{name: {"column": column} for name, column in check.row_params(params).items() if name not in params},
+    }
     for name, value in params.items():
         _misread_param(reader, check, name, value, (*path, name))
         if issubclass(check, Group) and is_reference(value):

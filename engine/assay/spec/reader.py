@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from assay.checks.base import Check
 from assay.checks.broken import Broken
-from assay.checks.groups import Group, Included, IncludedParams, LengthScaled
-from assay.errors import SHOWN, closest, did_you_mean, path_text, printable, quoted, said_by
+from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
+from assay.errors import SHOWN, closest, counted, did_you_mean, path_text, printable, quoted, said_by
 from assay.functions.registry import list_fns
 from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
@@ -437,6 +437,9 @@ class SpecReader:
         ]
         place = path if fields.get("params") is None else (*path, "params")
         result = self.length_scaled(params, place) if single else self.params(group, params, place)
+        check = result["check"]
+        if isinstance(check, AtLeast) and check.params.k > len(listed) > 0:
+            self.problem((*place, "k"), f"k is {check.params.k}, and the group has {counted(len(listed), 'check')}")
         if parts and all(part["check"] is None for part in parts):
             result |= {"check": None, "note": "skipped, none of its checks can run"}
         return result | {"parts": parts, "subject": None}
@@ -487,6 +490,7 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         try:
+            check_type.require()
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:
                 return fields

@@ -57,7 +57,7 @@ Combine = Literal["mean", "sum", "min", "max", "product"]
 
 @dataclass(frozen=True, eq=False)
 class VerifierSpec:
-    """A verifier: the weighted mean of its checks; a verifier class, a reward function or functions on rows count as one check.
+    """A verifier: checks, and how their scores are combined; a verifier class, a reward function or functions on rows count as one check.
 
     Equal verifiers have equal canonical forms.
 

@@ -1,22 +1,28 @@
 """Sources: the text that the steps of a check begin with, in Python and as expressions."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from assay.expressions.completion import completion_text
+from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
-from assay.expressions.lane import exactly, rowwise
+from assay.expressions.lane import among, exactly, rowwise
 from assay.names import COMPLETION
+from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
+from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls
+from assay.steps.tool_calls.text import Format, calls_in_text
 from assay.values.arguments import RAW, messages
 from assay.values.paths import parse
 from assay.values.references import Reference, source_text
 
-__all__ = ["SOURCES", "Source"]
+__all__ = ["SOURCES", "TOOL_CALLS", "CallSource", "Scope", "Source"]
 
+Scope = Literal["all", "last"]
+TOOL_CALLS = "toolCalls"
+"""Name of the source of calls."""
 _REASONING = ("reasoning_content", "reasoning")
 
 
@@ -56,52 +62,36 @@ def _assistant(row: Mapping[str, Any]) -> str | None:
 
 
 def _tool_calls(row: Mapping[str, Any]) -> str | None:
-    """Return the calls of all assistant messages, in order, as JSON text: a list of ``name`` and ``arguments``."""
-    calls = [call for message in _assistant_messages(row) for call in _calls_of(message)]
-    return json.dumps(calls, ensure_ascii=False, default=str) if calls else None
+    """Return the calls of a row, in order, as JSON text: a list of ``name`` and ``arguments``; None if there are none."""
+    calls = _calls_of_row(row)
+    return calls_text(parsed_calls(calls)) if calls else None
 
 
-def _calls_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    requests = [_function(call) for call in _items(message.get("tool_calls"))]
-    requests.append(message.get("function_call"))
-    content = [*_items(message.get("content")), *_items(message.get("parts"))]
-    parts = [part for part in content if isinstance(part, Mapping)]
-    requests += [
-        {"name": part.get("name"), "arguments": part.get("input")} for part in parts if _type(part, "tool_use")
-    ]
-    requests += [part for part in parts if _type(part, "function_call")]
-    functions = [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), Mapping)]
-    requests += [{"name": call.get("name"), "arguments": call.get("args")} for call in functions]
-    return [_call(request) for request in requests if isinstance(request, Mapping) and request.get("name")]
+def _calls_of_row(row: Mapping[str, Any], form: Format = "any", scope: Scope = "all") -> list[Call]:
+    """Return the calls of a row, in order.
 
+    Those of messages count, else those that their texts write.
 
-def _items(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def _type(part: Mapping[str, Any], name: str) -> bool:
-    return part.get("type") == name
-
-
-def _function(call: Any) -> Any:
-    return call.get("function", call) if isinstance(call, Mapping) else None
-
-
-def _call(request: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = request.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            return {"name": request["name"], "arguments": arguments}
-    return {"name": request["name"], "arguments": {} if arguments is None else arguments}
+    Args:
+        row: The row.
+        form: How calls stand in a text.
+        scope: Whether ``all`` messages of the assistant count or the ``last``.
+    """
+    completion = row.get(RAW)
+    spoken = messages(completion) if isinstance(completion, list | tuple) else completion
+    if spoken is None or isinstance(spoken, str):
+        return calls_in_text(spoken or "", form)
+    own = [message for message in spoken if is_assistant(message)]
+    own = own[-1:] if scope == "last" else own
+    texts = (completion_text([message], any_role=True) or "" for message in own)
+    return calls_of_messages(own) or [call for text in texts for call in calls_in_text(text, form)]
 
 
 SOURCES = {
     "prompt": (_prompt, ("prompt",)),
     "reasoning": (_reasoning, (COMPLETION,)),
     "assistant": (_assistant, (COMPLETION,)),
-    "toolCalls": (_tool_calls, (COMPLETION,)),
+    TOOL_CALLS: (_tool_calls, (COMPLETION,)),
 }
 """Sources besides the completion's text and columns: the text of a row, and the columns that it is made of."""
 
@@ -152,3 +142,47 @@ class Source:
             return pl.lit(None, dtype=pl.String)
         key = RAW if column == COMPLETION else column
         return rowwise(pl.struct(exactly(column).alias(key)), lambda row: self.row(dict(row)), pl.String)
+
+
+@dataclass(frozen=True)
+class CallSource(Source):
+    """The calls of each row as a check of calls reads them: a row without any has an empty list.
+
+    Attributes:
+        form: How calls stand in a text.
+        scope: Whether ``all`` messages of the assistant count or the ``last``.
+    """
+
+    name: str = TOOL_CALLS
+    form: Format = "any"
+    scope: Scope = "all"
+
+    def explain(self) -> str:
+        """Return which engine reads the calls, and why."""
+        return "Python, once for each distinct completion: its calls"
+
+    def row(self, row: Mapping[str, Any]) -> str:
+        """Return the calls of a row as JSON text for ``read_calls``."""
+        return calls_text(_calls_of_row(row, self.form, self.scope))
+
+    def expr(self, schema: pl.Schema) -> pl.Expr:
+        """Return ``row`` as a String expression."""
+        values, dtype = exactly(COMPLETION), schema[COMPLETION]
+        if not isinstance(dtype, pl.List):
+            return rowwise(values.cast(pl.String), self._of_value, pl.String, distinct=True)
+        return values.map_batches(self._column, return_dtype=pl.String, is_elementwise=True)
+
+    def _of_value(self, completion: Any) -> str | None:
+        return None if completion is None else self.row({RAW: completion})
+
+    def _column(self, completions: pl.Series) -> pl.Series:
+        if not has_plain_calls(completions.dtype):
+            return self._by_value(completions)
+        texts = calls_of_structs(completions, last=self.scope == "last")
+        others = texts.is_null()
+        return among(texts, others, completions, self._by_value) if others.any() else texts
+
+    def _by_value(self, completions: pl.Series) -> pl.Series:
+        distinct, which = distinct_rows(completions.to_frame(COMPLETION).to_struct())
+        texts = [*map(self._of_value, distinct.struct.field(COMPLETION).to_list())]
+        return pl.Series(completions.name, texts, dtype=pl.String).gather(which)

@@ -23,6 +23,7 @@ from assay.values.params import both_cases, snake_case
 __all__ = [
     "NORMALIZERS",
     "checked_normalizer",
+    "golds_with_words",
     "list_normalizers",
     "normalized_expr",
     "normalized_lane",
@@ -209,6 +210,11 @@ def _ignored(pattern: str) -> re.Pattern[str]:
             f"{_LM_EVAL}.regexesToIgnore: {pattern!r} could take long: leave out nested repeats, and all but one `*` or `+`"
         )
     return compiled
+
+
+def golds_with_words(golds: list[str]) -> list[str]:
+    """Return the golds that have words for ``squad``; the first if none has, as all are ``""`` then: SQuAD's evaluation."""
+    return [gold for gold in golds if NORMALIZERS["squad"](gold)] or golds[:1]
 
 
 def normalizer(spec: str | Mapping[str, Any]) -> Normalizer:

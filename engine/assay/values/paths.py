@@ -28,6 +28,7 @@ __all__ = [
     "outline",
     "outline_of",
     "parse",
+    "parse_many",
     "parse_within",
 ]
 
@@ -113,6 +114,19 @@ def parse_within(text: str) -> Path:
     steps = _steps(text)
     if not steps or _EACH in steps:
         raise ValueError(f'`{text}` is not the path of one value; write a.b, a[0], [0].a, a[-1] or a["b.c"]')
+    return Path(steps)
+
+
+@lru_cache(1024)
+def parse_many(text: str) -> Path:
+    """Parse a path that begins at a value, not at a column, and may have a ``[]``.
+
+    Raises:
+        ValueError: The text is not such a path; the message says where it goes wrong.
+    """
+    steps = _steps(text)
+    if not steps:
+        raise ValueError(f'`{text}` is not a path within a value; write a.b, a[0], a[-1], a[].b or a["b.c"]')
     return Path(steps)
 
 

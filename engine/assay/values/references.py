@@ -5,7 +5,7 @@ A path leads from a column through structs, lists and JSON text. A null, and a p
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,23 @@ from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwi
 from assay.expressions.mixed import TYPED, untyped
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
-__all__ = ["Reference", "gold_text", "is_reference", "json_text", "read_reference", "source_text", "value_at"]
+__all__ = [
+    "OF_ROW",
+    "Reference",
+    "columns_of",
+    "gold_text",
+    "is_reference",
+    "json_text",
+    "read_reference",
+    "resolved",
+    "source_text",
+    "value_at",
+]
 
 _PLAIN_LISTS = tuple(map(pl.List, (pl.String, pl.Int8, pl.Int16, pl.Int32, pl.Int64)))
 """Types of lists whose values have the same text in Polars as in Python."""
+OF_ROW = "of a row"
+"""Context in which ``Params`` reads params that a row brings."""
 _HOLE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
@@ -134,6 +147,16 @@ class Reference:
                 error = missing(path, outlined, "The table of rollouts")
                 return error.fact, error.hint
         return None
+
+
+def resolved(value: Any, row: Mapping[str, Any]) -> Any:
+    """Return the value of a row that a reference stands for; a literal as it is."""
+    return value.row(row) if isinstance(value, Reference) else value
+
+
+def columns_of(references: Iterable[Reference]) -> tuple[str, ...]:
+    """Return the columns that references begin with, each once, in order."""
+    return tuple(dict.fromkeys(name for reference in references for name in reference.columns))
 
 
 def is_reference(value: Any) -> bool:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.stdout import standard_output
+from assay.writing.digests import ContentDigest
 
 __all__ = [
     "ENDINGS",
@@ -48,8 +49,8 @@ class Writer(Protocol):
     def write(self, batch: pl.DataFrame) -> None:
         """Write rows."""
 
-    def close(self, provenance: Mapping[str, Any]) -> None:
-        """Finish the file, and add the provenance if the format can hold it."""
+    def close(self, provenance: Mapping[str, Any]) -> str:
+        """Finish the file, and add the provenance if the format can hold it; return the root of its content, or ``""``."""
 
     def abandon(self) -> None:
         """Discard an unfinished file."""
@@ -61,19 +62,27 @@ class _Parquet:
             if any("\0" in field for field in (name, *_names_inside(dtype))):
                 hint = "Leave the column out with --keep, or write .jsonl or .csv."
                 raise InputError(f"`{name}`: column names in parquet cannot contain NUL.", hint)
-        self._schema = plain_arrow(pl.DataFrame(schema=schema)).schema
+        empty = plain_frame(pl.DataFrame(schema=schema))
+        self._schema = _arrow(empty).schema
+        self._content = ContentDigest(empty.schema)
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, batch: pl.DataFrame) -> None:
         if batch.height:
             # rechunk, because the engine's chunks would show in the bytes
-            self._writer.write_table(in_schema(plain_arrow(batch.rechunk()), self._schema))
+            plain = plain_frame(batch.rechunk())
+            self._content.add(plain)
+            self._writer.write_table(in_schema(_arrow(plain), self._schema))
 
-    def close(self, provenance: Mapping[str, Any]) -> None:
-        self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps(provenance)})
+    def close(self, provenance: Mapping[str, Any]) -> str:
+        content = self._content.content()
+        self._writer.add_key_value_metadata({PROVENANCE_KEY: json.dumps({**provenance, "content": content})})
         self._writer.close()
+        root: str = content["root"]
+        return root
 
     def abandon(self) -> None:
+        self._content.close()
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer.is_open = False  # otherwise the garbage collector closes it, after the file is gone
@@ -98,8 +107,9 @@ class _JsonLines:
             lines = printable(lines, lines=True)
         self._file.write(lines.encode())  # Polars would not report why the pipe or the disk failed
 
-    def close(self, provenance: Mapping[str, Any]) -> None:
+    def close(self, provenance: Mapping[str, Any]) -> str:
         del provenance
+        return ""
 
     def abandon(self) -> None:
         """Do nothing: there is no buffer."""
@@ -120,16 +130,25 @@ class _Csv:
             flat = flat.with_columns(_escaped(pl.col(pl.String)))
         self._file.write(flat.write_csv(include_header=False).encode())
 
-    def close(self, provenance: Mapping[str, Any]) -> None:
+    def close(self, provenance: Mapping[str, Any]) -> str:
         del provenance
+        return ""
 
     def abandon(self) -> None:
         """Do nothing: there is no buffer."""
 
 
+def plain_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame as parquet holds it: what parquet has no type for is text."""
+    return _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
+
+
 def plain_arrow(frame: pl.DataFrame) -> Any:
     """Return a frame as an Arrow table in the oldest layout: older readers do not support string views."""
-    plain = _as_text(frame, lambda dtype: _holds(dtype, _NOT_IN_PARQUET))
+    return _arrow(plain_frame(frame))
+
+
+def _arrow(plain: pl.DataFrame) -> Any:
     return plain.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
@@ -235,9 +254,9 @@ class _Guarded:
         with self._guard():
             self._writer.write(batch)
 
-    def close(self, provenance: Mapping[str, Any]) -> None:
+    def close(self, provenance: Mapping[str, Any]) -> str:
         with self._guard():
-            self._writer.close(provenance)
+            return self._writer.close(provenance)
 
     def abandon(self) -> None:
         self._writer.abandon()
@@ -256,7 +275,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         path: A file or a folder that Assay wrote.
 
     Returns:
-        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``inputs`` (name, size in bytes, rows: null for Arrow
+        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``content`` (rows, columns with name, type and SHA-256, and
+        the ``root`` of them), ``inputs`` (name, size in bytes, rows: null for Arrow
         and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
         built in). For a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``;

@@ -20,6 +20,7 @@ from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
 from assay.values.normalizers import (
     NORMALIZERS,
+    golds_with_words,
     normalized_expr,
     normalized_lane,
     normalizer,
@@ -85,11 +86,12 @@ class Equals(Check):
         value = value if self.params.case_sensitive else lower(value)
         return value.strip() if self.params.strip else value
 
+    @property
+    def drops_golds(self) -> bool:
+        return self.params.normalize == _SQUAD
+
     def counting_golds(self, golds: list[str]) -> list[str]:
-        """Return those of a row's golds that count: with ``squad``, not those without words, unless all are; then ``""``."""
-        if self.params.normalize != _SQUAD or not golds:
-            return golds
-        return [gold for gold in golds if normalizer(_SQUAD)(gold)] or [""]
+        return golds_with_words(golds) if self.drops_golds else golds
 
     def row(self, row: Row) -> float:
         return float(self.compared(row["completion"]) == self.compared(self.params.value))

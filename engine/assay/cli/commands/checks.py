@@ -1,4 +1,4 @@
-"""``assay checks``: list check types, groups, steps, normalizers, functions and verifier classes."""
+"""``assay checks``: list check types, groups, scorers, steps, normalizers, functions and verifier classes."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ def checks(
     ] = False,
     **options: Any,
 ) -> None:
-    """List check types, groups, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
+    """List check types, groups, scorers, steps and normalizers with their params, the functions that rows may name, and verifier classes."""
     from assay.checks.registry import CHECKS
     from assay.classes.registry import list_verifiers
     from assay.cli.terminal import print_listing

@@ -6,7 +6,6 @@ at a time, so that all are busy to the end. They are reused for the next texts, 
 
 import atexit
 import hashlib
-import os
 import re
 import select
 import signal
@@ -18,8 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from assay.calls.piped_process import GoneError
+from assay.calls.piped_process import cores as _cores
 from assay.expressions.regex import match_process
-from assay.expressions.regex.match_process import GoneError, Kind, MatchProcess, Reply, Task
+from assay.expressions.regex.match_process import Kind, MatchProcess, Reply, Task
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
@@ -126,26 +127,18 @@ def _close(process: MatchProcess) -> int:
     return process.close()
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @atexit.register
 def _close_all() -> None:
     with _LOCK:
         for processes in (_IDLE, _ENDED):
             while processes:
                 _close(processes.pop())
-        for process in [*_ALIVE]:  # after an interrupt, a thread of Polars may still wait for a match
-            process.end()
 
 
 def _forget() -> None:
     """In a forked child: the processes belong to the parent, and no thread holds the lock."""
     global _LOCK  # noqa: PLW0603
     _LOCK = threading.Lock()
-    for process in _ALIVE:
-        process.close()  # copies of the pipes, which would keep the processes waiting when the parent has ended
     for processes in (_ALIVE, _IDLE, _ENDED):
         processes.clear()
 

@@ -6,16 +6,14 @@ The few loops of ``re`` that do not look end with the process, soon after the li
 15 ms and end with the process that started them.
 """
 
-import contextlib
-import os
 import select
 import struct
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
-__all__ = ["COMPILE_SECONDS", "MEMORY", "GoneError", "Kind", "MatchProcess", "Reply", "Task"]
+from assay.calls.piped_process import PipedProcess
+
+__all__ = ["COMPILE_SECONDS", "MEMORY", "Kind", "MatchProcess", "Reply", "Task"]
 
 MEMORY = 1 << 30
 """Memory limit in bytes for a match and for compiling a pattern."""
@@ -158,39 +156,12 @@ Reply = tuple[Kind, str]
 """A kind; for ``RAISED`` the exception's name and message, separated by a colon, and for ``YES`` the result of a task."""
 
 
-class GoneError(Exception):
-    """The process has ended without a reply."""
-
-
-class MatchProcess:
+class MatchProcess(PipedProcess):
     """A process that handles one request at a time: a pattern and texts."""
 
     def __init__(self) -> None:
         layout = [header.format for header in (_HEAD, _SIZE, _REPLY)]
-        self.process = subprocess.Popen(  # noqa: S603  (this interpreter, with the program above)
-            [sys.executable, "-I", "-S", "-c", _PROGRAM, str(MEMORY), *layout, str(_LONGEST_MESSAGE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
-        assert self.process.stdin is not None  # noqa: S101  (both are pipes)
-        assert self.process.stdout is not None  # noqa: S101
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
-        self.questions, self.answers = self._stdin.fileno(), self._stdout.fileno()
-        # the process does not read while it searches, and the run may have to stop
-        os.set_blocking(self.questions, False)
-        os.set_blocking(self.answers, False)
-        self._unsent: Iterator[bytes] = iter(())
-        self._piece = memoryview(b"")
-        self.is_sent = True
-        self._read = bytearray()
-        self._owner = os.getpid()
-
-    @property
-    def usable(self) -> bool:
-        """Whether the process runs and belongs to this one; a fork inherits its parent's."""
-        return self._owner == os.getpid() and self.process.poll() is None
+        super().__init__(["-I", "-S", "-c", _PROGRAM, str(MEMORY), *layout, str(_LONGEST_MESSAGE)])
 
     def ask(
         self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None, task: Task = Task.FOUND
@@ -206,20 +177,7 @@ class MatchProcess:
         """
         encoded = _encoded(pattern)
         head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, task, len(texts), len(encoded))
-        self._unsent = _pieces(head + encoded, map(_encoded, texts))
-        self.is_sent = False
-
-    def watch(self, poller: select.poll) -> None:
-        """Let a poller wait until ``exchange`` has something to do."""
-        poller.register(self.answers, select.POLLIN)
-        if not self.is_sent:
-            poller.register(self.questions, select.POLLOUT)
-
-    def unwatch(self, poller: select.poll) -> None:
-        """Undo ``watch``."""
-        for descriptor in (self.answers, self.questions):
-            with contextlib.suppress(KeyError):
-                poller.unregister(descriptor)
+        self.send(_pieces(head + encoded, map(_encoded, texts)))
 
     def exchange(self, poller: select.poll) -> list[Reply]:
         """Send what fits into the pipe, and return the replies that have arrived.
@@ -227,62 +185,17 @@ class MatchProcess:
         Raises:
             GoneError: The process has ended, and there are no more replies.
         """
-        if not self.is_sent and self._send():
-            poller.unregister(self.questions)
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(self.answers, _PIECE)
-            if not data:
-                raise GoneError
-            self._read += data
-        return self._replies()
-
-    def _send(self) -> bool:
-        """Return whether everything is sent."""
-        try:
-            while True:
-                self._piece = self._piece or memoryview(next(self._unsent))
-                self._piece = self._piece[os.write(self.questions, self._piece) :]
-        except BlockingIOError:
-            return False
-        except (StopIteration, BrokenPipeError):  # the end of the process is noticed when reading replies
-            self.is_sent = True
-            return True
-
-    def _replies(self) -> list[Reply]:
+        read = self.transfer(poller)
         replies: list[Reply] = []
-        while len(self._read) >= _REPLY.size:
-            kind, size = _REPLY.unpack_from(self._read)
+        while len(read) >= _REPLY.size:
+            kind, size = _REPLY.unpack_from(read)
             end = _REPLY.size + size
-            if len(self._read) < end:
+            if len(read) < end:
                 break
             errors = "surrogatepass" if kind == Kind.YES else "replace"
-            replies.append((Kind(kind), self._read[_REPLY.size : end].decode("utf-8", errors)))
-            del self._read[:end]
+            replies.append((Kind(kind), read[_REPLY.size : end].decode("utf-8", errors)))
+            del read[:end]
         return replies
-
-    def close(self) -> int:
-        """End the process, even during a match, and close the pipes; a fork only closes its copies of the pipes.
-
-        Returns:
-            The signal that ended it.
-        """
-        signal_ = self.end()
-        with contextlib.suppress(OSError):  # unsent data
-            self._stdin.close()
-        self._stdout.close()
-        return signal_
-
-    def end(self) -> int:
-        """End the process, but leave its pipes open for a thread that reads them.
-
-        Returns:
-            The signal that ended it.
-        """
-        if self._owner != os.getpid():
-            self.process.returncode = 0  # or Python would warn that it runs
-            return 0
-        self.process.kill()
-        return -self.process.wait()
 
 
 def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:

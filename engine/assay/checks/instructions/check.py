@@ -1,0 +1,137 @@
+"""The check for the instructions of IFEval that a prompt gives."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from assay.calls.limits import own_failure
+from assay.checks.base import Check, Example, Params, Row
+from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
+from assay.errors import encodable, said_by
+from assay.expressions.distinct import distinct_rows
+from assay.expressions.lane import Lane, encoded, exactly, text
+
+__all__ = ["IFEval"]
+
+JOINT = "; "
+_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
+_Answer = tuple[float, str, str | None]
+"""The values of such a struct."""
+_WORDS = {IDS: ["length_constraints:number_words"], KWARGS: [{"relation": "at least", "num_words": 3}]}
+_TWO = {IDS: ["punctuation:no_comma", "detectable_format:title"], KWARGS: [{}, {}]}
+
+
+class IFEvalParams(Params):
+    """How strictly the instructions are read."""
+
+    mode: Literal["strict", "loose"] = Field(
+        default="strict",
+        description="`loose`: it is enough that the text follows without its first line, its last, or both, or without stars.",
+    )
+
+
+class IFEval(Check):
+    """The share of the row's instructions that the output follows, by the 25 definitions of IFEval (arXiv:2311.07911).
+
+    The columns ``instruction_id_list`` and ``kwargs`` name them, as lists or as JSON text; where ``combination:repeat_prompt`` has
+    no ``prompt_to_repeat``, the column ``prompt`` is repeated. ``threshold: 1`` is the accuracy at the level of prompts. A row with an
+    unknown instruction, or without an argument that one needs, scores 0.0 and fills ``error``.
+
+    20 instructions need nothing. ``response_language``, ``english_capital``, ``english_lowercase``, ``number_sentences`` and
+    ``capital_word_frequency`` need ``pip install 'assay[ifeval]'``, the last two also ``python -m nltk.downloader punkt_tab``.
+    """
+
+    type = "ifeval"
+    graded = True
+    reads = (IDS,)
+    may_read = (KWARGS, PROMPT)
+    stays = (PROMPT,)
+    joint = JOINT
+    Params = IFEvalParams
+    params: IFEvalParams
+    examples = (
+        Example("Three short words.", 1.0, columns=_WORDS),
+        Example("Two words", 0.0, columns=_WORDS),
+        Example("<<Title>>, with a comma", 0.5, columns=_TWO),
+        Example("Sure, here it is:\n<<Title>>", 0.5, columns=_TWO),
+        Example("Sure, here it is:\n<<Title>>", 1.0, {"mode": "loose"}, columns=_TWO),
+        Example("anything", 0.0, columns={IDS: ["punctuation:no_such"], KWARGS: [{}]}),
+    )
+
+    # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def row(self, row: Row) -> float:
+        return self._judged(row["completion"], read_task(row, self.limits))[0]
+
+    def reason(self, row: Row) -> str:
+        return self._judged(row["completion"], read_task(row, self.limits))[1]
+
+    def _judged(self, value: str, task: Task) -> tuple[float, str]:
+        shortfalls = task.shortfalls(value, loose=self.params.mode == "loose")
+        followed = shortfalls.count("")
+        return followed / len(shortfalls), JOINT.join(dict.fromkeys(filter(None, shortfalls)))
+
+    # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _lane(self) -> Lane:
+        def build(schema: pl.Schema) -> pl.Expr:
+            names = [name for name in (*self.reads, *self.may_read) if name in schema]
+            task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
+            return pl.map_batches([text(), task], self._of_columns, return_dtype=_ANSWER, is_elementwise=True)
+
+        return Lane(f"ifeval:{self._identity()}", build)
+
+    def _of_columns(self, columns: Sequence[pl.Series]) -> pl.Series:
+        """Judge each distinct pair of a text and a task once; null where there is no text."""
+        texts, which_text = encoded(columns[0])
+        distinct, which_task = distinct_rows(columns[1])
+        values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]
+        answers: dict[tuple[int, int], _Answer] = {}
+        result: list[_Answer | tuple[None, None, None]] = []
+        for pair in zip(which_text.to_list(), which_task.to_list(), strict=True):
+            if pair[0] is None:
+                result.append((None, None, None))
+                continue
+            if pair not in answers:
+                answers[pair] = self._answer(values[pair[0]], tasks[pair[1]])
+            result.append(answers[pair])
+        return pl.DataFrame(result, _ANSWER.to_schema(), orient="row").to_struct(columns[0].name)
+
+    def _task_or_error(self, row: dict[str, Any]) -> Task | str:
+        try:
+            return read_task(row, self.limits)
+        except Exception as error:  # noqa: BLE001  (the error of each row that has it)
+            return said_by(error)
+
+    def _answer(self, value: str, task: Task | str) -> _Answer:
+        if self.limits is not None and self.limits.stop is not None and self.limits.stop.is_set():
+            raise KeyboardInterrupt
+        if isinstance(task, str):
+            return 0.0, task, task
+        try:
+            score, reason = self._judged(value, task)
+        except BaseException as error:  # what a package raises never ends a run
+            if not own_failure(error):
+                raise
+            return 0.0, said_by(error), said_by(error)
+        return score, encodable(reason) if score < 1 else "", None
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("score")
+
+    def reason_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("reason")
+
+    def error_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("error")
+
+    def claim(self) -> str:
+        return "follows the instructions"
+
+    def explain(self) -> str:
+        return "Python, once for each distinct text and its instructions"

@@ -1,0 +1,167 @@
+"""The instructions of a row: its columns, read as structs, lists or JSON text, to what a text has to follow."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.calls.limits import Limits
+from assay.checks.instructions.extras import check_language
+from assay.checks.instructions.instructions import INSTRUCTIONS, RELATIONS, Instruction, Kind
+from assay.checks.instructions.patterns import Pattern
+from assay.errors import did_you_mean, quoted
+from assay.expressions.json import NOT_JSON, loads
+from assay.expressions.mixed import untyped
+
+__all__ = ["IDS", "KWARGS", "PROMPT", "Task", "read_task"]
+
+IDS, KWARGS, PROMPT = "instruction_id_list", "kwargs", "prompt"
+_MOST = 1_000
+"""Maximum instructions of a row."""
+_REPEATED = "prompt_to_repeat"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a text has to follow: the id, the instruction and the arguments of each."""
+
+    instructions: tuple[tuple[str, Instruction, Mapping[str, Any]], ...]
+
+    def shortfalls(self, text: str, *, loose: bool) -> list[str]:
+        """Return what a text lacks of each instruction, ``""`` for one that it follows.
+
+        Args:
+            text: The text.
+            loose: Whether it is enough that a part of the text follows, or the text without stars.
+        """
+        if not text.strip():
+            return [_BLANK] * len(self.instructions)
+        shortfalls = [self._shortfall(number, text) for number in range(len(self.instructions))]
+        if loose and any(shortfalls):
+            others = _loosened(text)
+            for number, shortfall in enumerate(shortfalls):
+                if shortfall and any(not self._shortfall(number, other) for other in others):
+                    shortfalls[number] = ""
+        return shortfalls
+
+    def _shortfall(self, number: int, text: str) -> str:
+        ident, instruction, arguments = self.instructions[number]
+        try:
+            shortfall = instruction.shortfall(text, **arguments)
+        except (ValueError, TimeoutError, MemoryError) as error:  # of a pattern
+            raise type(error)(f"{ident}: {error}") from None
+        return shortfall and f"{ident.partition(':')[2]}: {shortfall}"
+
+
+_BLANK = "the output is blank"
+
+
+def _loosened(text: str) -> list[str]:
+    """Return the other texts of which one has to follow: without the first line, the last, or both, and each without stars."""
+    first, last = text.find("\n"), text.rfind("\n")
+    parts = (
+        [text, text[first + 1 :].strip(), text[:last].strip(), text[first + 1 : last].strip()] if first >= 0 else [text]
+    )
+    texts = [*parts, *(part.replace("*", "") for part in parts)]
+    return [other for other in dict.fromkeys(texts) if other != text and other.strip()]
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
+    """Read the columns of a row.
+
+    Args:
+        row: ``instruction_id_list``, ``kwargs`` (may be absent) and ``prompt`` (where one of them repeats it).
+        limits: Limits of searches for patterns.
+
+    Raises:
+        ValueError: They cannot be used; the message says why.
+    """
+    idents = _items(row.get(IDS), IDS)
+    if not 0 < len(idents) <= _MOST:
+        raise ValueError(f"{IDS} has {len(idents):,} instructions" if idents else f"no {IDS} on this row")
+    given = _items(row.get(KWARGS), KWARGS) or [None] * len(idents)
+    if len(given) != len(idents):
+        raise ValueError(f"{KWARGS} has {len(given):,} items for {len(idents):,} instructions")
+    prompt = untyped(row.get(PROMPT))
+    named = zip(idents, given, strict=True)
+    return Task(tuple(_instruction(ident, values, prompt, limits) for ident, values in named))
+
+
+def _items(value: Any, column: str) -> list[Any]:
+    """Return the items of a list, or of its JSON text; none for null."""
+    value = untyped(value)
+    if isinstance(value, str):
+        value = loads(value)
+    if value is None:
+        return []
+    if value is NOT_JSON or not isinstance(value, list | tuple):
+        raise ValueError(f"{column} is not a list, or the JSON text of a list")
+    return [untyped(item) for item in value]
+
+
+def _instruction(
+    ident: Any, values: Any, prompt: Any, limits: Limits | None
+) -> tuple[str, Instruction, Mapping[str, Any]]:
+    if not isinstance(ident, str):
+        raise ValueError(f"{IDS} has {ident!r:.60} where an id is expected")
+    instruction = INSTRUCTIONS.get(ident)
+    if instruction is None:
+        raise ValueError(f"unknown instruction {quoted(ident)}. {did_you_mean(ident, INSTRUCTIONS)}".rstrip())
+    values = loads(values) if isinstance(values, str) else values
+    if not isinstance(values, Mapping | None):
+        raise ValueError(f"{KWARGS} of {ident} are no object")
+    known = {name: untyped(value) for name, value in (values or {}).items()}
+    if known.get(_REPEATED) is None and isinstance(prompt, str):
+        known[_REPEATED] = prompt
+    arguments = {
+        name: _argument(known.get(name), kind, f"{ident}: {KWARGS}.{name}", limits)
+        for name, kind in instruction.arguments.items()
+    }
+    return ident, instruction, arguments
+
+
+def _argument(value: Any, kind: Kind, name: str, limits: Limits | None) -> Any:
+    """Return an argument as its instruction takes it."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        raise ValueError(f"{name} is missing")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not _fits(value, kind):
+        raise ValueError(f"{name} is not {_MEANINGS[kind]}: {value!r:.60}")
+    if kind is Kind.PATTERN:
+        return Pattern(value, limits)
+    if kind is Kind.PATTERNS:
+        return tuple(Pattern(item, limits) for item in value)
+    if kind is Kind.LANGUAGE:
+        try:
+            return check_language(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return value
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    if kind is Kind.NUMBER:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is Kind.PLACE:
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if kind is Kind.PATTERNS:
+        return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+    if kind is Kind.RELATION:
+        return value in RELATIONS
+    return isinstance(value, str) and (kind is not Kind.CHARACTER or len(value) == 1)
+
+
+_MEANINGS = {
+    Kind.NUMBER: "a number",
+    Kind.PLACE: "a whole number from 1",
+    Kind.RELATION: " or ".join(map(quoted, RELATIONS)),
+    Kind.TEXT: "a text",
+    Kind.CHARACTER: "one character",
+    Kind.LANGUAGE: "the code of a language",
+    Kind.PATTERN: "a text",
+    Kind.PATTERNS: "a list of texts",
+}

@@ -1,0 +1,173 @@
+"""The check of a JSON value: json_match."""
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from assay.checks.base import Example, Params
+from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
+from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
+from assay.checks.pairs import PairCheck
+from assay.expressions.json import NOT_JSON
+from assay.system.cache import cached_within
+from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
+from assay.values.paths import Path, parse_many
+from assay.values.references import json_text
+
+__all__ = ["JsonMatch"]
+
+_SHOWN = 3
+"""Maximum leaves that a reason names."""
+_GOLD_BYTES = 32_000_000
+"""Maximum size of the golds that are kept."""
+
+
+class MatchParams(Params):
+    """A JSON value, and how to compare it."""
+
+    spellings: ClassVar = {"text": "value"}
+
+    value: Any = Field(description="The JSON value; a string is JSON text.")
+    score: Literal["equal", "subset", "share", "f1"] = Field(
+        default="equal",
+        description="`equal`: the same leaves; `subset`: every leaf of the value; `share`: how many of these, as a share; `f1`: 2·common/"
+        "(leaves of both).",
+    )
+    lists: Literal["ordered", "unordered"] = Field(
+        default="ordered", description="Whether the places of a list's elements count."
+    )
+    strings: str | dict[str, Any] | None = Field(
+        default=None,
+        description=f"Change both strings first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`.",
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
+    )
+    rel_tol: float | int = Field(
+        default=0,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Greatest difference of numbers as a share of the larger one.",
+    )
+    abs_tol: float | int = Field(
+        default=0, ge=0, le=1e300, allow_inf_nan=False, description="Greatest difference of numbers."
+    )
+    ignore: list[str] = Field(default=[], description="Paths that are not compared: `id`, `items[].price`, `[0].a`.")
+
+    @field_validator("value")
+    @classmethod
+    def _is_json(cls, value: Any) -> Any:
+        try:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"the value is not JSON: {error}") from error
+        if json_value(text) is NOT_JSON:
+            hint = ": a string is JSON text; write '\"text\"' for a string" if isinstance(value, str) else ""
+            raise ValueError(f"the value is not JSON{hint}")
+        return value
+
+    @field_validator("strings")
+    @classmethod
+    def _is_a_normalizer(cls, value: Any) -> Any:
+        return None if value is None else checked_normalizer(value)
+
+    @field_validator("ignore")
+    @classmethod
+    def _are_paths(cls, paths: list[str]) -> list[str]:
+        for path in paths:
+            parse_many(path)
+        return paths
+
+
+class JsonMatch(PairCheck):
+    """The output is the JSON value, leaf by leaf: with ``share`` and ``f1``, as far as it is.
+
+    Leaves are strings, numbers, true, false, null, and empty objects and lists, each with its path. Numbers match by ``math.isclose``,
+    so that 1 is 1.0; true is not 1. With ``lists: unordered``, the elements of a list have the same path, and leaves with the same path
+    are matched one to one. Text is read as ``json_valid`` reads it; a lone surrogate becomes U+FFFD.
+    """
+
+    type = "json_match"
+    json_gold = True
+    Params = MatchParams
+    params: MatchParams
+    examples = (
+        Example('{"b": [1.0, 2], "a": "x"}', 1.0, {"value": {"a": "x", "b": [1, 2]}}),
+        Example('{"a": "x", "c": 1}', 0.0, {"value": {"a": "x"}}),
+        Example('{"a": "x", "c": 1}', 1.0, {"value": {"a": "x"}, "score": "subset"}),
+        Example('{"a": "x", "b": 3}', 0.5, {"value": {"a": "x", "b": 2}, "score": "share"}),
+        Example('{"a": "x", "b": 3}', 0.5, {"value": {"a": "x", "b": 2}, "score": "f1"}),
+        Example('[{"n": 2}, {"n": 1}]', 1.0, {"value": [{"n": 1}, {"n": 2}], "lists": "unordered"}),
+        Example(
+            '{"city": "OSLO", "km": 9.99}',
+            1.0,
+            {"value": {"city": "Oslo", "km": 10}, "strings": "casefold", "relTol": 0.01},
+        ),
+        Example('{"id": 7, "n": 1}', 1.0, {"value": {"id": 1, "n": 1}, "ignore": ["id"]}),
+        Example("1", 0.0, {"value": True}),
+        Example("n = 1", 0.0, {"value": 1}),
+    )
+
+    def judge(self, value: str, gold: str) -> tuple[float, str]:
+        parsed = json_value(value)
+        if parsed is NOT_JSON:
+            return 0.0, not_json(value)
+        extra = self.params.score in ("equal", "f1")
+        expected = _expected(gold, self._ignored)
+        comparison = compared(without(parsed, self._ignored), expected, self._rules, shown=_SHOWN + 1, extra=extra)
+        score = self._score(comparison)
+        return score, "" if score == 1.0 else _reason(comparison.differences)
+
+    def _score(self, result: Comparison) -> float:
+        share = result.matches / result.golds
+        f1 = 2 * result.matches / (result.golds + result.values)
+        scores = {"share": share, "f1": f1, "equal": float(f1 == 1.0), "subset": float(share == 1.0)}
+        return scores[self.params.score]
+
+    @cached_property
+    def _gold(self) -> str:
+        return json_text(self.params.value)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return Rules(
+            ordered=self.params.lists == "ordered",
+            normalize=None if self.params.strings is None else normalizer(self.params.strings),
+            rel_tol=self.params.rel_tol,
+            abs_tol=self.params.abs_tol,
+        )
+
+    @cached_property
+    def _ignored(self) -> tuple[Path, ...]:
+        return tuple(map(parse_many, self.params.ignore))
+
+    def claim(self) -> str:
+        return f"matches {shown_value(json_value(self._gold))} ({self.params.score})"
+
+    def explain(self) -> str:
+        return "Python, once for each distinct text and value"
+
+
+@cached_within(_GOLD_BYTES, lambda _, text, __: 20 * len(text))
+def _expected(gold: str, ignored: tuple[Path, ...]) -> Any:
+    """Return the value of a gold without what is ignored; it must not be changed."""
+    return without(json_value(gold), ignored)
+
+
+def _reason(differences: Sequence[Difference]) -> str:
+    reasons = [*map(_fault, differences[:_SHOWN])]
+    return "; ".join(reasons) + ("; and more" if len(differences) > _SHOWN else "")
+
+
+def _fault(difference: Difference) -> str:
+    place = place_of(difference.path.steps) or "the output"
+    if not difference.golds:
+        return f"{place} is not expected"
+    gold = shown_value(difference.golds[0])
+    return (
+        f"{place} is {shown_value(difference.values[0])}, not {gold}"
+        if difference.values
+        else f"{place} is missing: {gold}"
+    )

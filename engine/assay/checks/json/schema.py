@@ -1,0 +1,95 @@
+"""The check of a JSON Schema: json_schema."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from assay.checks.base import Example, Params
+from assay.checks.json.schemas import compiled, json_value, not_json
+from assay.checks.pairs import Answer, PairCheck
+from assay.expressions.json import NOT_JSON
+from assay.values.references import OF_ROW, json_text
+
+__all__ = ["JsonSchema"]
+
+_ACCEPTED: Answer = (1.0, "", None)
+_HELD = 256
+"""Distinct schemas of a batch that are held at a time; of more, the cache decides."""
+
+
+class SchemaParams(Params):
+    """A JSON Schema."""
+
+    spellings: ClassVar = {"schema": "schema_"}
+
+    validate_formats: bool = Field(default=False, description="Check `format`, too: `email`, `date-time`, `uri` …")
+    schema_: dict[str, Any] | bool | str = Field(
+        alias="schema", description="The schema, or its JSON text; its draft is that of `$schema`, else 2020-12."
+    )
+
+    @field_validator("schema_")
+    @classmethod
+    def _is_a_schema(cls, value: Any, info: ValidationInfo) -> Any:
+        # what a row brings is judged on that row, which has a schema even if it is a bad one
+        of_row = isinstance(value, str) and info.context == OF_ROW
+        if not of_row and (problem := compiled(json_text(value), info.data.get("validate_formats", False)).problem):
+            raise ValueError(problem)
+        return value
+
+
+class JsonSchema(PairCheck):
+    """The output is JSON and matches a JSON Schema, by ``jsonschema_rs``, which never fetches what a schema refers to.
+
+    Text is read as ``json_valid`` reads it; a lone surrogate becomes U+FFFD. Drafts 4, 6, 7, 2019-09 and 2020-12 are known. ``format``
+    is a remark unless ``validateFormats`` is set. NaN and Infinity have no type. The reason names the first three violations; of very
+    large outputs, the first. A schema of a row that is not a schema scores 0.0 and fills ``error``.
+    """
+
+    type = "json_schema"
+    graded = False
+    gold = "schema_"
+    json_gold = True
+    Params = SchemaParams
+    params: SchemaParams
+    examples = (
+        Example('{"n": 1}', 1.0, {"schema": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}}),
+        Example('{"n": "1"}', 0.0, {"schema": {"properties": {"n": {"type": "integer"}}}}),
+        Example("{}", 0.0, {"schema": {"required": ["n"]}}),
+        Example('"x"', 1.0, {"schema": {"format": "email"}}),
+        Example('"x"', 0.0, {"schema": {"format": "email"}, "validateFormats": True}),
+        Example("n = 1", 0.0, {"schema": True}),
+    )
+
+    def judge(self, value: str, gold: str) -> tuple[float, str]:
+        parsed = json_value(value)
+        if parsed is NOT_JSON:
+            return 0.0, not_json(value)
+        reason = compiled(gold, self.params.validate_formats).reason(parsed, value)
+        return float(not reason), reason
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[str]) -> list[Answer]:
+        formats = self.params.validate_formats
+        schemas = {gold: compiled(gold, formats) for gold in dict.fromkeys(golds)} if len({*golds}) <= _HELD else {}
+        answers: list[Answer] = []
+        for value, gold in zip(values, golds, strict=True):
+            # what most outputs are, in half the time: JSON that matches a schema of which nothing is to be feared
+            schema = schemas.get(gold)
+            if schema is not None and schema.accepts(value):
+                answers.append(_ACCEPTED)
+            else:
+                answers.append(self.answered(self.judge, value, gold))
+        return answers
+
+    @cached_property
+    def _gold(self) -> str:
+        return json_text(self.params.schema_)
+
+    def claim(self) -> str:
+        keys = self.params.schema_.get("required") if isinstance(self.params.schema_, dict) else None
+        named = f" with {', '.join(map(str, keys))}" if isinstance(keys, list) and keys else ""
+        return f"is JSON that matches the schema{named}"
+
+    def explain(self) -> str:
+        return "jsonschema_rs, once for each distinct text and schema; each schema is compiled once"

@@ -1,0 +1,320 @@
+"""How much work a JSON Schema may cause: an upper bound, found without evaluating it.
+
+Schemas come from specs and rows, texts from models, and both may be malicious. ``$ref`` lets a small schema ask for 2ⁿ evaluations, or
+for a stack that ends the process. So a schema is seen as a graph: some keywords evaluate other schemas on the same value (``allOf``,
+``$ref``), others on the values inside it (``properties``, ``items``). The bound follows from the number of paths through that graph
+and from the size and depth of the text.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from assay.expressions.json import nesting
+from assay.expressions.regex.compiled import quick
+
+__all__ = ["SchemaCost", "cost_of"]
+
+_HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies", "propertyNames")
+"""Keywords with schemas for the same value, or for its keys."""
+_INSIDE = (
+    *("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"),
+    *("items", "prefixItems", "additionalItems", "contains", "unevaluatedItems"),
+)
+"""Keywords with schemas for the values inside it."""
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+"""Keywords whose schemas have names."""
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_RENAMING = ("$id", "id", "$anchor", "$dynamicAnchor")
+"""Keywords that change what a reference refers to."""
+
+_MAX_SCHEMAS = 20_000
+"""Maximum schemas within a schema that is compiled in this process: compiling takes more than linear time."""
+_MAX_CHAIN = 200
+"""Maximum schemas that lead from one to the next while it is compiled, for the sake of the stack."""
+_MAX_PATTERNS = 50_000
+"""Maximum size of all patterns that are compiled in this process, counted repeats written out: a quarter of a second."""
+_STACK = 2_000
+"""Maximum schemas within schemas while a text is evaluated in this process; from ten times as many on, a stack of 2 MiB overflows."""
+_STEPS = 50_000_000
+"""Maximum steps in this process, of 25 ns or so."""
+_SUMMED = ("steps", "letters", "branches")
+_DEEP = 64
+"""Levels from which on the number of evaluations is too large anyway."""
+_OPTION = 5
+"""Steps to compare a value with an option of ``enum``."""
+_PATTERN_STEP = 12
+"""Characters of a pattern that one step takes per character of a text."""
+
+_BOOLEAN: dict[str, Any] = {}
+"""Stands for the schemas ``true`` and ``false``."""
+_ODD = re.compile(r"\(\?[=!<]|\\[1-9k]")
+"""What the linear engine does not know: such a pattern may backtrack."""
+_REPEAT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+_LONG_NUMBER = re.compile(r"\d{19}")
+"""Such numbers are not hashed."""
+
+
+class _Work(NamedTuple):
+    """What one evaluation of a schema may take at most.
+
+    Attributes:
+        steps: Steps for each value.
+        letters: Steps by patterns for each character.
+        chain: Schemas that lead from one to the next.
+        branches: Evaluations of a value inside.
+    """
+
+    steps: float = 0
+    letters: float = 0
+    chain: float = 0
+    branches: float = 0
+
+    def on(self, text: str) -> float:
+        """Return the steps for a text."""
+        values = 1 + text.count(",") + text.count(":") + text.count("[") + text.count("{")
+        return self.steps * values + self.letters * len(text)
+
+
+_NOTHING = _Work()
+
+
+@dataclass(frozen=True)
+class SchemaCost:
+    """What bounds the work that a schema causes.
+
+    Attributes:
+        compiles: Whether it is known to compile quickly.
+        paths: For all schemas, over all paths that lead to them; None if the schema refers to itself.
+        here: For the schemas for the same value: what it takes for each value, if it is evaluated once.
+        odd_patterns: Patterns that may backtrack.
+        unique: Whether values have to differ.
+        choices: Whether there are alternatives, each of which has violations of its own.
+        size: Approximate bytes of the compiled schema.
+    """
+
+    compiles: bool
+    paths: _Work | None = None
+    here: _Work = _NOTHING
+    odd_patterns: tuple[str, ...] = ()
+    unique: bool = False
+    choices: bool = False
+    size: int = 0
+
+    def is_small(self, text: str, most: int = _STEPS) -> bool:
+        """Return whether it is certain that evaluating a text takes few steps and little of the stack.
+
+        Args:
+            text: JSON text.
+            most: How many steps are few.
+        """
+        if len(text) <= self._certain(most):
+            return True
+        if not self.compiles:
+            return False
+        by_paths = math.inf if self.paths is None else self.paths.on(text)
+        work, chain = self.here.on(text), self.here.chain if self.paths is None else self.paths.chain
+        if self.here.branches > 1 or self.paths is None:
+            depth = nesting(text) + 1
+            chain = chain * depth if self.paths is None else chain
+            work *= max(self.here.branches, 1.0) ** min(depth, _DEEP)
+        work = min(work, by_paths)
+        if self.unique and _LONG_NUMBER.search(text):
+            work += text.count(",") ** 2
+        return work <= most and chain <= _STACK and all(quick(pattern, len(text)) for pattern in self.odd_patterns)
+
+    @cached_property
+    def _certain_sizes(self) -> dict[int, float]:
+        return {}
+
+    def _certain(self, most: int) -> float:
+        """Return the characters of the longest text that is certainly small: a value takes at least two, with its comma."""
+        sizes = self._certain_sizes
+        if most not in sizes:
+            paths = self.paths if self.compiles and not (self.unique or self.odd_patterns) else None
+            work = self.here if self.here.branches <= 1 else paths
+            fits = paths is not None and work is not None and paths.chain <= _STACK
+            sizes[most] = most / (work.steps + work.letters + 1) - 2 if fits and work is not None else -1
+        return sizes[most]
+
+
+def cost_of(schema: Any) -> SchemaCost:
+    """Return what bounds the work that a schema causes.
+
+    Args:
+        schema: A JSON value, a schema or not.
+    """
+    graph = _Graph(schema)
+    if not graph.is_known:
+        return SchemaCost(compiles=False)
+    patterns = [pattern for node in graph.nodes for pattern in _patterns(node)]
+    weight = sum(map(_written_out, patterns))
+    here = graph.most(graph.here)
+    if weight > _MAX_PATTERNS or here is None:  # or it refers to itself for the same value
+        return SchemaCost(compiles=False)
+    return SchemaCost(
+        compiles=True,
+        paths=graph.most([[*same, *inside] for same, inside in zip(graph.here, graph.inside, strict=True)]),
+        here=here,
+        odd_patterns=tuple(dict.fromkeys(pattern for pattern in patterns if _ODD.search(pattern))),
+        unique=any(node.get("uniqueItems") is True for node in graph.nodes),
+        choices=any("anyOf" in node or "oneOf" in node for node in graph.nodes),
+        size=1_000 * len(graph.nodes) + 100 * int(weight),
+    )
+
+
+class _Graph:
+    """The schemas of a schema, and which of them evaluate which.
+
+    Attributes:
+        nodes: The schemas that are objects.
+        here: For each, the schemas for the same value, as often as it evaluates them.
+        inside: For each, those for the values inside it.
+        is_known: Whether this is the whole graph; else it is too large, too deep, or refers to what only the validator finds.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.root = schema
+        self.nodes: list[Mapping[str, Any]] = []
+        self.here: list[list[int]] = []
+        self.inside: list[list[int]] = []
+        self.is_known = True
+        self._numbers: dict[int, int] = {}
+        self._plain_references = not any(_is_renamed(item, top=item is schema) for item in _objects(schema))
+        self._read()
+
+    def _read(self) -> None:
+        """Find all schemas, from the first on, depth first."""
+        pending = [(self.root, 0)]
+        while pending and self.is_known:
+            schema, depth = pending.pop()
+            if not isinstance(schema, dict) or id(schema) in self._numbers:
+                continue
+            self._numbers[id(schema)] = len(self.nodes)
+            self.nodes.append(schema)
+            self.is_known = depth <= _MAX_CHAIN and len(self.nodes) <= _MAX_SCHEMAS
+            pending += [(inner, depth + 1) for inner in (*self._same(schema), *_within(schema, _INSIDE))]
+        for schema in self.nodes if self.is_known else ():
+            # to find out what is unevaluated, what has been evaluated is evaluated again
+            times = 2 if any(name in schema for name in _UNEVALUATED) else 1
+            self.here.append(times * self._numbered(self._same(schema)))
+            self.inside.append(self._numbered(_within(schema, _INSIDE)))
+
+    def _numbered(self, schemas: Iterator[Any]) -> list[int]:
+        return [self._numbers[id(schema)] for schema in schemas if isinstance(schema, dict)]
+
+    def _same(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield the schemas for the same value."""
+        yield from _within(schema, _HERE)
+        for name in _REFERENCES:
+            if name in schema:
+                target = _target(self.root, schema[name]) if self._plain_references else None
+                self.is_known = self.is_known and target is not None
+                yield target
+
+    def most(self, followers: list[list[int]]) -> _Work | None:
+        """Return the most that any schema takes together with those that follow it; None for a cycle.
+
+        Args:
+            followers: For each schema, those that it evaluates and that count.
+        """
+        try:
+            order = [*TopologicalSorter(dict(enumerate(followers))).static_order()]
+        except CycleError:
+            return None
+        works = [_NOTHING] * len(self.nodes)
+        for at in order:
+            after = [works[next_] for next_ in followers[at]]
+            own = _own_work(self.nodes[at])
+            steps, letters, branches = (sum(getattr(work, name) for work in after) for name in _SUMMED)
+            chain = max((work.chain for work in after), default=0)
+            works[at] = _Work(own.steps + steps, own.letters + letters, 1 + chain, own.branches + branches)
+        return _Work(*map(max, zip(*works, strict=True))) if works else _NOTHING
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield all objects of a JSON value."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            yield item
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
+
+
+def _is_renamed(schema: Mapping[str, Any], *, top: bool) -> bool:
+    names = _RENAMING[2:] if top else _RENAMING
+    return any(isinstance(schema.get(name), str) for name in names)
+
+
+def _within(schema: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the schemas of some keywords."""
+    for name in names:
+        value = schema.get(name)
+        if name in _NAMED and isinstance(value, dict):
+            yield from value.values()
+        elif isinstance(value, list):
+            yield from value
+        elif value is not None:
+            yield value
+
+
+def _target(root: Any, reference: Any) -> dict[str, Any] | None:
+    """Return the schema at a JSON pointer; None if there is no object."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    value = root
+    for step in unquote(reference[1:]).split("/")[1:] if reference != "#" else ():
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list):
+            value = value[int(name)] if name.isdecimal() and int(name) < len(value) else None
+    is_pointer = reference == "#" or reference.startswith("#/")
+    if not is_pointer:
+        return None
+    return _BOOLEAN if isinstance(value, bool) else value if isinstance(value, dict) else None
+
+
+def _patterns(schema: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(schema.get("pattern"), str):
+        yield schema["pattern"]
+    if isinstance(schema.get("patternProperties"), dict):
+        yield from schema["patternProperties"]
+
+
+def _written_out(pattern: str) -> float:
+    """Return the length of a pattern whose counted repeats are written out; too much for those that do not nest."""
+    size = float(len(pattern))
+    for match in _REPEAT.finditer(pattern):
+        size *= max(int(match[2] or match[1]) if len(match[2] or match[1]) < 9 else 1e9, 1)  # noqa: PLR2004  (a number of any length)
+    return size
+
+
+def _own_work(schema: Mapping[str, Any]) -> _Work:
+    """Return what a schema takes without those that it evaluates."""
+    lists = (schema.get(name) for name in ("required", "type", "dependentRequired"))
+    steps = 1 + len(schema) + sum(len(value) for value in lists if isinstance(value, list | dict))
+    options = schema.get("enum")
+    steps += _OPTION * len(json.dumps(options)) // 8 if isinstance(options, list) else 0
+    letters = sum(1 + _written_out(pattern) / _PATTERN_STEP for pattern in _patterns(schema))
+    return _Work(steps, letters, 1, _own_branches(schema))
+
+
+def _own_branches(schema: Mapping[str, Any]) -> float:
+    """Return how many schemas of its own a schema evaluates on one value inside, at most."""
+    patterns = schema.get("patternProperties")
+    named = len(patterns) if isinstance(patterns, dict) else 0
+    by_name = "properties" in schema or "additionalProperties" in schema
+    of_object = named + by_name + ("unevaluatedProperties" in schema)
+    by_place = any(name in schema for name in ("items", "prefixItems", "additionalItems"))
+    return max(of_object, by_place + ("contains" in schema) + ("unevaluatedItems" in schema))

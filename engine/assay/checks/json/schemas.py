@@ -1,0 +1,214 @@
+"""JSON Schemas: compiled once, evaluated offline by ``jsonschema_rs``, and the reasons why a value does not match."""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from assay.checks.json.keys import JsonValid
+from assay.checks.json.schema_cost import SchemaCost, cost_of
+from assay.checks.json.schema_process import Task, evaluated
+from assay.errors import SHOWN, printable
+from assay.expressions.json import NOT_JSON, loads, mended
+from assay.expressions.regex.stacks import on_any_stack
+from assay.system.cache import cached_within
+from assay.values.paths import Path, find
+
+__all__ = ["Schema", "compiled", "json_value", "not_json", "place_of", "shown_value"]
+
+_MASK = "\ue000"
+"""Stands for the value in messages."""
+_KEPT = 4_096
+"""Maximum compiled schemas that are kept …"""
+_BYTES = 1 << 28
+"""… and their maximum size."""
+_MANY = 20_000
+"""Steps up to which all violations are found; of more, the first: the package has no way to find three."""
+_FIRST = 3
+"""Maximum violations that a reason names."""
+_LONGEST_PLACE = 100
+"""Maximum characters of a path."""
+_LONGEST = 200
+"""Maximum characters of a violation."""
+_BACKTRACKS = 10**15
+"""More than fit into any limit of time: an exceeded limit on backtracking would be a verdict, which `not` inverts."""
+_LONG_NUMBER = 10**SHOWN
+_NO_MATCH = "does not match the schema"
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
+_FIRST_CHARACTERS = frozenset('[{"-0123456789tfnNI')
+_VALID = JsonValid()
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # ``dumps`` would build an encoder for each value
+
+
+def json_value(text: str) -> Any:
+    """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
+    if text.lstrip(" \t\n\r")[:1] not in _FIRST_CHARACTERS:  # a failing parser takes ten times as long
+        return NOT_JSON
+    text = mended(text)
+    value = loads(text)
+    if value is NOT_JSON or "\\u" not in text or not _ESCAPED_SURROGATE.search(text):
+        return value
+    return on_any_stack(lambda: json.loads(mended(_encode(value))))
+
+
+def not_json(text: str) -> str:
+    """Return why a text that is not JSON is none: the reason of ``json_valid``."""
+    return _VALID.reason({"completion": text})
+
+
+def shown_value(value: Any) -> str:
+    """Return a JSON value for reasons: as JSON on one line, cut to 60 characters."""
+    if isinstance(value, str):
+        text = _encode(value[:SHOWN])
+        return printable(text if len(text) <= SHOWN and len(value) <= SHOWN else f"{text[: SHOWN - 1]}…")
+    if isinstance(value, dict | list) and value:
+        return f"an object of {len(value)}" if isinstance(value, dict) else f"a list of {len(value)}"
+    if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
+        return f"{str(value)[: SHOWN - 1]}…"
+    return _encode(value)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A compiled schema.
+
+    Attributes:
+        text: Its JSON text.
+        formats: Whether ``format`` counts.
+        cost: What bounds the work that it causes.
+        validator: A validator of ``jsonschema_rs``; None for another process.
+        problem: Why it is not a schema, or ``""``.
+    """
+
+    text: str
+    formats: bool
+    cost: SchemaCost
+    validator: Any = None
+    problem: str = ""
+
+    def accepts(self, text: str) -> bool:
+        """Return whether a text without lone surrogates is JSON that matches, if that is certain to take no time; else False."""
+        if self.validator is None or "\\u" in text or not self.cost.is_small(text) or text[:1] not in "{[":
+            return False
+        value = loads(text)
+        try:
+            return value is not NOT_JSON and self.validator.is_valid(value)
+        except ValueError:  # ``reason`` says which
+            return False
+
+    def reason(self, value: Any, text: str) -> str:
+        """Return why a value does not match; ``""`` if it does.
+
+        Args:
+            value: The JSON value.
+            text: Its text, which bounds the work.
+
+        Raises:
+            ValueError: The schema is not a schema, or the value cannot be evaluated.
+            TimeoutError: It takes too long.
+            MemoryError: It needs more memory or stack than there is.
+        """
+        if self.problem:
+            raise ValueError(self.problem)
+        if self.validator is None or not self.cost.is_small(text):
+            answer = self._elsewhere("valid", value)
+            return "" if answer == ["valid"] else self._first_elsewhere(value)
+        try:
+            if self.validator.is_valid(value):
+                return ""
+            if self.cost.is_small(text, _MANY):
+                return _listed([*self.validator.iter_errors(value)], value)
+            return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
+        except ValueError as error:
+            raise _not_comparable(str(error)) from error
+
+    def _first(self, value: Any) -> Any:
+        """Return the first violation of a value that has one."""
+        from jsonschema_rs import ValidationError
+
+        try:
+            self.validator.validate(value)
+        except ValidationError as violation:
+            return violation
+        raise ValueError(_NO_MATCH)  # the two methods differ, which has not been seen
+
+    def _first_elsewhere(self, value: Any) -> str:
+        """Return the reason that another process finds, or that there is one."""
+        try:
+            kind, *details = self._elsewhere("reason", value)
+        except (TimeoutError, MemoryError):
+            return _NO_MATCH
+        return _reason(details[0], details[1], value) if kind == "violation" else _NO_MATCH
+
+    def _elsewhere(self, task: Task, value: Any) -> list[Any]:
+        """Return the reply of another process about a value.
+
+        Raises:
+            ValueError, TimeoutError, MemoryError: As for ``reason``.
+        """
+        answer = evaluated(task, self.text, (self.formats, _MASK), value)
+        if answer[0] == "schema":
+            raise ValueError(_bad_schema(*answer[1:]))
+        if answer[0] == "raised":
+            raise _not_comparable(answer[1])
+        return answer
+
+
+def _listed(violations: list[Any], value: Any) -> str:
+    reasons = [_reason(item.message, item.instance_path, value) for item in violations[:_FIRST]]
+    return "; ".join(reasons) + (f"; and {len(violations) - _FIRST} more" if len(violations) > _FIRST else "")
+
+
+def _not_comparable(message: str) -> ValueError:
+    return ValueError(f"the schema cannot be evaluated on this output: {message}")
+
+
+def _reason(message: str, path: list[str | int], value: Any) -> str:
+    if _MASK in message:
+        message = message.replace(_MASK, shown_value(find(value, Path(tuple(path))) if path else value))
+    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    return f"{place_of(tuple(path))}: {printable(short)}" if path else printable(short)
+
+
+@lru_cache(4_096)  # outputs for one schema fail at the same places
+def place_of(steps: tuple[str | int | None, ...]) -> str:
+    """Return a path for reasons: on one line, cut from the left."""
+    place = str(Path(steps))
+    return printable(place if len(place) <= _LONGEST_PLACE else f"…{place[1 - _LONGEST_PLACE :]}")
+
+
+def _bad_schema(message: str, path: list[str | int]) -> str:
+    message = message.replace(_MASK, "it").removeprefix("Failed to compile schema: ").partition("\n")[0]
+    short = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
+    return f"the schema is not valid{f' at {place_of(tuple(path))}' if path else ''}: {short}"
+
+
+@cached_within(_BYTES, lambda schema, text, _: max(_BYTES // _KEPT, schema.cost.size + len(text)))
+def compiled(text: str, formats: bool) -> Schema:
+    """Return the schema of a JSON text, compiled; one that is not a schema has a ``problem``."""
+    schema = json_value(text)
+    if schema is NOT_JSON:
+        return Schema(text, formats, SchemaCost(compiles=False), problem="the schema is not valid: it is not JSON")
+    cost = cost_of(schema)
+    if not cost.compiles:
+        return _compiled_elsewhere(text, formats, cost)
+    import jsonschema_rs
+
+    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    try:
+        validator = jsonschema_rs.validator_for(
+            schema, offline=True, validate_formats=formats, mask=_MASK, pattern_options=patterns
+        )
+    except Exception as error:  # noqa: BLE001  (whatever the package raises)
+        message = getattr(error, "message", None) or str(error)
+        return Schema(text, formats, cost, problem=_bad_schema(message, list(getattr(error, "instance_path", ()))))
+    return Schema(text, formats, cost, validator)
+
+
+def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
+    try:
+        kind, *details = evaluated("compile", text, (formats, _MASK))
+    except (TimeoutError, MemoryError) as error:
+        return Schema(text, formats, cost, problem=str(error).replace("on this output", "to compile"))
+    return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")

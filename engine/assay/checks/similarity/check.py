@@ -1,0 +1,316 @@
+"""The check type of similarity: how much a text is like its gold, by one of many metrics."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import polars as pl
+from pydantic import Field, ValidationInfo, field_validator
+
+from assay.checks.base import Example, Params
+from assay.checks.pairs import PAIR_ANSWER, Answer, PairCheck
+from assay.checks.similarity.characters import (
+    DISTANCE,
+    PARTIAL_METRICS,
+    problem_of,
+    similarities,
+    similarity,
+    within,
+)
+from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
+from assay.errors import SHOWN, printable, quoted
+from assay.expressions.lane import encoded, nulls, text
+from assay.expressions.pairs import once_pairs, quoted_expr
+from assay.expressions.text import lower
+from assay.thresholds import THRESHOLDS
+from assay.values.normalizers import NORMALIZERS, checked_normalizer, golds_with_words, normalizer, normalizer_schemas
+
+__all__ = ["Similarity", "SimilarityParams"]
+
+_LISTED = 5
+"""Maximum words that a reason lists."""
+_KEPT_GOLDS = 64
+"""Golds whose words are kept for other texts …"""
+_KEPT_CHARS = 20_000
+"""… and their maximum length: together at most some hundred megabytes."""
+_SQUAD = "squad"
+_INSPECT_DIGITS = 2
+_SHOWN = [f"similarity {hundredths / 100:.2f} to " for hundredths in range(100)]
+"""How reasons begin, by the score in hundredths; no score below 1 is shown as 1."""
+
+Metric = Literal[
+    "ratio",
+    "indel",
+    "levenshtein",
+    "osa",
+    "lcs",
+    "jaro_winkler",
+    "token_sort",
+    "token_set",
+    "partial",
+    "partial_token_set",
+    "weighted",
+    "levenshtein_distance",
+    "word_levenshtein",
+    "token_f1",
+    "rouge_1",
+    "rouge_2",
+    "rouge_3",
+    "rouge_4",
+    "rouge_5",
+    "rouge_l",
+    "bleu",
+    "gleu",
+]
+
+
+class SimilarityParams(Params):
+    """A metric and the text to be like."""
+
+    spellings: ClassVar = {"text": "value"}
+
+    metric: Metric = Field(
+        default="ratio",
+        description="By characters: `ratio` (`indel`), `levenshtein`, `osa`, `lcs`, `jaro_winkler`, `token_sort`, `token_set`, "
+        "`partial`, `partial_token_set`, `weighted`, `levenshtein_distance`; by words: `word_levenshtein`, `token_f1`, `rouge_1` … "
+        "`rouge_5`, `rouge_l`, `bleu`, `gleu`.",
+    )
+    value: str | list[str] = Field(
+        description="The text; of several, the most similar one counts, and `bleu` takes all together."
+    )
+    case_sensitive: bool = Field(
+        default=True,
+        description="Compare as written; else `str.lower()` on both sides. Metrics by words always compare in lower case.",
+    )
+    normalize: str | dict[str, Any] | None = Field(
+        default=None,
+        description=f"Change both sides first: {', '.join(NORMALIZERS)}, or `{{lmEval: {{ignoreCase: true}}}}`; `token_f1` takes "
+        "`squad` unless told otherwise, and rounds to two digits with `inspect`.",
+        json_schema_extra={"anyOf": [*normalizer_schemas(), {"type": "null"}]},
+    )
+    max_distance: int = Field(default=5, ge=0, description="Edits that `levenshtein_distance` allows.")
+    max_chars: int = Field(
+        default=500,
+        ge=0,
+        description="Characters of the shorter text up to which `partial`, `partial_token_set` and `weighted` compare; beyond, "
+        "the check reports an error, because they take long.",
+    )
+
+    _normalizer = field_validator("normalize")(lambda spec: spec if spec is None else checked_normalizer(spec))
+
+    @field_validator("value")
+    @classmethod
+    def _is_single(cls, value: str | list[str], info: ValidationInfo) -> str | list[str]:
+        if isinstance(value, list) and not (value and info.data.get("metric", "bleu") == "bleu"):
+            raise ValueError("one text is compared at a time, except by bleu")
+        return value
+
+    @field_validator("max_distance", "max_chars")
+    @classmethod
+    def _has_effect(cls, value: int, info: ValidationInfo) -> int:
+        metrics = (DISTANCE,) if info.field_name == "max_distance" else PARTIAL_METRICS
+        if info.data.get("metric", DISTANCE) not in metrics and "metric" in info.data:
+            raise ValueError(f"only for the metric {' or '.join(metrics)}")
+        return value
+
+
+class Similarity(PairCheck):
+    """How similar the output is to the value, from 0 to 1, by rapidfuzz or by counting words; ``metric`` names the measure.
+
+    Two empty texts are alike. ``levenshtein_distance`` asks whether at most ``maxDistance`` edits make one the other.
+    """
+
+    type = "similarity"
+    Params = SimilarityParams
+    params: SimilarityParams
+    examples = (
+        Example("refund", 1.0, {"value": "refund"}),
+        Example("abc", 0.0, {"value": "xyz"}),
+        Example("kitten", 4 / 7, {"value": "sitting", "metric": "levenshtein"}),
+        Example("REFUND", 1.0, {"value": "refund", "metric": "lcs", "caseSensitive": False}),
+        Example("ab", 0.5, {"value": "ba", "metric": "osa"}),
+        Example("b a", 1.0, {"value": "a b", "metric": "token_sort"}),
+        Example("a b b", 1.0, {"value": "b a", "metric": "token_set"}),
+        Example("the refund was sent", 1.0, {"value": "refund", "metric": "partial"}),
+        Example("sitting", 1.0, {"value": "kitten", "metric": "levenshtein_distance", "maxDistance": 3}),
+        Example("sitting", 0.0, {"value": "kitten", "metric": "levenshtein_distance", "maxDistance": 2}),
+        Example("The cat", 0.5, {"value": "the dog", "metric": "word_levenshtein"}),
+        Example("The Normans!", 2 / 3, {"value": "Normans, dukes", "metric": "token_f1"}),
+        Example("the cat sat", 0.5, {"value": "the cat ran", "metric": "rouge_2"}),
+        Example("the cat the mat", 0.5, {"value": "the mat the cat", "metric": "rouge_l"}),
+        Example("the cat sat on the mat", 1.0, {"value": ["The cat sat on the mat", "A cat"], "metric": "bleu"}),
+        Example("a b", 0.5, {"value": "a b.  a", "metric": "gleu"}),
+    )
+
+    # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def joins_golds(self) -> bool:
+        return self.params.metric == "bleu"
+
+    @property
+    def drops_golds(self) -> bool:
+        return self.params.metric == "token_f1" and self._normalizing == _SQUAD
+
+    def counting_golds(self, golds: list[str]) -> list[str]:
+        return golds_with_words(golds) if self.drops_golds else golds
+
+    def usable_by(self, golds: pl.Expr) -> pl.Expr:
+        return golds
+
+    # ── one pair: the definition ────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _normalizing(self) -> str | dict[str, Any] | None:
+        if self.params.metric == "token_f1" and self.params.normalize is None:
+            return _SQUAD
+        return self.params.normalize
+
+    def compared(self, value: str) -> str:
+        """Return what is compared of a text or a gold."""
+        if self._normalizing is not None:
+            value = normalizer(self._normalizing)(value)
+        return value if self.params.case_sensitive else lower(value)
+
+    def judge(self, value: str, gold: str | list[str]) -> tuple[float, str]:
+        golds = [gold] if isinstance(gold, str) else gold
+        if self.params.metric in WORD_METRICS:
+            return self._judge_words(self._bag(value), golds, [*map(self._bag, golds)])
+        return self._judge_characters(value, golds[0])
+
+    def _judge_characters(self, value: str, gold: str) -> tuple[float, str]:
+        pair = self.compared(value), self.compared(gold)
+        if (problem := self._problem(*pair)) is not None:
+            raise ValueError(problem)
+        if self.params.metric == DISTANCE:
+            return within(*pair, self.params.max_distance), self._far + quoted(gold)
+        score = similarity(self.params.metric, *pair)
+        return score, _SHOWN[_hundredths(score)] + quoted(gold)
+
+    def _problem(self, value: str, gold: str) -> str | None:
+        limits = {"max_distance": self.params.max_distance, "max_chars": self.params.max_chars}
+        return problem_of(self.params.metric, value, gold, **limits)
+
+    @property
+    def _far(self) -> str:
+        return f"more than {self.params.max_distance} edits from "
+
+    def _bag(self, value: str) -> Bag:
+        split, _ = WORD_METRICS[self.params.metric]
+        return Bag(split(self.compared(value)))
+
+    def _judge_words(self, words: Bag, golds: Sequence[str], bags: Sequence[Bag]) -> tuple[float, str]:
+        _, scored = WORD_METRICS[self.params.metric]
+        score = scored(words, bags if self.joins_golds else bags[0])
+        if self.params.metric == "token_f1" and self.params.normalize == "inspect":
+            score = round(score, _INSPECT_DIGITS)
+        if score >= 1:
+            return score, ""
+        present = {*words.words}
+        missing = [[word for word in bag.numbers() if word not in present] for bag in bags]
+        gold, few = min(zip(golds, missing, strict=True), key=lambda pair: len(pair[1]))
+        return score, _SHOWN[_hundredths(score)] + quoted(gold) + _missing(few)
+
+    # ── many pairs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+        if self.params.metric not in WORD_METRICS:
+            return super().judge_all(values, golds)
+        bag_of = lru_cache(1)(self._bag)  # the golds of a text follow each other …
+        gold_bag = lru_cache(_KEPT_GOLDS)(self._bag)  # … and so do the texts of a task
+
+        def judge(value: str, gold: str | list[str]) -> tuple[float, str]:
+            texts = [gold] if isinstance(gold, str) else gold
+            bags = [gold_bag(one) if len(one) <= _KEPT_CHARS else self._bag(one) for one in texts]
+            return self._judge_words(bag_of(value), texts, bags)
+
+        return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
+
+    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
+        distinct, which = encoded(golds)
+        shared = distinct.to_list()  # one object for each gold, whose hash is computed once
+        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
+
+    def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
+        if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
+            return super()._of_pairs(values, golds)
+        texts, others = [*values], [*golds]
+        if self._normalizing is not None or not self.params.case_sensitive:
+            compared = {gold: self.compared(gold) for gold in {*golds}}
+            texts, others = [*map(self.compared, values)], [compared[gold] for gold in golds]
+        alone = self._alone(texts, others)
+        for at in alone:
+            texts[at] = others[at] = ""
+        scores = similarities(self.params.metric, texts, others, self.params.max_distance)
+        errors = nulls(scores, pl.String)
+        columns = [scores.alias("score"), self._reasons(scores, golds).alias("reason"), errors.alias("error")]
+        if alone:
+            answers = super()._of_pairs([values[at] for at in alone], [golds[at] for at in alone])
+            columns = [column.scatter(alone, answers.struct.field(column.name)) for column in columns]
+        return pl.DataFrame(columns).to_struct()
+
+    def _alone(self, values: Sequence[str], golds: Sequence[str]) -> list[int]:
+        """Return the indices of pairs that rapidfuzz is not asked about: of empty texts, and of texts that are too long."""
+        pairs = enumerate(zip(values, golds, strict=True))
+        if self.params.metric in PARTIAL_METRICS or max(map(len, values)) * max(map(len, golds)) > MAX_CELLS:
+            return [at for at, pair in pairs if pair == ("", "") or self._problem(*pair) is not None]
+        return [at for at, (value, gold) in pairs if not (value or gold)]
+
+    def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
+        distinct = [*{*golds}]
+        if len(distinct) > 1:
+            quotes = pl.select(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
+        else:  # the spec's gold may have lone surrogates, of which Polars makes no text
+            quotes = [*map(quoted, distinct)]
+        quote_of = dict(zip(distinct, quotes, strict=True))
+        shown = pl.Series([quote_of[gold] for gold in golds])
+        if self.params.metric == DISTANCE:
+            reasons = self._far + shown
+        else:
+            at = (scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_SHOWN) - 1)
+            reasons = pl.Series(_SHOWN).gather(at) + shown
+        return pl.select(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
+
+    def answer_by(self, golds: pl.Expr) -> pl.Expr:
+        if not self.joins_golds:
+            return super().answer_by(golds)
+        lists = golds.map_batches(_as_json, pl.String, is_elementwise=True)
+        return once_pairs(text(), lists, self._of_joined, PAIR_ANSWER)
+
+    def _of_joined(self, texts: pl.Series, lists: pl.Series) -> pl.Series:
+        return self._of_pairs(texts.to_list(), [*map(json.loads, lists.to_list())])
+
+    # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def explain(self) -> str:
+        if self.params.metric in WORD_METRICS:
+            return "Python, once for each distinct text and gold: words are counted"
+        return "rapidfuzz on all cores, once for each distinct text and gold"
+
+    def claim(self) -> str:
+        golds = [self.params.value] if isinstance(self.params.value, str) else self.params.value
+        likes = " or ".join(map(quoted, golds))
+        if self.params.metric == DISTANCE:
+            return f"is within {self.params.max_distance} edits of {likes}"
+        return f"is like {likes} ({self.params.metric})"
+
+    def complaint(self) -> str:
+        return f"not {self.claim()}"
+
+
+def _hundredths(score: float) -> int:
+    return min(math.floor(score * 100 + 0.5), len(_SHOWN) - 1)
+
+
+def _missing(words: Sequence[str]) -> str:
+    """Return the first words that are missing, for a reason."""
+    few = [printable(word if len(word) <= SHOWN else f"{word[: SHOWN - 1]}…") for word in words[:_LISTED]]
+    more = f" … and {len(words) - _LISTED:,} more" if len(words) > _LISTED else ""
+    return f"; missing: {', '.join(few)}{more}" if few else ""
+
+
+def _as_json(lists: pl.Series) -> pl.Series:
+    values = [None if golds is None else json.dumps(golds) for golds in lists.to_list()]
+    return pl.Series(lists.name, values, dtype=pl.String)

@@ -1,0 +1,149 @@
+"""The check that takes off for outputs beyond a soft limit of length: length_penalty."""
+
+import math
+from typing import Any
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.checks.groups import quotient
+from assay.errors import quoted
+from assay.expressions.counts import COUNTS
+from assay.expressions.lane import Lane, text
+from assay.steps.numbers import number_value, number_values
+
+__all__ = ["LengthPenalty"]
+
+_NOUNS = {"chars": "number of characters", "words": "number of words"}
+_WHOLE = 2**53
+"""Whole numbers below it are exact as floats."""
+_UNIT_HELP = "`chars`, `words`, or the length itself from `{column: path}`, such as a number of tokens."
+
+
+class LengthPenaltyParams(Params):
+    """The soft limit and the hard one."""
+
+    max: int | float = Field(gt=0, allow_inf_nan=False, description="Greatest length that scores above 0.0.")
+    buffer: int | float = Field(
+        ge=0, allow_inf_nan=False, description="How far below `max` the score begins to fall; at most `max`."
+    )
+    unit: str = Field(default="chars", description=_UNIT_HELP, json_schema_extra={"enum": [*_NOUNS]})
+
+    @field_validator("max", "buffer")
+    @classmethod
+    def _plain(cls, value: float) -> float:
+        """Convert 10.0 to 10, so that both specs are the same verifier."""
+        number = float(value)
+        return int(number) if number.is_integer() and abs(number) < _WHOLE else number
+
+    @field_validator("buffer")
+    @classmethod
+    def _within(cls, value: float, info: Any) -> float:
+        if value > info.data.get("max", math.inf):
+            raise ValueError(f"it is above max ({info.data['max']}): no output could score 1.0")
+        return value
+
+    @field_validator("unit")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in _NOUNS and number_value(value) is None:
+            raise ValueError(f"it is {quoted(value)}, not chars, words or {{column: path}} with a length")
+        return value
+
+
+class LengthPenalty(Check):
+    """1.0 up to a length of `max - buffer`, from there to `max` falling in a straight line to 0.0, and 0.0 beyond.
+
+    The soft overlong punishment of DAPO (arXiv:2503.14476, equation 13), plus 1: `get_soft_overlong_punishment` of TRL's
+    other_rewards.py and the overlong buffer of verl's reward_manager/dapo.py, which count tokens: `unit: {column: tokens}`.
+    """
+
+    type = "length_penalty"
+    graded = True
+    gold = "unit"
+    Params = LengthPenaltyParams
+    params: LengthPenaltyParams
+    examples = (
+        Example("a" * 80, 1.0, {"max": 100, "buffer": 20}),
+        Example("a" * 95, 0.25, {"max": 100, "buffer": 20}),
+        Example("a" * 101, 0.0, {"max": 100, "buffer": 20}),
+        Example("one two three", 0.5, {"max": 4, "buffer": 2, "unit": "words"}),
+        Example("a" * 4, 1.0, {"max": 4, "buffer": 0}),
+    )
+
+    def _start(self) -> float:
+        """Return the length from which on the score falls."""
+        return float(self.params.max) - float(self.params.buffer)
+
+    def _length(self, completion: str) -> float:
+        unit = self.params.unit
+        if unit in _NOUNS:
+            return float(COUNTS[unit].row(completion) or 0)
+        return number_value(unit) or 0.0
+
+    def row(self, row: Row) -> float:
+        length, start = self._length(row["completion"]), self._start()
+        if length <= start:
+            return 1.0
+        # NOTE: rounding may lead below 0.0 where the buffer is tiny
+        return 0.0 if length > self.params.max else max(1.0 + (start - length) / float(self.params.buffer), 0.0)
+
+    def expr(self) -> pl.Expr:
+        unit = self.params.unit
+        return self._score(_count(unit).col if unit in _NOUNS else pl.lit(number_value(unit)))
+
+    def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return self._score(_lengths(golds))
+
+    def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
+        return pl.when(golds.is_in([*_NOUNS]) | number_values(golds).is_not_null()).then(golds)
+
+    def _score(self, lengths: pl.Expr) -> pl.Expr:
+        length, start, most = lengths.cast(pl.Float64), self._start(), float(self.params.max)
+        falling = 1.0 + quotient(pl.lit(start) - length, pl.lit(float(self.params.buffer)))
+        score = pl.when(length <= start).then(1.0).when(length > most).then(0.0).otherwise(falling.clip(0.0))
+        return pl.when(text().is_not_null() & length.is_not_null()).then(score)
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (_count(self.params.unit),) if self.params.unit in _NOUNS else ()
+
+    @property
+    def _limits(self) -> str:
+        start = self.params.max - self.params.buffer
+        return f"at most {start}" + (f"; 0.0 above {self.params.max}" if self.params.buffer else "")
+
+    def claim(self) -> str:
+        return f"{_NOUNS.get(self.params.unit, 'length')}: at most {self.params.max - self.params.buffer}"
+
+    def reason(self, row: Row) -> str:
+        unit = self.params.unit
+        number = COUNTS[unit].row(row["completion"]) if unit in _NOUNS else unit
+        return f"{_NOUNS.get(unit, 'length')}: {number}, expected {self._limits}"
+
+    def reason_expr(self) -> pl.Expr:
+        unit = self.params.unit
+        number = _count(unit).col.cast(pl.String) if unit in _NOUNS else pl.lit(unit)
+        return pl.concat_str(pl.lit(f"{_NOUNS.get(unit, 'length')}: "), number, pl.lit(f", expected {self._limits}"))
+
+    def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
+        noun = golds.replace_strict(_NOUNS, default="length", return_dtype=pl.String)
+        counts = [COUNTS[unit].expr(pl.when(golds == unit).then(text())).cast(pl.String) for unit in _NOUNS]
+        number = pl.coalesce(*counts, golds)
+        return pl.when(golds.is_not_null()).then(
+            pl.concat_str(noun, pl.lit(": "), number, pl.lit(f", expected {self._limits}"))
+        )
+
+    def explain(self) -> str:
+        return "columns: arithmetic"
+
+
+def _count(unit: str) -> Lane:
+    """The lane of the check ``count`` with the number of words or characters."""
+    return Lane(f"count:{unit!r}", lambda _: COUNTS[unit].expr(text()))
+
+
+def _lengths(golds: pl.Expr) -> pl.Expr:
+    """Return the length of each row, whose gold names the unit or is the length."""
+    counts = [COUNTS[unit].expr(pl.when(golds == unit).then(text())).cast(pl.Float64) for unit in _NOUNS]
+    return pl.coalesce(*counts, number_values(golds))

@@ -1,0 +1,129 @@
+"""The check for n-grams that the output repeats: repetition."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.base import Check, Example, Params, Row
+from assay.errors import encodable, quoted
+from assay.expressions.lane import Lane, once, text
+from assay.thresholds import THRESHOLDS
+
+__all__ = ["Repetition"]
+
+_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String})
+
+
+_Counted = TypeVar("_Counted")
+
+
+class RepetitionParams(Params):
+    """How long the repeated sequences are."""
+
+    n: int = Field(default=3, ge=1, description="Words of a sequence, at least 1.")
+
+
+def _numbers(items: Iterable[Hashable]) -> list[int]:
+    """Return the same number for equal items, different ones for others."""
+    known: dict[Hashable, int] = {}
+    return [known.setdefault(item, len(known)) for item in items]
+
+
+def _numbered(words: Sequence[str], n: int) -> list[int]:
+    """Return a number for each sequence of ``n`` words; two are equal if their words are.
+
+    Each pass makes the sequences up to twice as long, so that long ones take little memory.
+    """
+    numbers, size = _numbers(words), 1
+    while size < n:
+        step = min(size, n - size)
+        numbers = _numbers(zip(numbers, numbers[step:], strict=False))
+        size += step
+    return numbers
+
+
+def _ngrams(words: Sequence[str], n: int) -> Iterable[Hashable]:
+    """Return an item for each sequence of ``n`` words; two are equal if their words are."""
+    if n <= THRESHOLDS.ngram_words:
+        return zip(*(words[start:] for start in range(n)), strict=False)
+    return _numbered(words, n)
+
+
+def _most_common(counts: "Counter[_Counted]") -> tuple[_Counted, int]:
+    """Return the first of the items with the greatest count, and that count."""
+    values = [*counts.values()]
+    most = max(values)  # without a key, which would be called for each item
+    return next(islice(counts, values.index(most), None)), most
+
+
+class Repetition(Check):
+    """The share of distinct sequences among all sequences of `n` words, in lower case: 1.0 if none stands there twice.
+
+    The N-gram repetition penalty of "Demystifying Long Chain-of-Thought Reasoning in LLMs" (arXiv:2502.03373, appendix C.2), which is
+    `repetition_penalty` in open-r1's rewards.py: `penalty: p` takes `p * (1 - share)` off the score. An output of fewer than `n` words
+    scores 1.0. Words stand between blanks, so a text of a script without blanks has one.
+    """
+
+    type = "repetition"
+    graded = True
+    Params = RepetitionParams
+    params: RepetitionParams
+    examples = (
+        Example("one two three four", 1.0),
+        Example("so it is so It is so", 0.6),
+        Example("No, no, no, no", 0.5, {"n": 1}),
+        Example("la la la", 0.5, {"n": 2}),
+        Example("too short", 1.0),
+        Example("a b c d e f g h " * 2 + "a b c d", 0.5, {"n": 5}),
+    )
+
+    def _answer(self, completion: str) -> tuple[float, str]:
+        """Return the score of a text, and the reason if it is below 1."""
+        n = self.params.n
+        words = completion.lower().split()
+        total = len(words) - n + 1
+        if total < 1:
+            return 1.0, ""
+        distinct = len(set(_ngrams(words, n)))
+        return (1.0, "") if distinct == total else (distinct / total, self._reason(words, total - distinct))
+
+    def _reason(self, words: Sequence[str], repeats: int) -> str:
+        """Return how many sequences repeat an earlier one, and the first of the most frequent ones."""
+        n = self.params.n
+        ngrams = [*_ngrams(words, n)]
+        ngram, most = _most_common(Counter(ngrams))
+        start = ngrams.index(ngram)
+        shown = quoted(" ".join(words[start : start + n]))
+        of = f"{repeats} of {len(ngrams)} sequences of {n} {'word' if n == 1 else 'words'} repeat an earlier one"
+        return encodable(f"{of}; {shown} occurs {most} times")
+
+    def row(self, row: Row) -> float:
+        return self._answer(row["completion"])[0]
+
+    def reason(self, row: Row) -> str:
+        return self._answer(row["completion"])[1]
+
+    def _lane(self) -> Lane:
+        return Lane(f"repetition:{self.params.n}", lambda _: once(text(), self._of_texts, _ANSWER))
+
+    def _of_texts(self, texts: pl.Series) -> pl.Series:
+        return pl.DataFrame([*map(self._answer, texts.to_list())], _ANSWER.to_schema(), orient="row").to_struct()
+
+    def lanes(self) -> tuple[Lane, ...]:
+        return (self._lane(),)
+
+    def expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("score")
+
+    def reason_expr(self) -> pl.Expr:
+        return self._lane().col.struct.field("reason")
+
+    def claim(self) -> str:
+        return f"repeats no {self.params.n} words"
+
+    def explain(self) -> str:
+        return "Python, once for each distinct text"

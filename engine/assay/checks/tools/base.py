@@ -1,0 +1,122 @@
+"""What the checks of tool calls share: they read the calls of a row, or those that the text of ``on:`` writes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from assay.checks.pairs import Answer, PairCheck
+from assay.expressions.lane import rowwise
+from assay.steps.base import Step
+from assay.steps.sources import CallSource, Scope, Source
+from assay.steps.tool_calls.calls import Call, calls_text, read_calls
+from assay.steps.tool_calls.text import FORMAT, Format, calls_in_text
+from assay.values.params import Params
+
+__all__ = ["CallsCheck", "CallsParams"]
+
+
+class CallsParams(Params):
+    """Where calls stand."""
+
+    format: Format = Field(default="any", description=FORMAT)
+    scope: Scope = Field(default="all", description="Whether all messages of the assistant count or the last.")
+    dots: Literal["keep", "underscore"] = Field(
+        default="keep", description="Whether dots in names count as underscores, which some APIs write for them."
+    )
+
+
+class ReadCallsParams(Params):
+    """How calls stand in a text."""
+
+    form: Format = "any"
+
+
+class ReadCalls(Step):
+    """The calls that a text writes, as JSON; a text without any gives an empty list."""
+
+    name = "calls"
+    Params = ReadCallsParams
+    params: ReadCallsParams
+
+    def row(self, text: str) -> str:
+        return calls_text(calls_in_text(text, self.params.form))
+
+    def expr(self, texts: pl.Expr) -> pl.Expr:
+        return rowwise(texts, self.row, pl.String, distinct=True)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What ``prepared`` returned for a gold."""
+
+    gold: Any
+
+
+class CallsCheck(PairCheck):
+    """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work."""
+
+    json_gold = True
+    params: CallsParams
+
+    def judge_calls(self, calls: list[Call], gold: Any) -> tuple[float, str]:
+        """Return the score of calls and the reason, which counts if the score is below 1: the definition.
+
+        Args:
+            calls: The calls, in order.
+            gold: What ``prepared`` returned.
+        """
+        del calls, gold
+        raise TypeError(f"{type(self).__name__} has no judge_calls(): every such check needs its definition")
+
+    def prepared(self, gold: Any) -> Any:
+        """Return a gold as ``judge_calls`` takes it.
+
+        Args:
+            gold: The value of the param ``gold``, or its JSON text.
+
+        Raises:
+            ValueError: It cannot be used.
+        """
+        return gold
+
+    def judge(self, value: str, gold: Any) -> tuple[float, str]:
+        return self.judge_calls(read_calls(value), self._ready(gold))
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+        if not all(isinstance(gold, str) for gold in golds):
+            return super().judge_all(values, golds)
+        ready = {gold: self._before(gold) for gold in dict.fromkeys(golds)}
+        return [self.answered(self.judge, value, ready[gold]) for value, gold in zip(values, golds, strict=True)]
+
+    def _before(self, gold: str) -> Any:
+        """Return a gold that is prepared; as it is if that fails, so that each row fails."""
+        try:
+            return _Prepared(self.prepared(gold))
+        except Exception:  # noqa: BLE001  (it is raised again for each row)
+            return gold
+
+    def _ready(self, gold: Any) -> Any:
+        if type(gold) is _Prepared:
+            return gold.gold
+        return self._own if gold is self._gold else self.prepared(gold)
+
+    @cached_property
+    def _own(self) -> Any:
+        return self.prepared(self._gold)
+
+    def source(self) -> Source:
+        return CallSource(form=self.params.format, scope=self.params.scope)
+
+    def steps(self) -> tuple[Step, ...]:
+        return (ReadCalls(ReadCallsParams(form=self.params.format)),)
+
+    def same_name(self, name: Any) -> Any:
+        """Return a name as it is compared."""
+        return name.replace(".", "_") if self.params.dots == "underscore" and isinstance(name, str) else name
+
+    def explain(self) -> str:
+        return "Python, once for each distinct list of calls and gold"

@@ -1,0 +1,196 @@
+"""Whether a call is one of those that the Berkeley Function-Calling Leaderboard allows.
+
+Source: gorilla 6ea5797, ``ast_checker.py``: types are Python's, strings are compared without blanks and some punctuation, and an
+argument that may be absent has ``""`` among its values.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.checks.tools.equality import ABSENT, Difference
+from assay.checks.tools.shown import shown
+
+__all__ = ["bfcl_difference"]
+
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "string": (str, "a string"),
+    "integer": (int, "an integer"),
+    "float": (float, "a number"),
+    "number": (float, "a number"),
+    "boolean": (bool, "true or false"),
+    "array": (list, "a list"),
+    "tuple": (list, "a list"),
+    "dict": (dict, "an object"),
+    "object": (dict, "an object"),
+    "any": (str, "a string"),
+}
+_UNKNOWN: tuple[None, str] = (None, "a value")
+_ATOMS = (str, int, float, bool)
+"""Types of which a value is allowed if it is written as one of the allowed."""
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_OPTIONAL = ""
+"""Among the values that are allowed: the argument may be absent."""
+
+
+def bfcl_difference(
+    got: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    ignored: frozenset[str] = frozenset(),
+) -> Difference | None:
+    """Return the first argument that differs from all that is allowed; None if there is none.
+
+    Args:
+        got: The arguments of a call.
+        expected: The values that each argument may have.
+        schema: The schema of the function's arguments.
+        ignored: Arguments that do not count.
+    """
+    properties, required = schema.get("properties"), schema.get("required")
+    if type(properties) is not dict:
+        properties = {}
+    missing = [name for name in required if name not in got] if type(required) is list else []
+    for name in missing:
+        if name not in ignored:
+            return _absent(name, expected)
+    for name, value in got.items():
+        if name in ignored:
+            continue
+        if name not in properties or name not in expected:
+            return Difference(name, value, ABSENT)
+        if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
+            return Difference(name, value, expected[name], kind)
+    return None if got.keys() >= expected.keys() else _first_absent(got, expected, ignored)
+
+
+def _first_absent(got: Mapping[str, Any], expected: Mapping[str, Any], ignored: frozenset[str]) -> Difference | None:
+    for name, values in expected.items():
+        if name not in got and name not in ignored and _OPTIONAL not in _texts(_allowed(values)):
+            return _absent(name, expected)
+    return None
+
+
+def _absent(name: str, expected: Mapping[str, Any]) -> Difference:
+    return Difference(name, ABSENT, ABSENT, _any_of(_allowed(expected[name])) if name in expected else "a value")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _allowed(values: Any) -> Sequence[Any]:
+    """Return the values that are allowed; a value that is no list is the only one."""
+    return values if isinstance(values, list) else [values]
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
+
+
+def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
+    """Return what a value should be, in words; None if it is allowed."""
+    doc = _mapping(doc)
+    declared = doc.get("type")
+    kind, words = _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
+    if type(value) is kind and kind in _ATOMS and value in allowed:
+        return None
+    if kind is float and type(value) is int:
+        value = _as_float(value)
+    items = _mapping(doc.get("items")).get("type") if kind is list else None
+    item_kind = _TYPES.get(items, (None, ""))[0] if isinstance(items, str) else None
+    if type(value) is kind and (item_kind is None or _has_items(value, item_kind, allowed)):
+        fits = _fits(value, kind, item_kind, allowed)
+    elif type(value) is not kind and type(value) is _first_type(allowed):
+        fits = _is_among(value, allowed)
+    else:
+        return words if type(value) is not kind else _any_of(allowed)
+    return None if fits else _any_of(allowed)
+
+
+def _any_of(allowed: Sequence[Any]) -> str:
+    values = [value for value in allowed if value != _OPTIONAL or type(value) is not str]
+    if not values:
+        return "no such argument"
+    return shown(values[0]) if len(values) == 1 else f"one of {shown(values)}"
+
+
+def _as_float(value: int) -> float | int:
+    try:
+        return float(value)
+    except OverflowError:
+        return value
+
+
+def _first_type(allowed: Sequence[Any]) -> type | None:
+    return next((type(value) for value in allowed if not (type(value) is str and value == _OPTIONAL)), None)
+
+
+def _has_items(value: Any, kind: type, allowed: Sequence[Any]) -> bool:
+    """Return whether the items of a list are of a type, or of the type of the first item of a list that is allowed."""
+    kinds = {type(item) for item in value}
+    if kinds <= {kind}:
+        return bool(allowed)
+    if any(not isinstance(other, list) for other in allowed):
+        return True
+    return any(kinds <= {kind, _first_type(other)} for other in allowed)
+
+
+def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]) -> bool:
+    """Return whether a value of the declared type is allowed."""
+    if kind is dict:
+        return any(_object_fits(value, other) for other in allowed)
+    if kind is list and item_kind is dict:
+        return any(_objects_fit(value, other) for other in allowed)
+    if kind is str:
+        return _plain(value) in [_plain(other) for other in _texts(allowed)]
+    if kind is list:
+        plain = [_plain(item) for item in value]
+        return any(_same(plain, [_plain(item) for item in other]) for other in allowed if isinstance(other, list | str))
+    return _is_among(value, allowed)
+
+
+def _plain(value: Any) -> Any:
+    """Return a string without what does not count, and any other value unchanged."""
+    return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
+
+
+def _object_fits(value: Any, allowed: Any) -> bool:
+    if not (isinstance(value, dict) and isinstance(allowed, dict)):
+        return False
+    for key, inner in value.items():
+        if key not in allowed or not _is_among(_plain(inner), [_plain(other) for other in _allowed(allowed[key])]):
+            return False
+    return all(key in value or _OPTIONAL in _texts(_allowed(values)) for key, values in allowed.items())
+
+
+def _objects_fit(value: list[Any], allowed: Any) -> bool:
+    if isinstance(allowed, str) and not allowed:
+        allowed = []
+    if not isinstance(allowed, list) or len(value) != len(allowed):
+        return False
+    return all(_object_fits(inner, other) for inner, other in zip(value, allowed, strict=True))
+
+
+def _is_among(value: Any, allowed: Sequence[Any]) -> bool:
+    if not isinstance(value, dict | list):
+        return value in allowed
+    return any(_same(value, other) for other in allowed)
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Return whether two values are equal in Python, where true is 1, whatever the depth of the stack."""
+    stack = [(left, right)]
+    while stack:
+        one, other = stack.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            stack += [(value, other[key]) for key, value in one.items()]
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            stack += zip(one, other, strict=True)
+        elif isinstance(one, dict | list) or isinstance(other, dict | list) or one != other:
+            return False
+    return True

@@ -1,0 +1,73 @@
+"""Whether arguments of calls equal those that are expected."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from assay.checks.tools.shown import name_text, shown
+
+__all__ = ["ABSENT", "Difference", "difference", "equal"]
+
+ABSENT = object()
+"""In place of an argument that is not there."""
+
+
+class Difference(NamedTuple):
+    """An argument that differs, which may be absent on either side."""
+
+    argument: str
+    got: Any
+    expected: Any
+    kind: str = ""
+    """What is expected, in words, where it is no value."""
+
+    def __str__(self) -> str:
+        name = name_text(self.argument)
+        expected = self.kind or shown(self.expected)
+        if self.got is ABSENT:
+            return f"{name} is missing, expected {expected}"
+        if self.expected is ABSENT and not self.kind:
+            return f"{name} is {shown(self.got)}, expected no such argument"
+        return f"{name} is {shown(self.got)}, expected {expected}"
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Return whether two JSON values are equal: 1 and 1.0 are, true and 1 are not, the order of keys does not matter."""
+    if not isinstance(left, dict | list):
+        return _equal_atoms(left, right)
+    stack = [(left, right)]
+    while stack:
+        one, other = stack.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            stack += [(value, other[key]) for key, value in one.items()]
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            stack += zip(one, other, strict=True)
+        elif not _equal_atoms(one, other):
+            return False
+    return True
+
+
+def _equal_atoms(one: Any, other: Any) -> bool:
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return False
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+
+
+def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: bool) -> Difference | None:
+    """Return the first argument that differs; None if there is none.
+
+    Args:
+        got: The arguments of a call.
+        expected: Those that are expected.
+        subset: Whether the call may have others.
+    """
+    for name, value in expected.items():
+        if name not in got:
+            return Difference(name, ABSENT, value)
+        if not equal(got[name], value):
+            return Difference(name, got[name], value)
+    extra = None if subset else next((name for name in got if name not in expected), None)
+    return None if extra is None else Difference(extra, got[extra], ABSENT)

@@ -1,0 +1,286 @@
+"""The check type tool_calls: the calls that a task expects."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, field_validator
+
+from assay.checks.base import Example
+from assay.checks.tools.base import CallsCheck, CallsParams
+from assay.checks.tools.bfcl import bfcl_difference
+from assay.checks.tools.docs import TOOLS, function_docs
+from assay.checks.tools.equality import Difference, difference
+from assay.checks.tools.golds import ExpectedCall, expected_calls
+from assay.checks.tools.shown import call_text, listed_names, name_text, shown
+from assay.steps.tool_calls.calls import Call
+
+__all__ = ["MAX_COMPARISONS", "ToolCalls", "ToolCallsParams"]
+
+MAX_COMPARISONS = 1_000_000
+"""Maximum pairs of a call and an expected call with its name."""
+
+_Comparison = Literal["exact", "subset", "bfcl", "ignore"]
+
+
+class ToolCallsParams(CallsParams):
+    """The calls that are expected and how they are compared."""
+
+    spellings: ClassVar[Mapping[str, str]] = {"calls": "value"}
+
+    value: Any = Field(
+        description="The calls: a list of {name, arguments}, calls of a message, or BFCL's {name: {argument: [values]}}; an "
+        "empty list expects no call."
+    )
+    arguments: _Comparison = Field(
+        default="exact",
+        description="How arguments are compared: `exact`, `subset` (the call may have others), `bfcl` (each expected argument "
+        "lists the values that are allowed), `ignore` (names only).",
+    )
+    order: Literal["any", "same"] = Field(default="any", description="Whether the order of calls counts.")
+    score: Literal["all", "share"] = Field(
+        default="all",
+        description="`share`: the calls that match as a share of all or of the expected, whichever are more.",
+    )
+    ignore: list[str] = Field(
+        default=[], description="Arguments that do not count, as `argument` or `function.argument`."
+    )
+    defaults: dict[str, Any] = Field(
+        default={},
+        description="Values of arguments that a call or the expected call leaves out, by `argument` or `function.argument`; for "
+        "`exact` and `subset`.",
+    )
+    tools: Any = Field(
+        default=None, description="For `bfcl`: the functions and their parameters; if not given, the column `tools`."
+    )
+
+    @field_validator("value")
+    @classmethod
+    def _usable(cls, value: Any) -> Any:
+        expected_calls(value)
+        return value
+
+    @field_validator("tools")
+    @classmethod
+    def _readable(cls, tools: Any) -> Any:
+        if tools is not None:
+            function_docs(tools)
+        return tools
+
+    @field_validator("defaults")
+    @classmethod
+    def _fitting(cls, defaults: dict[str, Any], info: Any) -> dict[str, Any]:
+        how = info.data.get("arguments", "exact")
+        if defaults and how not in ("exact", "subset"):
+            raise ValueError(f"they belong to `arguments: exact` and `subset`, not to `{how}`")
+        return defaults
+
+
+class _Matching(NamedTuple):
+    """Which calls match which expected calls.
+
+    Attributes:
+        matched: How many match.
+        missing: The first expected call that no call matches.
+        nearest: Where the first call of its name stands that was free, and why it does not match.
+        extra: The first call that matches nothing.
+    """
+
+    matched: int
+    missing: ExpectedCall | None
+    nearest: tuple[int, Difference | None] | None
+    extra: Call | None
+
+
+class ToolCalls(CallsCheck):
+    """The calls are the expected ones: as many, each expected call takes the first free call that matches it.
+
+    A call whose arguments are no JSON object matches nothing. ``bfcl`` compares as the Berkeley Function-Calling Leaderboard
+    (ast_checker.py) does: types by the function's parameters, strings without blanks and some punctuation.
+    """
+
+    type = "tool_calls"
+    Params = ToolCallsParams
+    params: ToolCallsParams
+    examples = (
+        Example(
+            '[{"name": "weather", "arguments": {"city": "Oslo"}}]',
+            1.0,
+            {"value": [{"name": "weather", "arguments": {"city": "Oslo"}}]},
+        ),
+        Example(
+            '[{"name": "weather", "arguments": {"city": "Bergen"}}]',
+            0.0,
+            {"value": [{"name": "weather", "arguments": {"city": "Oslo"}}]},
+        ),
+        Example(
+            '[{"name": "time", "arguments": {}}, {"name": "weather", "arguments": {"city": "Oslo", "days": 2}}]',
+            0.5,
+            {
+                "value": [{"weather": {"city": "Oslo"}}, {"date": {}}],
+                "arguments": "subset",
+                "score": "share",
+            },
+        ),
+        Example(
+            '[{"name": "weather", "arguments": {"city": "oslo", "days": 3}}]',
+            1.0,
+            {
+                "value": [{"weather": {"city": ["Oslo", "Oslo, Norway"], "days": [3, ""]}}],
+                "arguments": "bfcl",
+                "tools": [
+                    {
+                        "name": "weather",
+                        "parameters": {
+                            "type": "dict",
+                            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                            "required": ["city"],
+                        },
+                    }
+                ],
+            },
+        ),
+        Example("[]", 1.0, {"value": []}),
+        Example('[{"name": "weather", "arguments": {}}]', 0.0, {"value": []}),
+    )
+
+    @classmethod
+    def row_params(cls, given: Mapping[str, Any]) -> Mapping[str, str]:
+        return {TOOLS: TOOLS} if given.get("arguments") == "bfcl" else {}
+
+    def prepared(self, gold: Any) -> tuple[ExpectedCall, ...]:
+        return expected_calls(gold)
+
+    def judge_calls(self, calls: list[Call], gold: tuple[ExpectedCall, ...]) -> tuple[float, str]:
+        if self.params.arguments == "bfcl":
+            self._check_docs(gold)
+        is_share = self.params.score == "share"
+        if len(calls) != len(gold) and not is_share and len(calls) * len(gold) > MAX_COMPARISONS:
+            return 0.0, _numbers(calls, gold)
+        alone = len(calls) == len(gold) == 1  # in any order
+        matching = self._in_order(calls, gold) if alone or self.params.order == "same" else self._greedy(calls, gold)
+        most = max(len(calls), len(gold))
+        if matching.matched == most:
+            return 1.0, ""
+        return (matching.matched / most if is_share else 0.0), _reason(calls, gold, matching)
+
+    def _check_docs(self, gold: Sequence[ExpectedCall]) -> None:
+        unknown = [call.name for call in gold if self.same_name(call.name) not in self._docs]
+        if unknown:
+            raise ValueError(f"`tools` has no function {listed_names(unknown)}, which is expected")
+
+    @cached_property
+    def _docs(self) -> Mapping[str, dict[str, Any]]:
+        docs: dict[str, dict[str, Any]] = {}
+        for name, schema in function_docs(self.params.tools).items():
+            docs.setdefault(self.same_name(name), schema)
+        return docs
+
+    # ── which calls match ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _greedy(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
+        free: dict[str, list[int]] = defaultdict(list)
+        for at, call in enumerate(calls):
+            if isinstance(call["name"], str):
+                free[self.same_name(call["name"])].append(at)
+        names = [self.same_name(call.name) for call in gold]
+        comparisons = sum(len(free[name]) for name in names)
+        if comparisons > MAX_COMPARISONS:
+            raise ValueError(f"{len(calls)} calls and {len(gold)} expected calls are too many to compare")
+        used: set[int] = set()
+        missing = [
+            (number, expected)
+            for number, (name, expected) in enumerate(zip(names, gold, strict=True))
+            if not self._take(calls, free[name], name, expected, used)
+        ]
+        extra = next((call for at, call in enumerate(calls) if at not in used), None)
+        if not missing:
+            return _Matching(len(used), None, None, extra)
+        number, expected = missing[0]
+        rest = free[names[number]]
+        nearest = (rest[0], self._compare(calls[rest[0]], names[number], expected)[1]) if rest else None
+        return _Matching(len(used), expected, nearest, extra)
+
+    def _take(self, calls: Sequence[Call], free: list[int], name: str, expected: ExpectedCall, used: set[int]) -> bool:
+        """Use the first free call that matches; return whether there is one."""
+        at = next((at for at in free if self._compare(calls[at], name, expected)[0]), None)
+        if at is None:
+            return False
+        free.remove(at)
+        used.add(at)
+        return True
+
+    def _in_order(self, calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> _Matching:
+        matched, missing, nearest = 0, None, None
+        for at, (call, expected) in enumerate(zip(calls, gold, strict=False)):
+            name = self.same_name(expected.name)
+            same = self.same_name(call["name"]) == name
+            fits, why = self._compare(call, name, expected) if same else (False, None)
+            matched += fits
+            if not fits and missing is None:
+                missing, nearest = expected, ((at, why) if same else None)
+        if missing is None and len(gold) > len(calls):
+            missing = gold[len(calls)]
+        extra = calls[len(gold)] if len(calls) > len(gold) else None
+        return _Matching(matched, missing, nearest, extra)
+
+    def _compare(self, call: Call, name: str, expected: ExpectedCall) -> tuple[bool, Difference | None]:
+        """Return whether a call of the expected name matches, and the first argument that differs, if there is one."""
+        got = call["arguments"]
+        if not isinstance(got, dict):
+            return False, None
+        how = self.params.arguments
+        if how == "ignore":
+            return True, None
+        if how == "bfcl":
+            ignored = frozenset(self._of(name, dict.fromkeys(self.params.ignore)) if self.params.ignore else ())
+            why = bfcl_difference(got, expected.arguments, self._docs[name], ignored)
+        else:
+            one, other = (self._counting(name, arguments) for arguments in (got, expected.arguments))
+            why = difference(one, other, subset=how == "subset")
+        return why is None, why
+
+    def _counting(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments that count, with those that have a default."""
+        if self.params.defaults:
+            arguments = {**self._of(name, self.params.defaults), **arguments}
+        if self.params.ignore:
+            ignored = self._of(name, dict.fromkeys(self.params.ignore))
+            return {key: value for key, value in arguments.items() if key not in ignored}
+        return arguments
+
+    def _of(self, name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return fields that are meant for a function, by argument; one that names the function counts more."""
+        owners = {key: key.rpartition(".") for key in fields}
+        own = {argument: fields[key] for key, (owner, _, argument) in owners.items() if self.same_name(owner) == name}
+        return {**fields, **own}
+
+    def claim(self) -> str:
+        names = [call.name for call in self._own]
+        return f"calls {listed_names(names)}" if names else "makes no tool call"
+
+
+def _numbers(calls: Sequence[Call], gold: Sequence[ExpectedCall]) -> str:
+    return f"{len(calls)} call{'s' * (len(calls) != 1)}, expected {len(gold)}"
+
+
+def _reason(calls: Sequence[Call], gold: Sequence[ExpectedCall], matching: _Matching) -> str:
+    """Return what to change: the call that is missing or differs, else the first that is too many."""
+    if not gold:
+        return f"expected no call, got {call_text(calls[0]['name'], calls[0]['arguments'])}"
+    if not calls:
+        return f"no call, expected {call_text(*gold[0])}" + (f" and {len(gold) - 1} more" if len(gold) > 1 else "")
+    before = f"{_numbers(calls, gold)}: " if len(calls) != len(gold) else ""
+    if matching.missing is None:
+        extra = matching.extra or calls[-1]
+        return f"{before}{call_text(extra['name'], extra['arguments'])} is not expected"
+    expected = matching.missing
+    if matching.nearest is None:
+        names = [call["name"] for call in calls]
+        return f"{before}no call matches {call_text(*expected)}, got {listed_names(names)}"
+    at, why = matching.nearest
+    place = f"call {at + 1}, {name_text(expected.name)}" if len(calls) > 1 else name_text(expected.name)
+    if why is None:
+        return f"{before}{place}: its arguments are no JSON object: {shown(calls[at]['arguments'])}"
+    return f"{before}{place}: {why}"

@@ -1,0 +1,458 @@
+"""Results to look at: a parquet file of ``assay score``, a folder of parts, or a Polars frame; lazily, with what made them.
+
+A row is scored if its ``reward`` is not null. A check passes where its score is 1.0. A row of feedback begins with a label,
+``<check>: `` or ``<verifier>/<check>: ``. Without a provenance, what checks there are is read from the names of the columns.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.aggregating.results import RESULTS
+from assay.errors import ColumnsError, InputError, UsageError, counted, did_you_mean, listed, shown_path
+from assay.expressions.completion import completion_text_expr
+from assay.expressions.lane import exactly
+from assay.loading.formats.files import ENGINE_ERRORS, combined
+from assay.loading.formats.format import open_each
+from assay.loading.formats.parquet import ParquetFile
+from assay.loading.formats.reading import File, Reading
+from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
+from assay.scoring.in_memory import engine_error
+from assay.system.signals import interruptible
+from assay.system.special_files import engine_path, what_is
+from assay.writing.writers import read_provenance
+
+__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
+
+ROW = HIDDEN + "row"
+"""Number of a row, from 0, in frames of ``Result.numbered``."""
+
+STATES = ("pass", "fail", "unscored")
+"""What can become of a row, as ``Result.state`` names it."""
+
+_CHECK, _SCORE = "check/", "score/"
+_TASKS = (TASK_ID, "example_id")
+_GROUPS = ("model", "step")
+_NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
+_TEXTS_AT_ONCE = 1 << 16
+_NOT_LINEAR = ("gate", "penalty", "when", "checks")
+
+
+@dataclass(frozen=True)
+class ScoreColumn:
+    """A check of a result: the column of a check, or that of a rubric's member or a verifier class, which have no checks.
+
+    Attributes:
+        name: What people call it, and what its lines of feedback begin with: ``<check>``, or ``<verifier>/<check>``.
+        column: Its column.
+        verifier: Id of its verifier.
+        id: Its id; that of the verifier where it has no checks.
+        type: Type of the check; ``""`` if unknown.
+        weight: Its weight in the spec, or that of a rubric's member; None if unknown.
+        required: Whether a row can only pass if the check does.
+        coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
+        group: Id of the group it is in, or ``""``.
+    """
+
+    name: str
+    column: str
+    verifier: str
+    id: str
+    type: str = ""
+    weight: float | None = None
+    required: bool = False
+    coefficient: float | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A result, lazily scanned.
+
+    Attributes:
+        name: Its path for messages; ``the frame`` for one in memory.
+        frame: Its rows: ``reward`` as Float64, null unless finite; ``passed`` as Boolean, null where there is no reward.
+        schema: Its columns.
+        provenance: What made it; empty if unknown.
+        checks: Its checks, in spec order.
+        labels: What lines of feedback begin with, and the name of the check that each stands for.
+        files: The files it is read from.
+        notes: What the user should know.
+    """
+
+    name: str
+    frame: pl.LazyFrame
+    schema: pl.Schema
+    provenance: Mapping[str, Any]
+    checks: tuple[ScoreColumn, ...]
+    labels: Mapping[str, str]
+    files: tuple[File, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verifiers(self) -> tuple[Mapping[str, Any], ...]:
+        """What the provenance says of each verifier."""
+        return _mappings(self.provenance.get("verifiers"))
+
+    @property
+    def passed_through(self) -> tuple[str, ...]:
+        """The columns that the rollouts brought."""
+        own = {*RESULTS, "verifier_fn"}
+        return tuple(name for name in self.schema if name not in own and not name.startswith((_CHECK, _SCORE, "info/")))
+
+    @property
+    def numbered(self) -> pl.LazyFrame:
+        """The rows with their numbers, ``ROW``."""
+        return self.frame.with_row_index(ROW)
+
+    @property
+    def state(self) -> pl.Expr:
+        """``pass``, ``fail`` or ``unscored``."""
+        words = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored"))
+        return words.when("passed").then(pl.lit("pass")).otherwise(pl.lit("fail")).cast(pl.Enum(STATES))
+
+    @property
+    def length(self) -> pl.Expr | None:
+        """Code points of the scored text: the column ``length``, else those of a kept ``completion``; None if there is neither."""
+        if self.schema.get("length", pl.Null()).is_integer():
+            return pl.col("length").cast(pl.Int64)
+        dtype = self.schema.get(COMPLETION)
+        try:
+            return None if dtype is None else completion_text_expr(COMPLETION, dtype).str.len_chars().cast(pl.Int64)
+        except ColumnsError:
+            return None
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.collect(self.frame.select(pl.len())).item())
+
+    def check(self, name: str) -> ScoreColumn:
+        """Return a check by its name, or by its id if no other has it.
+
+        Raises:
+            UsageError: There is none, or there are several.
+        """
+        matches = [check for check in self.checks if check.name == name] or [
+            check for check in self.checks if check.id == name
+        ]
+        if len(matches) == 1:
+            return matches[0]
+        names = [check.name for check in matches or self.checks]
+        fact = f"{self.name}: {'several checks are' if matches else 'no check is'} called `{name}`."
+        raise UsageError(fact, did_you_mean(name, names) if not matches and names else f"Checks: {listed(names)}")
+
+    def columns(self, names: Sequence[str], option: str) -> tuple[str, ...]:
+        """Return columns that an option names.
+
+        Raises:
+            UsageError: One does not exist; the message names the option.
+        """
+        for name in names:
+            if name not in self.schema:
+                others = list(self.passed_through)
+                hint = did_you_mean(name, others) or f"Columns: {listed(others)}"
+                raise UsageError(f"{option} {name}: {self.name} has no such column.", hint)
+        return tuple(dict.fromkeys(names))
+
+    def tasks(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the columns that name a row's task: ``names``, else ``task_id`` or ``example_id``; none if there are none."""
+        return self.columns(names, "--task") or tuple(name for name in _TASKS if name in self.schema)[:1]
+
+    def groups(self, tasks: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the columns that name a row's group: ``names``, else the task's and ``model`` and ``step`` as far as they exist."""
+        found = (*tasks, *(name for name in _GROUPS if name in self.schema))
+        return self.columns(names, "--group") or tuple(dict.fromkeys(found))
+
+    def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
+        """Run a query over the rows, streaming.
+
+        Raises:
+            InputError: A file cannot be read to its end.
+        """
+        try:
+            with interruptible():
+                return frame.collect(engine="streaming")
+        except ENGINE_ERRORS as error:
+            raise engine_error(error, self.files) from error
+
+    def label(self, line: str) -> str | None:
+        """Return the longest label that a line of feedback or errors begins with; None for a line without."""
+        return _label(line, self.labels)
+
+    def lines(self, column: str) -> pl.DataFrame:
+        """Count the distinct lines of ``feedback`` or ``error``, by check.
+
+        Returns:
+            ``check`` (null for lines without a label), ``text`` without the label, ``rows`` and ``row``, the first one; in order of
+            the first row. Lines that follow a labelled one without a label of their own are part of it.
+        """
+        if column not in self.schema:
+            return _NO_LINES
+        text, counts = (
+            exactly(column).cast(pl.String).alias("text"),
+            (pl.len().alias("rows"), pl.col(ROW).min().alias("row")),
+        )
+        texts = self.numbered.select(text, ROW).filter(pl.col("text").fill_null("") != "")
+        return _lines(self.collect(texts.group_by("text").agg(counts)), self.labels)
+
+
+# ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_result(source: Any) -> Result:
+    """Open a result.
+
+    Args:
+        source: Path of a parquet file or of a folder of parts, a Polars frame, or an opened result.
+
+    Raises:
+        InputError: It cannot be read, has no ``reward``, or is a folder of a run that is not finished.
+        UsageError: It is something else.
+    """
+    if isinstance(source, Result):
+        return source
+    if isinstance(source, pl.DataFrame | pl.LazyFrame):
+        return _result("the frame", source.lazy(), {})
+    if not isinstance(source, str | Path):
+        fact = f"A result is a path or a Polars frame, not {type(source).__name__}."
+        raise UsageError(fact, "Make a frame of an Arrow table with pl.from_arrow(table).")
+    paths, name = _files(Path(source)), shown_path(source)
+    opened = combined(open_each(paths, Reading()))
+    # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
+    plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
+    same = len({tuple(file.schema.items()) for file in opened.files}) == 1
+    quick = pl.scan_parquet([engine_path(path) for path in paths], glob=False, hive_partitioning=False)
+    return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
+
+
+def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
+    """Return a frame as a result.
+
+    Args:
+        name: What messages call it.
+        frame: Its rows.
+        provenance: What made it.
+
+    Raises:
+        InputError: It has no ``reward``.
+    """
+    return _result(name, frame, provenance)
+
+
+def _provenance(path: str | Path) -> Mapping[str, Any]:
+    """Return the provenance of a result, nothing if there is none that can be read."""
+    try:
+        provenance: Any = read_provenance(path)
+    except (InputError, ValueError, TypeError, RecursionError):
+        provenance = {}
+    return provenance if isinstance(provenance, Mapping) else {}
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of a result."""
+    if path.is_dir():
+        files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
+        if expected := len(_list(_provenance(path).get("shards"))):
+            files = [file for file in files if file.name.startswith("part-")]
+            if len(files) != expected:
+                fact = f"{shown_path(path)}/: the run is not finished: {len(files):,} of {counted(expected, 'part')}."
+                raise InputError(fact, "The command that started it continues it.")
+        if not files:
+            raise InputError(f"{shown_path(path)}/: no parquet files in this folder.")
+        return files
+    if path.suffix.lower() != ".parquet":
+        hint = "Write it with: assay score … --out NAME.parquet"
+        raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
+    if path.exists() and (kind := what_is(path)):
+        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
+    if not path.exists():
+        near = [file.name for file in path.parent.glob("*.parquet")] if path.parent.is_dir() else []
+        raise InputError(f"{shown_path(path)}: no such file.", did_you_mean(path.name, near))
+    return [path]
+
+
+def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files: tuple[File, ...] = ()) -> Result:
+    try:
+        schema = frame.collect_schema()
+    except ENGINE_ERRORS as error:
+        raise engine_error(error, files) from error
+    for column, needed in (("reward", True), ("passed", False)):
+        dtype = schema.get(column)
+        if dtype is None and needed:
+            hint = "Name a file that assay score wrote, or a frame that assay.score returned."
+            raise InputError(f"{name}: no column `reward`.", f"Columns: {listed(list(schema))}\n{hint}")
+        if dtype is not None and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
+            raise InputError(f"{name}: `{column}` has type {dtype}; expected numbers.")
+    notes = () if provenance else ("it has no provenance: weights and types of checks are unknown",)
+    reward = pl.col("reward").cast(pl.Float64)
+    frame = frame.with_columns(pl.when(reward.is_finite()).then(reward).alias("reward"))
+    if "passed" in schema:
+        passed = pl.col("passed").cast(pl.Boolean).fill_null(value=False)
+        frame = frame.with_columns(pl.when(pl.col("reward").is_not_null()).then(passed).alias("passed"))
+    else:
+        notes = (*notes, "it has no column `passed`: what counts passing rows is left out")
+    checks, labels = _checks(schema, _mappings(provenance.get("verifiers")))
+    if not checks:
+        notes = (*notes, "it has no columns of checks, as without --no-details: what is told of each check is left out")
+    return Result(name, frame, schema, provenance, checks, labels, files, notes)
+
+
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mappings(value: Any) -> tuple[Mapping[str, Any], ...]:
+    return tuple(item for item in _list(value) if isinstance(item, Mapping))
+
+
+def _checks(
+    schema: pl.Schema, verifiers: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[ScoreColumn, ...], dict[str, str]]:
+    """Return the checks of a result, and its labels, each with the name of its check."""
+    several = len(verifiers) > 1
+    found = [check for verifier in verifiers for check in _of_verifier(verifier, 1 / len(verifiers), several=several)]
+    found = found or list(_of_columns(schema))
+    labels = {f"{check.name}: ": check.name for check in found if check.name}
+    for verifier in verifiers:  # rows that name functions: no column, but lines
+        owner = f"{verifier.get('id')}/" if several else ""
+        names = [f"{owner}{code.get('name')}" for code in _mappings(verifier.get("code")) if code.get("name")]
+        labels |= {f"{name}: ": name for name in names if f"{name}: " not in labels}
+    numbers = {name for name, dtype in schema.items() if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)}
+    return tuple(check for check in found if check.column in numbers), labels
+
+
+def _of_verifier(verifier: Mapping[str, Any], share: float, *, several: bool) -> Iterator[ScoreColumn]:
+    """Yield what the provenance says of a verifier: its checks, a group before its own; else the verifier itself."""
+    ident, kind, weight = str(verifier.get("id")), verifier.get("kind"), _number(verifier.get("weight"))
+    share = share if weight is None else weight
+    listed_checks = {str(check.get("id")): check for check in _mappings(verifier.get("checks"))}
+    if kind != NATIVE:
+        own = next(iter(listed_checks), "")
+        name = own if kind == FUNCTION or not several else f"{ident}/{own}" if own else ident
+        yield ScoreColumn(
+            name or ident,
+            _SCORE + ident,
+            ident,
+            ident,
+            str(kind),
+            weight=1.0 if weight is None else weight,
+            coefficient=share,
+        )
+        return
+    try:
+        spec = json.loads(verifier.get("canonical", ""))
+    except (ValueError, TypeError, RecursionError):
+        spec = {}
+    spec = spec if isinstance(spec, Mapping) else {}
+    specs = _mappings(spec.get("checks"))
+    weights = {name: _number(check.get("weight")) or 0.0 for name, check in listed_checks.items()}
+    linear = not any(name in check for check in specs for name in _NOT_LINEAR) and not {"combine", "range"} & {*spec}
+    total = sum(weights.values())
+    for check, group in _walk(specs):
+        own = str(check.get("id"))
+        own_weight = weights.get(own, _number(check.get("weight")) or 0.0)
+        coefficient = share * own_weight / total if linear and total else None
+        yield ScoreColumn(
+            f"{ident}/{own}" if several else own,
+            f"{_CHECK}{ident}/{own}",
+            ident,
+            own,
+            str(check.get("type", "")),
+            own_weight,
+            required=check.get("required") is True,
+            coefficient=0.0 if group else coefficient,
+            group=group,
+        )
+
+
+def _walk(checks: Sequence[Mapping[str, Any]], group: str = "") -> Iterator[tuple[Mapping[str, Any], str]]:
+    for check in checks:
+        yield check, group
+        yield from _walk(_mappings(check.get("checks")), str(check.get("id")))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _of_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
+    """Yield the checks that the names of columns tell; of ``check/a/b/c``, the verifier is the longest that has a score."""
+    scores = [name.removeprefix(_SCORE) for name in schema if name.startswith(_SCORE)]
+    owners: dict[str, tuple[str, str]] = {}
+    for column in (name for name in schema if name.startswith(_CHECK)):
+        rest = column.removeprefix(_CHECK)
+        known = [score for score in scores if rest.startswith(f"{score}/")]
+        verifier = max(known, key=len) if known else rest.partition("/")[0]
+        owners[column] = verifier, rest[len(verifier) + 1 :]
+    verifiers = dict.fromkeys([*scores, *(verifier for verifier, _ in owners.values())])
+    for verifier in verifiers:
+        own = [(column, check) for column, (owner, check) in owners.items() if owner == verifier]
+        for column, check in own:
+            name = f"{verifier}/{check}" if len(verifiers) > 1 else check
+            yield ScoreColumn(name, column, verifier, check)
+        if not own:
+            yield ScoreColumn(verifier, _SCORE + verifier, verifier, verifier)
+
+
+# ── feedback ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _lines(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+    """Split texts into lines, and count the lines of each check."""
+    parts = [_labelled(part, labels) for part in texts.sort("row").iter_slices(_TEXTS_AT_ONCE)]
+    lines = pl.concat([*parts, _NO_LINES]).group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
+    return lines.sort("row", "check", "text")
+
+
+def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+    """Split texts into lines, and give each line to the check whose label it begins with; one without is part of the one before."""
+    lines = texts.with_row_index("at").with_columns(line=pl.col("text").str.split("\n")).drop("text").explode("line")
+    distinct = lines["line"].unique().to_list()
+    found = [_label(line, labels) for line in distinct]
+    known = pl.DataFrame(
+        {
+            "line": distinct,
+            "check": [None if label is None else labels[label] for label in found],
+            "text": [
+                line if label is None else line[len(label) :] for line, label in zip(distinct, found, strict=True)
+            ],
+        },
+        schema={"line": pl.String, "check": pl.String, "text": pl.String},
+    )
+    lines = lines.join(known, on="line", how="left", maintain_order="left").drop("line")
+    begins = lines["check"].is_not_null() | (lines["at"] != lines["at"].shift(1)).fill_null(value=True)
+    if not begins.all():
+        together = lines.with_columns(entry=begins.cum_sum()).group_by("entry", maintain_order=True)
+        firsts = (pl.col(name).first() for name in ("check", "rows", "row"))
+        lines = together.agg(pl.col("text").str.join("\n"), *firsts)
+    return lines.select(_NO_LINES.columns)
+
+
+def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[str | None, str]]:
+    """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
+    lines: list[tuple[str | None, str]] = []
+    for line in text.split("\n") if text else ():
+        label = _label(line, labels)
+        if label is None and lines:
+            lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
+        else:
+            lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
+    return lines
+
+
+def _label(line: str, labels: Mapping[str, str]) -> str | None:
+    """Return the longest label that a line begins with: an id may hold ``: `` itself."""
+    at, label = line.find(": "), None
+    while at >= 0:
+        label = line[: at + 2] if line[: at + 2] in labels else label
+        at = line.find(": ", at + 1)
+    return label

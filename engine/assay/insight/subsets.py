@@ -1,0 +1,177 @@
+"""Means over all subsets of ``k`` of a group's ``n`` rollouts, exact: no draws; by numbers, and for all groups of a frame."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+
+__all__ = [
+    "MOST_VOTES",
+    "best_weights",
+    "extremes",
+    "leader_shares",
+    "majorities",
+    "pass_at_k",
+    "pass_hat_k",
+    "passing",
+]
+
+MOST_VOTES = 256
+"""Most rows of a group whose majorities are counted: the work grows with the cube of the number."""
+
+_Poly = list[list[int]]
+"""Coefficients of y and, within, of x: how many subsets have so many leaders, and so many rows."""
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """Return the share of subsets with a passing row, ``1 - C(n-c, k) / C(n, k)``; None if there are no subsets.
+
+    From Chen et al., Evaluating Large Language Models Trained on Code, 2021.
+    """
+    total = math.comb(n, k)
+    return (total - math.comb(n - c, k)) / total if total else None
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float | None:
+    """Return the share of subsets of passing rows only, ``C(c, k) / C(n, k)``; None if there are no subsets.
+
+    From Yao et al., τ-bench, 2024.
+    """
+    total = math.comb(n, k)
+    return math.comb(c, k) / total if total else None
+
+
+def best_weights(n: int, k: int) -> list[float]:
+    """Return for each rank, ascending, the share of subsets whose greatest row has it: ``C(i-1, k-1) / C(n, k)``."""
+    weights = [0.0] * n
+    weight = k / n
+    for i in range(n, k - 1, -1):
+        weights[i - 1] = weight
+        weight *= (i - k) / max(1, i - 1)
+    return weights
+
+
+@lru_cache(maxsize=100_000)
+def leader_shares(counts: Sequence[int], n: int, k: int) -> dict[int, float]:
+    """Return the average share of the lead of an answer in the subsets; answers with the most votes share it equally.
+
+    Args:
+        counts: How many rows vote for each answer, sorted; the other rows abstain.
+        n: The rows.
+        k: Rows of a subset, at most ``n``.
+
+    Returns:
+        The share by the number of votes.
+    """
+    kinds = Counter(counts)
+    scale = math.lcm(*range(1, k + 1))
+    shares = dict.fromkeys(kinds, 0)
+    for lead in range(1, min(k, max(kinds, default=0)) + 1):
+        room = k - lead
+        below = n - sum(votes * number for votes, number in kinds.items() if votes >= lead)
+        begin = [[math.comb(below, rows) for rows in range(room + 1)]]
+        rivals = {votes: number for votes, number in kinds.items() if votes >= lead}
+        for votes in rivals:
+            product: _Poly = begin
+            for other, number in rivals.items():
+                for _ in range(number - (other == votes)):
+                    product = _with_rival(product, other, lead)
+            ways = sum(row[room] * (scale // (ties + 1)) for ties, row in enumerate(product))
+            shares[votes] += math.comb(votes, lead) * ways
+    total = scale * math.comb(n, k)
+    return {votes: share / total for votes, share in shares.items()}
+
+
+def _with_rival(product: _Poly, votes: int, lead: int) -> _Poly:
+    """Multiply by what an answer adds: fewer rows than the leader, or as many, which is a tie."""
+    room = len(product[0])
+    fewer = [math.comb(votes, rows) for rows in range(min(lead, room))]
+    ties = math.comb(votes, lead)
+    most = (room - 1) // lead + 1
+    result = [[0] * room for _ in range(min(len(product) + 1, most))]
+    for y, row in enumerate(product):
+        for x, ways in enumerate(row):
+            if not ways:
+                continue
+            for rows, choices in enumerate(fewer[: room - x]):
+                result[y][x + rows] += ways * choices
+            if y + 1 < len(result) and x + lead < room:
+                result[y + 1][x + lead] += ways * ties
+    return result
+
+
+# ── the groups of a frame ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def passing(counts: pl.DataFrame, ks: Sequence[int]) -> list[pl.Series]:
+    """Return pass@k and pass^k, given the numbers of rows (``scored``) and of passing rows (``passed``)."""
+    pairs = list(counts.select("scored", "passed").iter_rows())
+    return [
+        pl.Series(f"{name}{k}", [function(n, c, k) for n, c in pairs], dtype=pl.Float64)
+        for name, function in (("pass@", pass_at_k), ("pass^", pass_hat_k))
+        for k in ks
+    ]
+
+
+def extremes(rewards: pl.Series, position: pl.Series, groups: pl.DataFrame, k: int) -> list[pl.Series]:
+    """Return best@k and worst@k: the mean greatest and the mean least reward of the subsets of each group.
+
+    Args:
+        rewards: The rewards, in order of the group and ascending.
+        position: Of each reward, the number of its group in ``groups``.
+        groups: ``scored``, the number of rewards, their ``mean``, and ``min`` and ``flat``, for those that are all equal.
+        k: Rows of a subset.
+    """
+    if k == 1:
+        return [groups["mean"].alias(f"{name}@1") for name in ("best", "worst")]
+    sizes = groups["scored"].unique().sort()
+    sizes = sizes.filter(sizes >= k)
+    offsets = pl.DataFrame({"scored": sizes, "offset": sizes.cum_sum() - sizes})
+    offset = groups.select("scored").join(offsets, on="scored", how="left", maintain_order="left")["offset"]
+    shift = offset - (groups["scored"].cum_sum() - groups["scored"])
+    place = pl.int_range(len(rewards), eager=True) + shift.gather(position)
+    columns = []
+    for name, step in (("best", 1), ("worst", -1)):
+        weights = pl.Series([weight for n in sizes for weight in best_weights(n, k)[::step]], dtype=pl.Float64)
+        terms = pl.DataFrame({"group": position, "term": rewards * weights.gather(place)})
+        sums = terms.group_by("group", maintain_order=True).agg(pl.col("term").sum())["term"]
+        value = pl.when(pl.col("flat")).then("min").otherwise(sums)
+        columns.append(groups.select(pl.when(offset.is_not_null()).then(value).alias(f"{name}@{k}")).to_series())
+    return columns
+
+
+def majorities(votes: pl.DataFrame, group: str, groups: pl.DataFrame, ks: Sequence[int]) -> list[pl.Series]:
+    """Return maj@k: the mean worth, in the subsets of each group, of the answer with the most votes; 0.0 where none votes.
+
+    Args:
+        votes: A row for each rollout: its group, its ``vote``, null to abstain, and whether it ``passed``; what an answer is worth
+            is the share of the group's rows with it that pass.
+        group: Name of the column of groups.
+        groups: The groups, with the number of their rows (``scored``).
+        ks: Rows of a subset.
+    """
+    tallies = votes.filter(pl.col("vote").is_not_null()).group_by(group, "vote")
+    answers = tallies.agg(pl.len().alias("votes"), pl.col("passed").mean().alias("worth")).sort(group, "votes", "worth")
+    shapes = answers.group_by(group, maintain_order=True).agg(pl.col("votes").alias("shape"))
+    shapes = groups.select(group, "scored").join(shapes, on=group)
+    names = [f"maj@{k}" for k in ks]
+    shares = [
+        {"scored": n, "shape": shape, "votes": count, **dict(zip(names, of_count, strict=True))}
+        for n, shape in shapes.select("scored", "shape").unique(maintain_order=True).iter_rows()
+        for count, of_count in _leads(tuple(shape), n, ks).items()
+    ]
+    schema: dict[str, Any] = {"scored": pl.Int64, "shape": shapes.schema["shape"], "votes": pl.UInt32}
+    table = pl.DataFrame(shares, schema=schema | dict.fromkeys(names, pl.Float64))
+    led = answers.join(shapes, on=group).join(table, on=["scored", "shape", "votes"]).sort(group, "votes", "worth")
+    sums = led.group_by(group, maintain_order=True).agg((pl.col(name) * pl.col("worth")).sum() for name in names)
+    together = groups.select(group, "scored").join(sums, on=group, how="left", maintain_order="left")
+    enough = [pl.when(pl.col("scored") >= k).then(pl.col(f"maj@{k}").fill_null(0.0)) for k in ks]
+    return together.select(enough).get_columns()
+
+
+def _leads(shape: tuple[int, ...], n: int, ks: Sequence[int]) -> dict[int, list[float | None]]:
+    by_size = [leader_shares(shape, n, k) if k <= n else {} for k in ks]
+    return {count: [shares.get(count) for shares in by_size] for count in dict.fromkeys(shape)}

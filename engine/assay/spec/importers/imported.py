@@ -1,0 +1,116 @@
+"""What an importer makes of a file, and what it had to leave out."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.errors import SpecError, printable
+from assay.spec.reader import place
+from assay.spec.verifier import load_verifier
+from assay.system.documents import Document, Place
+
+__all__ = [
+    "Imported",
+    "NoCounterpartError",
+    "Notes",
+    "check_problem",
+    "is_number",
+    "named_check",
+    "numbered_ids",
+    "shape_of",
+]
+
+
+class NoCounterpartError(Exception):
+    """A part of a file that no spec can express; the message says why."""
+
+
+@dataclass
+class Notes:
+    """Remarks on parts of a file, each with its place.
+
+    Attributes:
+        document: The file.
+        left_out: What has no counterpart, and why.
+        differences: What may have other verdicts at times, and why.
+    """
+
+    document: Document
+    left_out: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def leave_out(self, path: Place, reason: str) -> None:
+        """Record a part that has no counterpart."""
+        self.left_out.append(self._at(path, reason))
+
+    def differ(self, path: Place, reason: str) -> None:
+        """Record a part whose counterpart is not the same in every case."""
+        self.differences.append(self._at(path, reason))
+
+    def _at(self, path: Place, reason: str) -> str:
+        line = self.document.lines.get(path)
+        return printable(f"{place(path)}{f' (line {line})' if line else ''}: {reason}")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A spec from another tool's file.
+
+    Attributes:
+        spec: The spec as plain data.
+        tasks: A row for each test, with the columns that the spec reads; empty if it reads none.
+        left_out: What has no counterpart: a line for each part, with its place and the reason.
+        differences: What may have other verdicts at times, likewise.
+    """
+
+    spec: Mapping[str, Any]
+    tasks: Sequence[Mapping[str, Any]]
+    left_out: Sequence[str]
+    differences: Sequence[str]
+
+
+def check_problem(check: Mapping[str, Any], *, summed: bool = False) -> str:
+    """Return why a spec with this check would be refused, or ``""``."""
+    top = {"combine": "sum", "range": None} if summed else {}
+    alone = dict(check) if check.get("weight", 1) else {**check, "weight": 1}
+    try:
+        load_verifier({"checks": [alone], **top}, strict=True)
+    except SpecError as error:
+        return "; ".join(problem.partition(": ")[2] for problem in error.problems)
+    return ""
+
+
+def named_check(name: Any, check: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a check with an id made of a name, if there is one."""
+    if not isinstance(name, str):
+        return dict(check)
+    ident = "".join(char if char.isprintable() and char != "/" else "-" for char in name).strip()
+    return {"id": ident, **check} if ident else dict(check)
+
+
+def numbered_ids(checks: Sequence[dict[str, Any]], taken: set[str] | None = None) -> None:
+    """Number the ids that stand in a list more than once."""
+    taken = set() if taken is None else taken
+    for check in checks:
+        if "id" in check:
+            names = (check["id"] if n == 1 else f"{check['id']}-{n}" for n in range(1, len(checks) + 2))
+            check["id"] = next(name for name in names if name not in taken)
+            taken.add(check["id"])
+        numbered_ids(check.get("checks", ()))
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def shape_of(value: Any) -> str:
+    """Return a text that is the same for equal data."""
+    return json.dumps(value, sort_keys=True, default=str)

@@ -1,0 +1,221 @@
+"""OpenAI's graders, of fine-tuning and of evals, to specs."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from assay.spec.importers.imported import (
+    Imported,
+    NoCounterpartError,
+    Notes,
+    check_problem,
+    is_number,
+    named_check,
+    numbered_ids,
+)
+from assay.spec.importers.templates import pieces_of, reference_to
+from assay.spec.importers.weighted_sums import combination
+from assay.system.documents import Document, Place, named
+
+__all__ = ["is_openai", "read_openai"]
+
+_OPERATIONS: dict[str, dict[str, Any]] = {
+    "eq": {"type": "equals", "strip": False, "caseSensitive": True},
+    "ne": {"type": "equals", "strip": False, "caseSensitive": True, "negate": True},
+    "like": {"type": "contains", "caseSensitive": True},
+    "ilike": {"type": "contains", "caseSensitive": False},
+}
+_METRICS = {
+    "fuzzy_match": "ratio",
+    **{name: name for name in ("bleu", "gleu", *(f"rouge_{n}" for n in (1, 2, 3, 4, 5, "l")))},
+}
+_NO_METRIC = {"cosine": "it compares embeddings of a model", "meteor": "it needs WordNet"}
+_NONE = {
+    "label_model": "it asks a model",
+    "score_model": "it asks a model",
+    "python": "it runs code of yours: a reward function can (docs/rubrics.md)",
+    "endpoint": "it calls a server",
+}
+_TYPES = ("string_check", "text_similarity", "multi", *_NONE)
+_OUTPUT = {"output_text": [], "output_tools": ["toolCalls"]}
+
+
+def is_openai(data: Any) -> bool:
+    """Return whether data is a grader, a list of graders, or an object that has one."""
+    if isinstance(data, list):
+        return bool(data) and all(isinstance(grader, dict) and grader.get("type") in _TYPES for grader in data)
+    return isinstance(data, dict) and (
+        data.get("type") in _TYPES or isinstance(data.get("testing_criteria"), list) or _nested(data) is not None
+    )
+
+
+def _nested(data: Mapping[str, Any]) -> tuple[Place, Any] | None:
+    """Return the grader of a fine-tuning job, with its place."""
+    for path in (("grader",), ("reinforcement", "grader"), ("method", "reinforcement", "grader")):
+        value: Any = data
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            return path, value
+    return None
+
+
+def read_openai(document: Document) -> Imported:
+    """Return the spec of graders."""
+    data, notes = document.data, Notes(document)
+    path: Place = ()
+    name = data.get("name") if isinstance(data, dict) else None
+    if isinstance(data, dict) and isinstance(data.get("testing_criteria"), list):
+        path, data = ("testing_criteria",), data["testing_criteria"]
+    elif isinstance(data, dict) and data.get("type") not in _TYPES and (nested := _nested(data)) is not None:
+        path, data = nested
+    if isinstance(data, list):
+        spec: dict[str, Any] = {"checks": _all(data, path, notes)}
+    elif data.get("type") == "multi":
+        spec = _multi(data, path, notes)
+    else:
+        spec = {"checks": _all([data], path, notes, alone=True)}
+    numbered_ids(spec["checks"])
+    named_spec = {"name": name} if isinstance(name, str) and name else {}
+    return Imported(named_spec | spec, [], notes.left_out, notes.differences)
+
+
+def _all(graders: list[Any], path: Place, notes: Notes, *, alone: bool = False) -> list[dict[str, Any]]:
+    """Return the checks of graders that all have to pass."""
+    checks = []
+    for at, grader in enumerate(graders):
+        place = path if alone else (*path, at)
+        try:
+            checks.append(_check(grader))
+        except NoCounterpartError as error:
+            notes.leave_out(place, str(error))
+    return checks
+
+
+def _check(grader: Any, *, summed: bool = False, name: Any = None, weight: float | None = None) -> dict[str, Any]:
+    """Return the check of a grader.
+
+    Args:
+        grader: The grader.
+        summed: Whether its score is one of a sum.
+        name: Its name, if it is not in the grader.
+        weight: Its weight, if it has one.
+
+    Raises:
+        NoCounterpartError: There is none.
+    """
+    if not isinstance(grader, dict):
+        raise NoCounterpartError(f"expected an object, got {named(grader)}")
+    kind = grader.get("type")
+    if kind == "string_check":
+        check = _string_check(grader)
+    elif kind == "text_similarity":
+        check = _text_similarity(grader)
+    elif kind == "multi":
+        raise NoCounterpartError("`multi` stands within other graders")
+    else:
+        raise NoCounterpartError(_NONE.get(kind, "") if isinstance(kind, str) and kind in _NONE else _no_type(kind))
+    given = grader.get("name") if name is None else name
+    check = named_check(given, check) | ({} if weight is None else {"weight": weight})
+    if problem := check_problem(check, summed=summed):
+        raise NoCounterpartError(problem)
+    return check
+
+
+def _no_type(kind: Any) -> str:
+    return f"`type` is {named(kind)}, not a grader: {', '.join(_TYPES)}"
+
+
+def _string_check(grader: Mapping[str, Any]) -> dict[str, Any]:
+    operation = grader.get("operation")
+    if not isinstance(operation, str) or operation not in _OPERATIONS:
+        raise NoCounterpartError(f"`operation` is {named(operation)}, not one of {', '.join(_OPERATIONS)}")
+    check = _OPERATIONS[operation]
+    return {"type": check["type"], "value": _reference(grader), **_source(grader), **check}
+
+
+def _text_similarity(grader: Mapping[str, Any]) -> dict[str, Any]:
+    metric = grader.get("evaluation_metric")
+    if not isinstance(metric, str) or metric not in _METRICS:
+        reason = _NO_METRIC.get(metric, f"known: {', '.join(_METRICS)}") if isinstance(metric, str) else "not a metric"
+        raise NoCounterpartError(f"`evaluation_metric` is {named(metric)}: {reason}")
+    threshold = grader.get("pass_threshold")
+    if threshold is not None and not is_number(threshold):
+        raise NoCounterpartError(f"`pass_threshold` is {named(threshold)}, not a number")
+    passing = {} if threshold is None else {"threshold": threshold}
+    return {"type": "similarity", "metric": _METRICS[metric], "value": _reference(grader), **_source(grader), **passing}
+
+
+def _reference(grader: Mapping[str, Any]) -> Any:
+    """Return what a grader compares with."""
+    return reference_to(_text(grader, "reference"), _column)
+
+
+def _text(grader: Mapping[str, Any], name: str) -> str:
+    value = grader.get(name)
+    if not isinstance(value, str):
+        raise NoCounterpartError(f"`{name}` is {named(value)}, not a text")
+    return value
+
+
+def _column(path: str) -> str:
+    """Return the column of a template's path."""
+    root, _, rest = path.partition(".")
+    if root != "item" or not rest:
+        raise NoCounterpartError(f"`{{{{{path}}}}}` is not a field of `item`")
+    return rest
+
+
+def _source(grader: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a grader reads, as ``on``; nothing for the completion."""
+    pieces = pieces_of(_text(grader, "input"))
+    if len(pieces) != 3 or pieces[0].strip() or pieces[2].strip():  # noqa: PLR2004  (one template alone)
+        raise NoCounterpartError("`input` is more than one value: a check reads one")
+    root, _, rest = pieces[1].partition(".")
+    if root == "item" and rest:
+        return {"on": [{"column": rest}]}
+    if root == "sample" and rest in _OUTPUT:
+        return {"on": _OUTPUT[rest]} if _OUTPUT[rest] else {}
+    if root == "sample" and rest.startswith("output_json."):
+        return {"on": [{"json": {"path": rest.removeprefix("output_json.")}}]}
+    raise NoCounterpartError(f"`input` is `{{{{{pieces[1]}}}}}`; known: sample.output_text, sample.output_json, item")
+
+
+def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, Any]:
+    """Return the spec of graders whose scores a formula combines."""
+    members = _members(grader.get("graders"))
+    formula = grader.get("calculate_output")
+    try:
+        combine, weights = combination(formula, [*members])
+    except NoCounterpartError as error:
+        notes.leave_out((*path, "calculate_output"), str(error))
+        return {"checks": []}
+    checks = []
+    for name, (step, member) in members.items():
+        try:
+            weight = weights[name] if combine == "sum" else None
+            checks.append(_check(member, summed=combine == "sum", name=name, weight=weight))
+        except NoCounterpartError as error:
+            notes.leave_out((*path, "graders", step), str(error))
+    if combine != "sum":
+        return {"combine": combine, "checks": checks}
+    best = 0.0
+    for check in checks:
+        best += max(check["weight"], 0.0)
+    spec: dict[str, Any] = {"combine": "sum", "checks": checks}
+    if best > 1 or any(check["weight"] < 0 for check in checks):
+        spec = {"range": None, **spec}
+    if best != 1 and math.isfinite(best) and best > 0:
+        spec = {"passThreshold": best, **spec}
+    return spec
+
+
+def _members(graders: Any) -> dict[str, tuple[str | int, Any]]:
+    """Return graders by name, each with its place: they are an object, or a list in which each has a name."""
+    if isinstance(graders, dict):
+        return {str(name): (name, grader) for name, grader in graders.items()}
+    listed = graders if isinstance(graders, list) else [graders]
+    return {
+        str(grader.get("name")) if isinstance(grader, dict) else str(at): (at, grader)
+        for at, grader in enumerate(listed)
+    }

@@ -1,0 +1,162 @@
+r"""Digests of what a result holds: a SHA-256 for each column and one for all of them, whatever the batches and row groups.
+
+The digest of a column is that of ``"assay column 1\0"``, its name, ``\0``, its type, ``\0``, its number of rows, and three digests
+of its own: which rows are not null, a byte each; of the other rows, the sizes of texts, binaries and lists; and their values in
+little-endian order, a byte for a Boolean, UTF-8 for text. Items of lists and fields of structs follow as columns without a name.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import polars as pl
+
+__all__ = ["ContentDigest", "content_of", "root_of"]
+
+_MARK = b"assay column 1"
+_PENDING = 2
+"""Batches that wait to be hashed."""
+
+
+def root_of(columns: Iterable[Iterable[str]], rows: int) -> str:
+    """Return the digest of all columns.
+
+    Args:
+        columns: Name, type and digest of each column, in order.
+        rows: Their number of rows.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    form = {"columns": [[*column] for column in columns], "rows": rows}
+    return hashlib.sha256(json.dumps(form, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def content_of(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a result: ``rows``, ``columns`` with name, type and digest, and ``root``.
+
+    Args:
+        frames: Its rows, in order.
+        schema: Its columns.
+    """
+    columns = [_Column(name, dtype) for name, dtype in schema.items()]
+    for frame in frames:
+        _update(columns, frame)
+    return _content(columns)
+
+
+class ContentDigest:
+    """Hashes batches in a thread while others are written.
+
+    Args:
+        schema: Columns of the result.
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._columns = [_Column(name, dtype) for name, dtype in schema.items()]
+        self._thread = ThreadPoolExecutor(1, "assay-digest")
+        self._pending: list[Future[None]] = []
+
+    def add(self, batch: pl.DataFrame) -> None:
+        """Hash rows."""
+        while len(self._pending) >= _PENDING:
+            self._pending.pop(0).result()
+        self._pending.append(self._thread.submit(_update, self._columns, batch))
+
+    def content(self) -> dict[str, Any]:
+        """Return what ``content_of`` returns, and end the thread."""
+        for pending in self._pending:
+            pending.result()
+        self.close()
+        return _content(self._columns)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pending.clear()
+        self._thread.shutdown(cancel_futures=True)
+
+
+def _update(columns: "list[_Column]", frame: pl.DataFrame) -> None:
+    for column in columns:
+        column.update(frame[column.name])
+
+
+def _content(columns: "list[_Column]") -> dict[str, Any]:
+    listed = [[column.name, column.type, column.digest()] for column in columns]
+    rows = columns[0].rows if columns else 0
+    return {"rows": rows, "columns": listed, "root": root_of(listed, rows)}
+
+
+class _Column:
+    """The running digest of a column."""
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        # parquet does not keep an enumeration apart from its texts
+        self.dtype = pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+        self.name, self.rows = name, 0
+        self._valid, self._sizes, self._data = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+        self._children = [_Column("", inner) for inner in _inner_types(self.dtype)]
+
+    @property
+    def type(self) -> str:
+        """The type as text."""
+        return str(self.dtype)
+
+    def digest(self) -> str:
+        """Return the digest as hexadecimal digits."""
+        return self._whole().hex()
+
+    def _whole(self) -> bytes:
+        whole = hashlib.sha256(b"\0".join((_MARK, self.name.encode(), self.type.encode(), b"")))
+        whole.update(self.rows.to_bytes(8, "little"))
+        for part in (self._valid, self._sizes, self._data):
+            whole.update(part.digest())
+        for child in self._children:
+            whole.update(child._whole())  # noqa: SLF001  (of the same class)
+        return whole.digest()
+
+    def update(self, values: pl.Series) -> None:
+        """Add rows."""
+        self.rows += len(values)
+        self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
+        present = values.drop_nulls()
+        if self.dtype in (pl.String, pl.Binary):
+            present = present.cast(self.dtype).rechunk()
+            sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
+            self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
+            self._data.update(_text_buffer(present))
+        elif isinstance(self.dtype, pl.List | pl.Array):
+            sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
+            self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
+            self._children[0].update(present.filter(sizes > 0).explode())
+        elif isinstance(self.dtype, pl.Struct):
+            for field, child in zip(self.dtype.fields, self._children, strict=True):
+                child.update(present.struct.field(field.name))
+        elif self.dtype != pl.Null:
+            self._data.update(_buffer(present.cast(pl.UInt8) if self.dtype == pl.Boolean else present))
+
+
+def _inner_types(dtype: Any) -> list[Any]:
+    if isinstance(dtype, pl.Struct):
+        return [field.dtype for field in dtype.fields]
+    return [dtype.inner] if isinstance(dtype, pl.List | pl.Array) else []
+
+
+def _buffer(values: pl.Series) -> memoryview:
+    """Return the bytes of values of a fixed width, without nulls."""
+    array = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    width = array.type.bit_width // 8
+    buffer = array.buffers()[1]
+    return memoryview(buffer or b"")[array.offset * width : (array.offset + len(array)) * width]
+
+
+def _text_buffer(values: pl.Series) -> memoryview:
+    """Return the bytes of texts or binaries, without nulls, one behind the other."""
+    array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, data = array.buffers()
+    if data is None or not len(array):
+        return memoryview(b"")
+    ends = memoryview(offsets).cast("q")
+    return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]

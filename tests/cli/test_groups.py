@@ -1,0 +1,128 @@
+"""``assay groups``: what it prints and writes, and its exit codes."""
+
+import json
+
+import polars as pl
+import pytest
+from insight_cases import golden, golden_rows
+from typer.testing import CliRunner
+
+import assay
+from assay.cli.main import app
+
+HOSTILE = "\x1b[31m[bold]red[/bold]\u202e\n"
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, ["groups", *map(str, arguments)], env={"COLUMNS": "160"})
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture
+def rewards(tmp_path):
+    rows = [
+        {
+            "task_id": f"t{at // 8}",
+            "model": model,
+            "reward": (at * 5 % 7) / 6,
+            "passed": at * 5 % 7 == 6,
+            "answer": str(at % 3),
+        }
+        for model in ("elm", "ash")
+        for at in range(3 if model == "elm" else 0, 40)
+    ]
+    path = tmp_path / "rewards.parquet"
+    pl.DataFrame(rows).write_parquet(path)
+    return path
+
+
+def test_it_prints_the_models_and_their_pairs(rewards):
+    said = run(rewards, "--k", "1,2", "--vote", "answer").stderr
+    lines = said.splitlines()
+    assert lines[0] == "77 rows · 10 groups · 5 tasks"
+    assert lines[1].split() == ["model", "groups", "mean", "95", "%", "pass@1", "pass@2", "pass^2"]
+    assert [line.split()[0] for line in lines[2:4]] == ["ash", "elm"]
+    assert "best@2  worst@2  maj@1" not in said
+    assert "best@2  worst@2  maj@2" in said
+    assert "elm − ash" in said
+    assert "few tasks (5)" in said
+
+
+def test_the_json_is_that_of_the_python_twin_and_the_same_each_time(rewards):
+    first, second = (run(rewards, "--json", "--ci", "bootstrap", "--seed", "3") for _ in range(2))
+    assert first.stdout == second.stdout
+    data = json.loads(first.stdout)
+    assert data == assay.groups(rewards, ci="bootstrap", seed=3).as_json()
+    assert data["insight"] == 1
+    assert [model["of"] for model in data["summary"]] == [{"model": "ash"}, {"model": "elm"}]
+    assert data["pairs"][0]["ci95"][0] < data["pairs"][0]["difference"] < data["pairs"][0]["ci95"][1]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_it_writes_the_table(rewards, tmp_path, ending):
+    out = tmp_path / f"groups.{ending}"
+    run(rewards, "--k", "2", "--advantages", "rloo", "--out", out)
+    table = assay.groups(rewards, k=2, advantages="rloo").table
+    readers = {"parquet": pl.read_parquet, "jsonl": pl.read_ndjson, "csv": pl.read_csv}
+    written = readers[ending](out)
+    assert written.columns == table.columns
+    assert written["best@2"].to_list() == table["best@2"].to_list()
+    if ending == "parquet":
+        assert written.explode("row", "advantage").height == 77
+    run(rewards, "--out", out, code=2)
+    run(rewards, "--out", out, "--overwrite")
+
+
+def test_the_exit_codes_of_the_worked_cases(tmp_path):
+    codes = golden("cli.exit_codes").expect
+    path = tmp_path / "rewards.parquet"
+    golden_rows().write_parquet(path)
+    run(path, "--k", "8", code=codes["groups: k larger than every group"])
+    golden_rows().drop("task_id").write_parquet(path)
+    run(path, code=codes["groups: no task column"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", "two"], "--k two: expected numbers of rows."),
+        (["--k", ""], "expected numbers of rows."),
+        (["--by", "mdl"], "--by mdl:"),
+        (["--task", "task_di"], "Did you mean `task_id`?"),
+        (["--group", "model"], "has rows of several tasks"),
+        (["--advantages", "ppo"], "--advantages ppo: unknown."),
+        (["--out", "groups.html"], "--out groups.html: expected a name that ends in .parquet, .jsonl, .csv."),
+        (["--out", "none/groups.csv"], "there is no folder"),
+        (["--eps", "nan"], "--eps nan"),
+    ],
+)
+def test_what_is_refused(rewards, arguments, message):
+    assert message in run(rewards, *arguments, code=2).stderr
+
+
+def test_no_such_result(tmp_path):
+    assert "no such file" in run(tmp_path / "rewards.parquet", code=2).stderr
+    assert "a result is a parquet file" in run(tmp_path / "rewards.jsonl", code=2).stderr
+
+
+def test_names_from_data_cannot_drive_the_terminal(tmp_path):
+    path = tmp_path / "rewards.parquet"
+    rows = [{"task_id": HOSTILE, "model": f"{HOSTILE}{at}", "reward": at / 2} for at in range(2)]
+    pl.DataFrame([*rows, {"task_id": "b", "model": None, "reward": None}]).write_parquet(path)
+    said = run(path).stderr
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "[bold]red[/bold]" in said
+    json.loads(run(path, "--json").stdout)
+
+
+def test_a_folder_of_parts(tmp_path):
+    rows = [{"task_id": f"t{at // 4}", "completion": "yes" if at % 3 else "no"} for at in range(40)]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    verifier = {"checks": [{"type": "contains", "value": "yes"}]}
+    assay.score_file(tmp_path / "rows.jsonl", verifier, f"{tmp_path}/rewards/")
+    data = json.loads(run(f"{tmp_path}/rewards/", "--json").stdout)
+    (model,) = data["summary"]
+    assert model["metrics"]["pass@1"]["value"] == pytest.approx(0.65)
+    assert data["k"] == [1, 4]

@@ -1,0 +1,426 @@
+"""Groups of rollouts: worked cases, a plain definition of all numbers, and what is missing or strange."""
+
+import itertools
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+from cases import sized
+from insight_cases import golden, golden_rows
+
+import assay
+from assay import InputError, UsageError
+from assay.insight import stats
+from assay.thresholds import EVER, set_to
+
+
+def metric(groups, name, **of):
+    frame = groups.summary.filter(pl.col("metric") == name, *(pl.col(column) == value for column, value in of.items()))
+    assert frame.height == 1
+    return frame.row(0, named=True)
+
+
+# ── worked cases ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_advantages_of_the_worked_cases():
+    case = golden("groups.advantage")
+    rows = [(f"t{number}", reward) for number, group in enumerate(case.input["groups"]) for reward in group]
+    frame = pl.DataFrame(rows, schema={"task_id": pl.String, "reward": pl.Float64}, orient="row")
+    for name, key in (("grpo", "grpo_eps_1e-6"), ("dr_grpo", "dr_grpo"), ("rloo", "rloo")):
+        groups = assay.groups(frame, advantages=name)
+        assert groups.table["flat"].to_list() == case.expect["flat"]
+        for ours, theirs in zip(groups.table["advantage"].to_list(), case.expect[key], strict=True):
+            assert ours == [value if value is None else pytest.approx(value, abs=case.tolerance) for value in theirs]
+        assert groups.table["advantage"][0].to_list() == [0.0, 0.0, 0.0]  # exactly
+        assert groups.advantages.to_list() == list(itertools.chain(*groups.table["advantage"].to_list()))
+        assert groups.table.explode("row", "advantage")["row"].to_list() == list(range(len(rows)))
+
+
+def test_two_models_of_the_worked_cases():
+    groups = assay.groups(golden_rows(), k=[1, 4], vote="vote")
+    assert metric(groups, "pass@1", model="ash")["value"] == 0.25
+    assert metric(groups, "pass@1", model="elm")["value"] == 0.625
+    (pair,) = groups.pairs.rows(named=True)
+    assert (pair["a"], pair["b"], pair["tasks"]) == ("ash", "elm", 6)
+    shown = [round(pair[name], 4) for name in ("difference", "p", "low", "high")]
+    assert shown == [0.1759, 0.0448, 0.0060, 0.3458]
+    assert pair["p_holm"] == pair["p"]
+    assert (pair["wins"], pair["ties"], pair["losses"]) == (5, 0, 1)
+    assert groups.facts["k"] == [1, 4]
+
+
+# ── the plain definition ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw(seed):
+    """Rollouts of some models on some tasks at some steps, with nulls everywhere."""
+    rng = random.Random(seed)
+    rows = []
+    for task, model, step in itertools.product(range(rng.randint(2, 8)), "xyz", range(rng.randint(1, 2))):
+        for _ in range(rng.choice((0, 1, 2, 3, 5))):
+            reward = rng.choice((None, 0.0, 0.1, 0.1, 0.5, 1.0, 1.0))
+            passed = None if reward is None else reward == 1.0
+            named = {
+                "task_id": rng.choice([f"t{task}"] * 9 + [None]),
+                "model": None if model == "z" else model,
+                "step": step,
+            }
+            rows.append({**named, "reward": reward, "passed": passed, "vote": rng.choice(("a", "b", "c", None))})
+    rng.shuffle(rows)
+    return rows
+
+
+def of_subsets(rows, k, value):
+    if len(rows) < k:
+        return None
+    values = [value(subset) for subset in itertools.combinations(rows, k)]
+    return sum(values) / len(values)
+
+
+def majority(rows, subset):
+    votes = [row["vote"] for row in subset if row["vote"] is not None]
+    tally = {vote: votes.count(vote) for vote in votes}
+    leaders = [vote for vote, count in tally.items() if count == max(tally.values())]
+    worth = [statistics.mean(row["passed"] for row in rows if row["vote"] == vote) for vote in leaders]
+    return sum(worth) / len(worth) if worth else 0.0
+
+
+def measures(rows, ks):
+    rewards = [row["reward"] for row in rows]
+    flat = None if len(rows) < 2 else min(rewards) == max(rewards)
+    numbers = {"scored": len(rows), "passed": sum(row["passed"] for row in rows)}
+    numbers |= {"mean": statistics.mean(rewards), "min": min(rewards), "max": max(rewards)} if rows else {}
+    numbers |= {"std": 0.0 if flat else statistics.stdev(rewards) if len(rows) > 1 else None, "flat": flat}
+    for k in ks:
+        numbers[f"pass@{k}"] = of_subsets(rows, k, lambda subset: any(row["passed"] for row in subset))
+        numbers[f"pass^{k}"] = of_subsets(rows, k, lambda subset: all(row["passed"] for row in subset))
+        numbers[f"best@{k}"] = of_subsets(rows, k, lambda subset: max(row["reward"] for row in subset))
+        numbers[f"worst@{k}"] = of_subsets(rows, k, lambda subset: min(row["reward"] for row in subset))
+        numbers[f"maj@{k}"] = of_subsets(rows, k, lambda subset: majority(rows, subset))
+    return numbers
+
+
+def by_definition(rows, ks, unscored):
+    groups = {}
+    for row in rows:
+        if row["task_id"] is not None:
+            groups.setdefault((row["task_id"], row["model"], row["step"]), []).append(row)
+    result = {}
+    for key, of_group in groups.items():
+        if unscored == "fail":
+            scored = [row if row["reward"] is not None else row | {"reward": 0.0, "passed": False} for row in of_group]
+        else:
+            scored = [row for row in of_group if row["reward"] is not None]
+        result[key] = {"rows": len(of_group), **measures(scored, ks)}
+    return result
+
+
+@pytest.mark.parametrize("seed", range(sized(40, 8)))
+def test_numbers_are_those_of_the_definition(seed):
+    rows, unscored = draw(seed), ("skip", "fail")[seed % 2]
+    if not any(row["reward"] is not None and row["task_id"] is not None for row in rows):
+        pytest.skip("nothing is scored")
+    ks = [1, 2] if max(group["scored"] for group in by_definition(rows, (), unscored).values()) > 1 else [1]
+    groups = assay.groups(pl.DataFrame(rows, infer_schema_length=None), k=ks, vote="vote", unscored=unscored)
+    expected = by_definition(rows, ks, unscored)
+    assert groups.table.height == len(expected)
+    for row in groups.table.iter_rows(named=True):
+        numbers = expected[row["task_id"], row["model"], row["step"]]
+        for name, value in numbers.items():
+            assert row[name] == (value if value is None else pytest.approx(value, abs=1e-12)), name
+    for model in ("x", "y", None):
+        names = ["mean", *(f"{kind}@{k}" for kind in ("pass", "best", "maj") for k in ks)]
+        for name in names:
+            check_mean(groups, model, name, expected)
+    assert groups.facts["left_out"] == sum(row["task_id"] is None for row in rows)
+
+
+def check_mean(groups, model, name, expected):
+    values = [
+        (key[0], group[name]) for key, group in expected.items() if key[1] == model and group.get(name) is not None
+    ]
+    of_model = groups.summary.filter(pl.col("model").eq_missing(pl.lit(model)), pl.col("metric") == name)
+    if not values:
+        assert all(row["value"] is None for row in of_model.iter_rows(named=True))
+        return
+    (row,) = of_model.iter_rows(named=True)
+    mean = statistics.mean(value for _, value in values)
+    tasks = sorted({task for task, _ in values})
+    assert (row["groups"], row["tasks"]) == (len(values), len(tasks))
+    assert row["value"] == pytest.approx(mean, abs=1e-12)
+    if len(tasks) < 2:
+        assert row["se"] is row["low"] is row["high"] is None
+        return
+    squares = sum(sum(value - mean for of, value in values if of == task) ** 2 for task in tasks)
+    se = math.sqrt(len(tasks) / (len(tasks) - 1) * squares) / len(values)
+    assert row["se"] == pytest.approx(se, abs=1e-12)
+
+
+@pytest.mark.parametrize("rows_at_once", [0, 1, 7, 100, EVER])
+def test_groups_are_the_same_however_many_are_read_at_once(rows_at_once):
+    frame = pl.DataFrame(draw(2), infer_schema_length=None)
+    options = {"k": [1, 2], "vote": "vote", "advantages": "rloo"}
+    whole = assay.groups(frame, **options)
+    with set_to(grouped_rows=rows_at_once):
+        part = assay.groups(frame, **options)
+    assert part.table.equals(whole.table)
+    assert part.advantages.equals(whole.advantages)
+    assert part.as_json() == whole.as_json()
+
+
+def test_the_row_mean_and_its_design_effect():
+    groups = assay.groups(golden_rows())
+    rows = golden_rows().filter(pl.col("model") == "ash", pl.col("reward").is_not_null())
+    row = metric(groups, "row_mean", model="ash")
+    mean = statistics.mean(rows["reward"])
+    sums = [
+        sum(reward - mean for task, reward in rows.select("task_id", "reward").rows() if task == f"t{at}")
+        for at in range(6)
+    ]
+    clustered = math.sqrt(6 / 5 * sum(value**2 for value in sums)) / rows.height
+    naive = statistics.stdev(rows["reward"]) / math.sqrt(rows.height)
+    expected = {"value": mean, "se": clustered, "naive_se": naive, "design_effect": (clustered / naive) ** 2}
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+
+
+# ── intervals ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_row_a_task_of_zeros_and_ones_has_wilsons_interval():
+    frame = pl.DataFrame({"task_id": list("abcdefghij"), "reward": [1.0] * 7 + [0.0] * 3}).with_columns(
+        passed=pl.col("reward") == 1
+    )
+    groups = assay.groups(frame)
+    for name in ("mean", "pass@1", "row_mean"):
+        row = metric(groups, name)
+        assert (row["low"], row["high"]) == stats.wilson(7, 10)
+        assert row["few"]
+    assert metric(groups, "flat")["value"] is None
+    graded = assay.groups(frame.with_columns(reward=pl.col("reward") / 2))
+    assert metric(graded, "mean")["low"] != metric(graded, "pass@1")["low"] == stats.wilson(7, 10)[0]
+
+
+def test_rates_stay_in_zero_to_one_and_means_need_not():
+    groups = assay.groups(golden_rows(), k=4)
+    assert metric(groups, "pass@4", model="ash")["high"] == 1.0
+    assert metric(groups, "best@4", model="ash")["high"] > 1.0
+
+
+def test_the_bootstrap_draws_tasks_in_utf8_order():
+    frame = golden_rows().filter(pl.col("model") == "ash")
+    tasks = {"t0": "é", "t1": "z", "t2": "ab", "t3": "a", "t4": "Z", "t5": "10"}
+    frame = frame.with_columns(pl.col("task_id").replace(tasks))
+    groups = assay.groups(frame, k=4, ci="bootstrap", seed=5)
+    table = groups.table.sort("task_id").drop_nulls("best@4")  # Polars sorts by bytes
+    low, high = stats.bootstrap(table["best@4"], pl.Series([1] * table.height), seed=5)
+    row = metric(groups, "best@4")
+    assert (row["low"], row["high"]) == (low, high)
+    assert (
+        assay.groups(frame.sample(fraction=1.0, shuffle=True, seed=1), k=4, ci="bootstrap", seed=5).as_json()
+        == groups.as_json()
+    )
+
+
+def test_numbers_as_tasks_are_sorted_as_text():
+    frame = pl.DataFrame({"task_id": [2, 10, 1], "reward": [0.0, 0.5, 1.0]})
+    low, high = stats.bootstrap(pl.Series([1.0, 0.5, 0.0]), pl.Series([1, 1, 1]))
+    row = metric(assay.groups(frame, ci="bootstrap"), "mean")
+    assert (row["low"], row["high"]) == (low, high)
+
+
+# ── pairs ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pairs_of_models_share_tasks_and_holm():
+    rows = [
+        {"task_id": f"t{task}", "model": model, "reward": (task * number % 7) / 7}
+        for number, model in enumerate(("elm", "ash", "fir"), 1)
+        for task in range(6 + number)
+    ]
+    groups = assay.groups(pl.DataFrame(rows))
+    assert groups.pairs.select("a", "b", "tasks").rows() == [("ash", "elm", 7), ("ash", "fir", 8), ("elm", "fir", 7)]
+    assert groups.pairs["p_holm"].to_list() == stats.holm(groups.pairs["p"].to_list())
+    same = [row | {"model": model, "reward": 0.1} for row in rows for model in ("a", "b")]
+    (pair,) = assay.groups(pl.DataFrame(same)).pairs.rows(named=True)
+    assert (pair["difference"], pair["se"], pair["t"], pair["p"], pair["correlation"]) == (0.0, 0.0, None, 1.0, None)
+    (pair,) = assay.groups(pl.DataFrame(rows).filter(pl.col("task_id") == "t1", pl.col("model") != "fir")).pairs.rows(
+        named=True
+    )
+    assert (pair["tasks"], pair["se"], pair["p"], pair["low"]) == (1, None, None, None)
+
+
+def test_models_without_a_task_in_common_are_no_pair():
+    frame = pl.DataFrame({"task_id": ["a", "b"], "model": ["x", "y"], "reward": [1.0, 0.0]})
+    assert assay.groups(frame).pairs.height == 0
+    assert assay.groups(frame.drop("model")).summary.columns[0] == "metric"
+
+
+def test_many_models_are_not_compared():
+    frame = pl.DataFrame({"task_id": ["a"] * 60, "model": list(range(60)), "reward": [1.0] * 60})
+    groups = assay.groups(frame)
+    assert groups.pairs.height == 0
+    assert "60 values of model: at most 50 are compared in pairs" in groups.notes
+
+
+# ── what is missing or strange ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_scored_gives_nulls_and_a_note():
+    frame = pl.DataFrame({"task_id": ["a", "a"], "reward": [None, None], "passed": [None, None]})
+    groups = assay.groups(frame, k=4, advantages="grpo")
+    assert groups.table.select("rows", "scored", "passed", "mean", "pass@4", "best@4").row(0) == (
+        2,
+        0,
+        0,
+        None,
+        None,
+        None,
+    )
+    assert groups.advantages.to_list() == [None, None]
+    assert metric(groups, "mean")["value"] is None
+    assert "no row has a reward" in groups.notes
+    assert json.dumps(groups.as_json())
+
+
+def test_no_rows_at_all():
+    frame = pl.DataFrame(schema={"task_id": pl.String, "reward": pl.Float64, "passed": pl.Boolean})
+    groups = assay.groups(frame, k=1, advantages="grpo")
+    assert (groups.table.height, len(groups.advantages)) == (0, 0)
+    assert groups.as_json()["groups"] == 0
+
+
+def test_without_passed_there_is_no_pass_at_k():
+    frame = pl.DataFrame({"task_id": ["a", "a"], "reward": [1.0, 0.0]})
+    groups = assay.groups(frame, k=2)
+    assert groups.table.columns == [
+        "task_id",
+        "rows",
+        "scored",
+        "mean",
+        "std",
+        "min",
+        "max",
+        "flat",
+        "best@2",
+        "worst@2",
+    ]
+    assert groups.notes == ("without a column `passed` there is no pass@k",)
+
+
+def test_sizes_by_default_are_those_that_groups_have():
+    rows = [{"task_id": f"{task}", "reward": 1.0, "passed": True} for task in range(3) for _ in range(3 + task)]
+    assert assay.groups(pl.DataFrame(rows)).facts["k"] == [1, 4]
+    groups = assay.groups(pl.DataFrame(rows), k=[5, 5, 2])
+    assert groups.facts["k"] == [5, 2]
+    assert groups.notes == ("2 of 3 groups have fewer than 5 rows with a reward: left out of pass@5 and its kind",)
+
+
+def test_groups_of_one_row_because_of_their_steps_have_a_note():
+    rows = [{"task_id": "a", "model": "m", "step": step, "reward": 1.0} for step in range(3)]
+    assert assay.groups(pl.DataFrame(rows)).notes[-1].endswith("--group task_id,model joins the steps")
+    assert assay.groups(pl.DataFrame(rows), group=["task_id", "model"]).facts["groups"] == 1
+
+
+def test_columns_of_tasks_and_groups_can_be_named():
+    rows = [
+        {"set": at // 4, "q": at // 2 % 2, "run": "r" * (1 + at % 3), "reward": float(at % 2), "model": "m"}
+        for at in range(12)
+    ]
+    frame = pl.DataFrame(rows)
+    groups = assay.groups(frame, task=["set", "q"])
+    assert (groups.facts["tasks"], groups.facts["group"]) == (6, ["set", "q", "model"])
+    runs = assay.groups(frame, task=["set", "q"], group=["set", "q", "run"], by="run")
+    assert (runs.facts["tasks"], runs.table.columns[:3]) == (6, ["set", "q", "run"])
+    assert assay.groups(frame, task="set", group=["q", "set"], by=[]).facts["groups"] == 6
+    with pytest.raises(UsageError, match="the group q 0, model m has rows of several tasks: 0, "):
+        assay.groups(frame, task="set", group="q")
+    inner = frame.with_columns(batch=pl.col("set") * 10 + pl.col("q"))
+    assert assay.groups(inner, task="set", group="batch").facts["tasks"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 5}, "--k 5: no group has so many rows with a reward; the largest has 4"),
+        ({"k": [0]}, "--k 0: expected numbers of rows"),
+        ({"k": [1.5]}, "--k 1.5: expected numbers of rows"),
+        ({"advantages": "grop"}, "--advantages grop: unknown.\n\nDid you mean `grpo`?"),
+        ({"unscored": "drop"}, "--unscored drop: unknown"),
+        ({"ci": "wald"}, "--ci wald: unknown"),
+        ({"eps": -1.0}, "--eps -1.0: expected a number"),
+        ({"by": ["modl"]}, "--by modl: the frame has no such column.\n\nDid you mean `model`?"),
+        ({"vote": "votes"}, "--vote votes: the frame has no such column"),
+        ({"task": "reward_id"}, "--task reward_id"),
+        ({"by": "passed"}, "`passed` names a group"),
+    ],
+)
+def test_options_that_cannot_be_used(options, message):
+    with pytest.raises(UsageError) as caught:
+        assay.groups(golden_rows(), **options)
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_frames_that_cannot_be_used():
+    frame = golden_rows()
+    with pytest.raises(UsageError, match="no column names the task"):
+        assay.groups(frame.drop("task_id"))
+    with pytest.raises(InputError, match="no column `reward`"):
+        assay.groups(frame.drop("reward"))
+    with pytest.raises(UsageError, match="at most 256"):
+        assay.groups(
+            pl.DataFrame({"task_id": ["a"] * 300, "reward": [1.0] * 300, "passed": True, "vote": "x"}), vote="vote"
+        )
+    with pytest.raises(UsageError, match="no column `passed`"):
+        assay.groups(frame.drop("passed"), vote="vote")
+    many = pl.DataFrame({"task_id": range(3000), "reward": [1.0] * 3000})
+    with pytest.raises(UsageError, match="--by task_id: 3,000 values; at most 2,000"):
+        assay.groups(many, by="task_id")
+
+
+def test_rewards_that_are_no_numbers_are_unscored_and_large_ones_stay_finite():
+    frame = pl.DataFrame(
+        {"task_id": ["a"] * 3 + ["b"] * 3, "reward": [1e308, -1e308, math.nan, 1e308, 1e308, math.inf]}
+    )
+    groups = assay.groups(frame, k=2, advantages="grpo")
+    assert groups.facts["scored"] == 4
+    json.dumps(groups.as_json(), allow_nan=False)
+    numbers = groups.table.select(pl.selectors.float())
+    assert not any(numbers[name].is_nan().any() or numbers[name].is_infinite().any() for name in numbers.columns)
+    assert groups.advantages.drop_nulls().is_finite().all()
+
+
+def test_the_same_input_gives_the_same_bytes_with_any_number_of_threads(tmp_path):
+    frame = pl.DataFrame([row for seed in range(9) for row in draw(seed)], infer_schema_length=None)
+    frame.write_parquet(tmp_path / "rewards.parquet")
+    code = (
+        "import assay, json, sys; g = assay.groups(sys.argv[1], vote='vote', ci='bootstrap');"
+        "print(json.dumps(g.as_json()), g.table.hash_rows().to_list())"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code, tmp_path / "rewards.parquet"],
+            env={**os.environ, "POLARS_MAX_THREADS": threads},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for threads in ("1", "5")
+    ]
+    assert found[0] == found[1]
+
+
+def test_keys_of_any_type():
+    frame = golden_rows().with_columns(
+        model=pl.col("model").cast(pl.Categorical), step=pl.lit(1.5), task_id=pl.struct(a="task_id", b=1)
+    )
+    groups = assay.groups(frame, k=2)
+    assert groups.pairs["difference"].to_list() == assay.groups(golden_rows(), k=2).pairs["difference"].to_list()
+    json.dumps(groups.as_json())

@@ -1,0 +1,128 @@
+"""Digests of a result's content: the worked case, and that they depend on the content alone."""
+
+import json
+import random
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+
+import polars as pl
+import pytest
+from cases import DATA
+
+import assay
+from assay.writing.digests import ContentDigest, content_of, root_of
+
+SPEC = {"checks": [{"type": "contains", "text": "refund"}]}
+
+COLUMNS = {
+    "text": pl.Series(["a", "", None, "é\0b", "😀"]),
+    "bytes": pl.Series([b"", b"\xff\0", None, b"a", b"b"]),
+    "flags": pl.Series([True, False, None, True, False]),
+    "small": pl.Series([1, -1, None, 127, 0], dtype=pl.Int8),
+    "floats": pl.Series([0.0, -0.0, None, float("nan"), 1e308]),
+    "singles": pl.Series([0.5, -0.0, None, 1.0, 2.0], dtype=pl.Float32),
+    "days": pl.Series([date(2026, 1, 1), None, date(1, 1, 1), date(1970, 1, 1), None]),
+    "times": pl.Series([datetime(2026, 1, 1, tzinfo=UTC), None, *[datetime(1970, 1, 1, tzinfo=UTC)] * 3]),
+    "clock": pl.Series([time(1, 2, 3), None, time(0), time(23, 59, 59), time(0, 0, 1)]),
+    "spans": pl.Series([timedelta(seconds=-1), None, timedelta(0), timedelta(days=9), timedelta(1)]),
+    "decimals": pl.Series([Decimal("1.50"), None, Decimal("-0.25"), Decimal("0.00"), Decimal("9.99")]),
+    "words": pl.Series(["a", "b", None, "a", "b"], dtype=pl.Categorical),
+    "kinds": pl.Series(["a", "b", None, "a", "b"], dtype=pl.Enum(["a", "b"])),
+    "nothing": pl.Series([None] * 5),
+    "lists": pl.Series([[1, None], [], None, [2], [3, 4, 5]]),
+    "nested": pl.Series([[["a"], None], [[]], None, [], [["b", "c"]]]),
+    "pairs": pl.Series([[1, 2], None, [3, None], [5, 6], [7, 8]], dtype=pl.Array(pl.Int64, 2)),
+    "objects": pl.Series(
+        [{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}, {"a": 2, "b": []}, {"a": 3, "b": [None]}]
+    ),
+}
+
+
+def column(name):
+    frame = COLUMNS[name].alias("x").to_frame()
+    return content_of([frame], frame.schema)["columns"][0]
+
+
+def test_the_worked_case():
+    path = DATA / "insight_goldens.json"
+    if not path.exists():
+        pytest.skip(f"the worked cases are not there: {path}")
+    case = json.loads(path.read_text("utf-8"))["cases"]["verify.digest"]
+    columns = [
+        pl.Series(name, values, dtype=getattr(pl, dtype), strict=False)
+        for name, dtype, values in case["input"]["columns"]
+    ]
+    frame, expected = pl.DataFrame(columns), case["expect"]
+    assert content_of([frame], frame.schema) == {"rows": 4, "columns": expected["columns"], "root": expected["root"]}
+    assert root_of(expected["columns"], 4) == expected["root"]
+    zero = frame.select(pl.when(pl.col("reward") == 0.0).then(0.0).otherwise("reward").alias("reward"))
+    assert content_of([zero], zero.schema)["columns"][0][2] == expected["without_minus_zero"]
+    assert content_of([], zero.schema)["columns"][0][2] == expected["empty"]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_neither_batches_nor_chunks_show(name):
+    frame = COLUMNS[name].alias("x").to_frame()
+    whole = content_of([frame], frame.schema)
+    assert content_of(frame.iter_slices(1), frame.schema) == whole
+    assert content_of([frame.head(2), frame.head(0), frame.tail(3)], frame.schema) == whole
+    assert content_of([pl.concat([*frame.iter_slices(2)], rechunk=False)], frame.schema) == whole
+    digest = ContentDigest(frame.schema)
+    for batch in frame.iter_slices(1):
+        digest.add(batch)
+    assert digest.content() == whole
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_file_that_is_read_has_the_content_that_was_written(tmp_path, name):
+    rows = COLUMNS[name].alias("x").to_frame().with_columns(completion=pl.lit("a refund"))
+    assay.score_file(rows, SPEC, tmp_path / "out.parquet")
+    content = assay.read_provenance(tmp_path / "out.parquet")["content"]
+    back = pl.read_parquet(tmp_path / "out.parquet")
+    assert content_of(back.iter_slices(2), back.schema) == content
+    assert content["rows"] == 5
+    assert [name for name, _, _ in content["columns"]] == back.columns
+    assert column(name)[2] == content["columns"][0][2]
+
+
+@pytest.mark.parametrize("name", sorted(COLUMNS.keys() - {"nothing"}))
+def test_every_cell_shows(name):
+    values = COLUMNS[name]
+    digests = set()
+    for at in range(5):
+        for other in range(5):
+            changed = values.gather([other if row == at else row for row in range(5)]).alias("x").to_frame()
+            same = changed.to_series().to_list() == values.to_list() and name not in ("floats", "singles")
+            digest = content_of([changed], changed.schema)["columns"][0][2]
+            assert not same or digest == column(name)[2]
+            digests.add(digest)
+    assert len(digests) > 10
+
+
+def test_the_shape_of_lists_shows():
+    shapes = ([[1, 2], [3]], [[1], [2, 3]], [[1, 2, 3], []], [[1, 2, 3], None], [[], [1, 2, 3]])
+    frames = [pl.DataFrame({"x": pl.Series(lists, dtype=pl.List(pl.Int64))}) for lists in shapes]
+    assert len({content_of([frame], frame.schema)["root"] for frame in frames}) == len(shapes)
+
+
+def test_names_types_and_order_show():
+    frame = pl.DataFrame({"a": [1, 2], "b": [1, 2]})
+    others = [frame.rename({"b": "c"}), frame.select("b", "a"), frame.cast({"b": pl.Int32}), frame.reverse()]
+    roots = {content_of([other], other.schema)["root"] for other in (frame, *others)}
+    assert len(roots) == 1 + len(others)
+
+
+def test_the_content_is_that_of_the_result_however_it_is_read(tmp_path):
+    rng = random.Random(3)
+    rows = pl.DataFrame({"completion": ["a refund " * rng.randrange(9) for _ in range(3000)]})
+    rows.write_parquet(tmp_path / "small.parquet", row_group_size=700)
+    rows.write_parquet(tmp_path / "whole.parquet")
+    rows.write_ndjson(tmp_path / "rows.jsonl")
+    roots = {
+        assay.score_file(tmp_path / name, SPEC, tmp_path / f"{name}.out.parquet").root
+        for name in ("small.parquet", "whole.parquet", "rows.jsonl")
+    }
+    (root,) = roots
+    back = pl.read_parquet(tmp_path / "small.parquet.out.parquet")
+    assert root == content_of([back], back.schema)["root"]
+    assert assay.score_file(rows, SPEC, tmp_path / "out.jsonl").root == assay.score_file(rows, SPEC).root == ""
