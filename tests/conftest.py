@@ -13,7 +13,7 @@ sys.dont_write_bytecode = (
 from assay import testing  # noqa: E402
 from assay.thresholds import THRESHOLDS  # noqa: E402
 
-testing.ALONE = sized(1, 4)
+testing.ALONE = sized(1, 5)
 
 
 @pytest.fixture(autouse=True)

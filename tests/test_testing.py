@@ -8,6 +8,8 @@ from pydantic import Field
 
 import assay
 from assay import Check, Example, Params
+from assay.checks.pairs import PairCheck
+from assay.compiling.plan import Plan
 from assay.expressions.lane import text
 from assay.functions import registry
 from assay.testing import assert_check_conforms, assert_fn_conforms, assert_verifier_conforms, hostile_texts
@@ -299,3 +301,24 @@ def test_a_class_without_a_twin_proves_nothing(monkeypatch):
     assay.register_verifier("one")(one)
     with pytest.raises(AssertionError, match="one has no Polars version to compare: the class has no verify_expr"):
         assert_verifier_conforms("one", cases=20)
+
+
+@pytest.mark.parametrize(("height", "how"), [(1, "one row"), (2, "two rows")])
+def test_a_plan_that_differs_for_few_rows_is_noticed(monkeypatch, height, how):
+    scored = Plan.score
+
+    def score(self, frame):
+        result = scored(self, frame)
+        return result.with_columns(reward=pl.lit(0.5)) if frame.height == height else result
+
+    monkeypatch.setattr(Plan, "score", score)
+    with pytest.raises(AssertionError, match=f"{how}, row 0"):
+        assert_check_conforms(MaxWords, cases=20)
+
+
+def test_a_pair_check_without_a_definition_cannot_be_made():
+    class Compares(PairCheck):
+        type = "compares"
+
+    with pytest.raises(TypeError, match="judge"):
+        Compares(Params())

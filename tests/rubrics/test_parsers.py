@@ -10,6 +10,7 @@ import time
 import warnings
 
 import pytest
+from cases import sized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -400,7 +401,8 @@ NAME = st.sampled_from([*NAMES, "answer", "think", "f(x", "__doc__", "x"])
 FIELDS = st.lists(st.one_of(NAME, st.lists(NAME, max_size=3).map(tuple), st.just(7)), max_size=3)
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.xdist_group("verifiers")
+@settings(max_examples=sized(300, 100), deadline=None)
 @given(
     fields=FIELDS,
     answer=st.sampled_from(["a", "b", "answer", "a.", "__class__"]),

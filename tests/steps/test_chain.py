@@ -38,6 +38,11 @@ def test_columns_give_what_rows_give(data):
     assert assert_steps_conform(data, step_texts(300, 4), small=3) == 301
 
 
+def test_a_step_without_a_definition_cannot_be_made():
+    with pytest.raises(TypeError, match="row"):
+        Step()
+
+
 def test_the_step_that_finds_nothing_is_told():
     chain = Chain(read_steps(["afterThink", {"after": "A:"}, {"regex": r"\d+"}]))
     texts = ["<think>", "<think></think>4", "A: four", "A: 4", None]
