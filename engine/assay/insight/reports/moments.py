@@ -13,7 +13,10 @@ import polars as pl
 from assay.insight.reports.columns import Columns, centred
 from assay.insight.stats import finite
 
-__all__ = ["Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
+__all__ = ["MOST_PAIRED", "Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
+
+MOST_PAIRED = 400
+"""Most checks that are compared in pairs: those that fail most."""
 
 FEW_ROWS, FEW_GROUPS, MANY_ROWS = 20, 20, 100
 _SATURATED, _SEPARATES, _AGAINST = (0.01, 0.99), 0.01, -0.2
@@ -178,6 +181,9 @@ def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
     """
     able = [(check, check.failing.bit_count()) for check in checks]
     able = [(check, failures) for check, failures in able if failures]
+    if len(able) > MOST_PAIRED:
+        least = sorted((failures for _, failures in able), reverse=True)[MOST_PAIRED - 1]
+        able = [(check, failures) for check, failures in able if failures >= least][:MOST_PAIRED]
     found: list[tuple[float, int, str, str, float, tuple[int, int, int, int]]] = []
     for at, (a, fails_a) in enumerate(able):
         for b, fails_b in able[at + 1 :]:

@@ -13,7 +13,7 @@ from assay.errors import UsageError, counted
 from assay.expressions.lane import exactly
 from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, score_columns
 from assay.insight.reports.examples import best_rows, details_of, worst_rows
-from assay.insight.reports.moments import Failures, failures_of, numbers_of, pairs_of, status_of
+from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
 from assay.insight.reports.texts import texts_of
 from assay.insight.results import Result, ScoreColumn, open_result
@@ -163,6 +163,8 @@ def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> Non
     if summary["few"]:
         noun = "row" if columns.task is None else "task"
         notes.append(f"few: an interval over {counted(summary['clusters'], noun)} is only roughly one of 95 %")
+    if len(columns.result.checks) > MOST_PAIRED:
+        notes.append(f"{len(columns.result.checks):,} checks: the {MOST_PAIRED} that fail most are compared in pairs")
     unknown = [check.name for check in columns.result.checks if check.coefficient is None]
     if unknown and columns.result.provenance:
         notes.append("what checks add to the reward is not known, or not linear: shares of its variance are left out")
