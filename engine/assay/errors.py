@@ -9,7 +9,7 @@ AssayError                 exit 1   (base class, never raised itself)
 ├── PartsError             exit 1   some parts of a run could not be scored; the others are complete
 ├── BadRowsError           exit 3   more malformed lines than allowed
 ├── TooManyErrors          exit 3   more rows with scoring errors than allowed
-└── FailedRunError         exit 3   a check did not run or broke on every row, or every row has an error; the result is written
+└── FailedRunError         exit 3   a check broke or did not run, every row has an error, or a minimum is missed; the result is written
 
 AssayWarning               the run goes on, but the user should know (a broken check, a skipped check)
 """
@@ -135,7 +135,7 @@ class TooManyErrors(AssayError):  # noqa: N818  (reads as the sentence it is: "r
 
 
 class FailedRunError(AssayError):
-    """A check broke on every row, or every row has an error; a result in a file is written."""
+    """A check broke on every row, every row has an error, or a minimum was not reached; a result in a file is written."""
 
     exit_code = 3
 

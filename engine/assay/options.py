@@ -11,7 +11,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from assay.errors import UsageError, did_you_mean
-from assay.system.quantities import RowLimit, read_size
+from assay.system.quantities import RowLimit, read_share, read_size
 
 __all__ = [
     "PANELS",
@@ -116,6 +116,12 @@ def _some_rows(flag: str, value: Any) -> Any:
 
 def _rows_or_share(flag: str, value: Any) -> Any:
     return RowLimit(flag, value).given
+
+
+def _finite(flag: str, value: Any) -> Any:
+    if not (isinstance(value, int | float) and math.isfinite(value)):
+        raise UsageError(f"{flag} {value}: expected a number.")
+    return value
 
 
 def _utf8(flag: str, value: Any) -> Any:
@@ -410,7 +416,8 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
             "Exit with 0, not 3, if a check did not run or broke on every row, or if every row has an error.",
             STRICTNESS,
             default=False,
-            python="Do not warn, or raise, after scoring if a check broke on every row or every row has an error.",
+            python="Do not warn, or raise, after scoring if a check broke on every row, every row has an error, or a minimum was not "
+            "reached.",
         ),
     ]
 
@@ -433,6 +440,28 @@ class FileOptions(ScoreOptions, total=False):
             cli=str | None,
             parse=_rows_or_share,
             metavar="N|P%",
+        ),
+    ]
+    min_pass_rate: Annotated[
+        float | str | None,
+        Option(
+            "Exit with 3, after writing the result, if less than P% of the scored rows pass.",
+            STRICTNESS,
+            cli=str | None,
+            parse=read_share,
+            metavar="P%",
+            python="Raise FailedRunError, after the result is written, if a smaller share of the scored rows passes: ``0.8`` or "
+            '``"80%"``.',
+        ),
+    ]
+    min_reward: Annotated[
+        float | None,
+        Option(
+            "Exit with 3, after writing the result, if the mean reward is less than X.",
+            STRICTNESS,
+            parse=_finite,
+            metavar="X",
+            python="Raise FailedRunError, after the result is written, if the mean reward is less.",
         ),
     ]
     overwrite: Annotated[bool, Option("Replace an existing result; start over in a folder.", OUTPUT, default=False)]

@@ -75,7 +75,7 @@ SOUND = {
 def test_a_failed_run_writes_its_result_and_says_so_before_the_mean(spec, rows, problems, out):
     command = f"score in.jsonl --spec v.json --no-isolate{f' --out {out}' if out else ''}"
     done = run(command, 3, spec, rows)
-    before, _, after = done.stderr.partition(f"{len(rows)} rows · mean reward")
+    before, after = re.split(rf"{len(rows)} rows(?: scored)? · mean reward", done.stderr)
     lines = [line.removeprefix("problem: ") for line in before.splitlines() if line.startswith("problem: ")]
     assert len(lines) == len(problems)
     assert all(line.startswith(problem) for line, problem in zip(lines, problems, strict=True))

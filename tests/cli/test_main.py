@@ -199,7 +199,7 @@ def test_the_summary_goes_to_stderr_and_to_stdout_as_one_json_document_when_aske
     command = "score in.jsonl --spec v.json" + (f" --out {where}" if where else "")
     done = run(command)
     assert done.stdout == ""
-    assert "3 rows · mean reward 0.5000 · pass rate 50.0%" in done.stderr
+    assert "2 of 3 rows scored · mean reward 0.5000 · pass rate 50.0%" in done.stderr
     assert "1 row has an error:\n  unscored, the completion is null: 1\n" in done.stderr
     done = run(f"{command} --json --overwrite")
     found = json.loads(done.stdout)
@@ -214,7 +214,7 @@ def test_rollouts_come_and_go_through_pipes(as_json):
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(row["id"], row["reward"]) for row in rows] == [(0, 1.0), (1, 0.0), (2, None)]
     assert list(rows[0]) == ["id", "reward", "passed", "feedback", "error"]
-    assert json.loads(done.stderr)["rows"] == 3 if as_json else "3 rows · mean reward 0.5000" in done.stderr
+    assert json.loads(done.stderr)["rows"] == 3 if as_json else "2 of 3 rows scored · mean reward 0.5000" in done.stderr
 
 
 @pytest.mark.parametrize(

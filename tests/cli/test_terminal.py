@@ -137,7 +137,7 @@ def test_one_error_is_not_many(errors, said):
 
 
 def test_one_row_is_not_many():
-    assert shown(print_summary, Summary([], [], rows=1)).startswith("1 row · ")
+    assert shown(print_summary, Summary([], [], rows=1, scored=1)).startswith("1 row · ")
 
 
 def test_a_run_without_rows_has_dashes_for_numbers():

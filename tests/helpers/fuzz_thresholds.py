@@ -34,9 +34,12 @@ from assay.testing import hostile_texts
 from assay.thresholds import EVER, Thresholds, set_to
 
 READING = ("batch", "struct_fields", "struct_depth", "first_chunk", "chunk", "small_group", "groups_at_once")
-"""Thresholds that files are read by; all others are those of scoring."""
+"""Thresholds that files are read by …"""
 
-SCORING = tuple(field.name for field in fields(Thresholds) if field.name not in READING)
+INSIGHT = ("grouped_rows",)
+"""… and that results are; all others are those of scoring."""
+
+SCORING = tuple(field.name for field in fields(Thresholds) if field.name not in (*READING, *INSIGHT))
 SIDES = (0, 1, EVER)
 KEYS = ("a", "b", "city", "urgency", "ä", "a b", "required", "")
 WORDS = (

@@ -42,6 +42,7 @@ ROOMS = (
         "testing",
         "rubrics",
         "environments",
+        "insight.probing",
         "insight",
         "insight.reports",
         "",

@@ -17,7 +17,7 @@ from insight_cases import golden, golden_rows
 import assay
 from assay import InputError, UsageError
 from assay.insight import stats
-from assay.thresholds import set_to
+from assay.thresholds import EVER, set_to
 
 
 def metric(groups, name, **of):
@@ -163,7 +163,7 @@ def check_mean(groups, model, name, expected):
     assert row["se"] == pytest.approx(se, abs=1e-12)
 
 
-@pytest.mark.parametrize("rows_at_once", [1, 7, 100])
+@pytest.mark.parametrize("rows_at_once", [0, 1, 7, 100, EVER])
 def test_groups_are_the_same_however_many_are_read_at_once(rows_at_once):
     frame = pl.DataFrame(draw(2), infer_schema_length=None)
     options = {"k": [1, 2], "vote": "vote", "advantages": "rloo"}

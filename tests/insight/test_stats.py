@@ -147,11 +147,12 @@ def test_quantiles_interpolate():
     assert stats.quantiles(pl.Series([], dtype=pl.Float64), [0, 1]) == [None, None]
 
 
+@pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 21])
-def test_bootstrap_is_that_of_the_definition_whatever_is_drawn_at_once(monkeypatch, at_once):
+def test_bootstrap_is_that_of_the_definition_whatever_is_drawn_at_once(monkeypatch, at_once, several):
     rng = random.Random(3)
     sums = [rng.random() * 3 for _ in range(13)]
-    counts = [rng.randint(1, 3) for _ in range(13)]
+    counts = [rng.randint(1, 3) if several else 2 for _ in range(13)]
     draws = iter(stats.splitmix64(7, 0, 13 * 200).to_list())
     means = []
     for _ in range(200):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["print_groups", "print_notes", "print_table", "shown_interval", "shown_number", "shown_p"]
 
 _PAIRS_SHOWN = 20
+_LEAST_WIDTH = 16
+"""Columns of the terminal that names may have at least."""
 
 
 def shown_number(value: float | None, form: str = ".3f") -> str:
@@ -44,13 +46,15 @@ def print_table(console: Console, columns: Mapping[str, bool], rows: Iterable[Se
         columns: The headings, each with whether its cells are numbers, which are aligned right and not folded.
         rows: The cells, which may come from data.
     """
+    cells = [[printable(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, is_number in columns.items():
-        table.add_column(
-            Text(printable(name)), justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+    for at, (name, is_number) in enumerate(columns.items()):
+        # numbers are cut only where names, folded, leave no room for them
+        least = None if is_number else min(_LEAST_WIDTH, max((len(row[at]) for row in cells), default=0))
+        justify: Any = "right" if is_number else "left"
+        table.add_column(Text(printable(name)), justify=justify, no_wrap=is_number, overflow="fold", min_width=least)
+    for row in cells:
+        table.add_row(*map(Text, row))
     console.print(table)
 
 
@@ -138,7 +142,7 @@ def _print_pairs(console: Console, pairs: pl.DataFrame) -> None:
     first = pairs.sort("p", nulls_last=True, maintain_order=True).head(_PAIRS_SHOWN)
     rows = (
         (
-            *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", shown_number(row["difference"], "+.3f")),
+            *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", shown_number(row["difference"], "+.4f")),
             *(
                 shown_interval(row["low"], row["high"]),
                 shown_p(row["p"]),

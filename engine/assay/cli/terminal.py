@@ -32,7 +32,7 @@ __all__ = [
 _ROOT = 16
 """Digits of the root that are printed."""
 _REASON_WIDTH = 70
-_REASONS = 3
+_REASONS, _UNSCORED = 3, 5
 
 _FEW_ROWS = 5_000
 """Below this number of rows, the fixed cost of a run dominates."""
@@ -56,9 +56,7 @@ def print_summary(console: Console, summary: "Summary") -> None:
     """Print the problems of a run, its numbers, and each check with its most frequent reasons."""
     print_problems(console, summary)
     console.print(
-        f"{counted(summary.rows, 'row')} · mean reward {_number(summary.mean_reward)} · "
-        f"pass rate {_number(summary.pass_rate, '.1%')} · {_number(summary.rows_per_second, ',.0f')} rows/s",
-        highlight=False,
+        f"{summary.headline} · {_number(summary.rows_per_second, ',.0f')} rows/s", highlight=False, soft_wrap=True
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, justify in (
@@ -86,9 +84,11 @@ def print_summary(console: Console, summary: "Summary") -> None:
 
 
 def print_problems(console: Console, summary: "Summary") -> None:
-    """Print why the rewards of a run are not what the verifiers mean."""
+    """Print why the rewards of a run are not what the verifiers mean, and which minimums it did not reach."""
     for problem in summary.problems:
         console.print(Text.assemble(("problem: ", "bold red"), printable(problem)), soft_wrap=True)
+    for words in summary.unmet:
+        console.print(Text.assemble(("not reached: ", "bold red"), printable(words)), soft_wrap=True)
 
 
 def _reasons(check: "CheckSummary") -> str:
@@ -110,8 +110,12 @@ def _print_errors(console: Console, summary: "Summary") -> None:
     for check in summary.checks:
         if check.errors:
             console.print(Text(f"  {printable(check.id)}: {check.errors:,}"), soft_wrap=True)
-    for reason, rows in top(summary.unscored, 5):
+    shown = top(summary.unscored, _UNSCORED)
+    for reason, rows in shown:
         console.print(Text(f"  unscored, {printable(reason)}: {rows:,}"), soft_wrap=True)
+    if (more := len(summary.unscored) - len(shown)) > 0:
+        rows = summary.rows - summary.scored - sum(rows for _, rows in shown)
+        console.print(f"  unscored, {counted(more, 'other reason')}: {rows:,}", highlight=False)
 
 
 def print_explanation(console: Console, verifier: "VerifierSpec") -> None:

@@ -62,7 +62,7 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NO_CHECK", "Plan", "compile", "no_task"]
+__all__ = ["NO_CHECK", "Plan", "compile", "no_task", "no_task_expr"]
 
 _ROW = HIDDEN + "row"
 NO_CHECK = "no check applies to this row"
@@ -72,6 +72,12 @@ _NO_TASK = ("task_id ", " is not in the task table")
 def no_task(task_id: object) -> str:
     """Return the error of a rollout whose task is missing."""
     return f"{'null' if task_id is None else task_id}".join(_NO_TASK)
+
+
+def no_task_expr(column: str) -> pl.Expr:
+    """Return whether the reason in a column is that of ``no_task``."""
+    reason = pl.col(column)
+    return reason.str.starts_with(_NO_TASK[0]) & reason.str.ends_with(_NO_TASK[1])
 
 
 @dataclass(frozen=True)
@@ -205,6 +211,19 @@ class Plan:
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
+
+    def beside(self, rollouts: pl.LazyFrame, prefix: str) -> pl.LazyFrame:
+        """Return rollouts with the results added, for another plan to score the same rows.
+
+        Args:
+            rollouts: A frame with this plan's schema, and other columns.
+            prefix: What the names of the added columns begin with.
+        """
+        prepare_process()
+        names, frame = rollouts.collect_schema().names(), rollouts
+        for layer in self._layers:
+            frame = frame.with_columns(layer)
+        return frame.select(*map(exactly, names), *(pl.col(hidden(name)).alias(prefix + name) for name in self.results))
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.

@@ -27,7 +27,7 @@ from assay.system.signals import interruptible
 from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import read_provenance
 
-__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "open_result"]
+__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
@@ -38,6 +38,8 @@ STATES = ("pass", "fail", "unscored")
 _CHECK, _SCORE = "check/", "score/"
 _TASKS = (TASK_ID, "example_id")
 _GROUPS = ("model", "step")
+_NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
+_TEXTS_AT_ONCE = 1 << 16
 _NOT_LINEAR = ("gate", "penalty", "when", "checks")
 
 
@@ -191,13 +193,13 @@ class Result:
             the first row. Lines that follow a labelled one without a label of their own are part of it.
         """
         if column not in self.schema:
-            return pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
+            return _NO_LINES
         text, counts = (
             exactly(column).cast(pl.String).alias("text"),
             (pl.len().alias("rows"), pl.col(ROW).min().alias("row")),
         )
         texts = self.numbered.select(text, ROW).filter(pl.col("text").fill_null("") != "")
-        return _labelled(self.collect(texts.group_by("text").agg(counts)), self.labels)
+        return _lines(self.collect(texts.group_by("text").agg(counts)), self.labels)
 
 
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,6 +229,20 @@ def open_result(source: Any) -> Result:
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1
     quick = pl.scan_parquet([engine_path(path) for path in paths], glob=False, hive_partitioning=False)
     return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
+
+
+def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
+    """Return a frame as a result.
+
+    Args:
+        name: What messages call it.
+        frame: Its rows.
+        provenance: What made it.
+
+    Raises:
+        InputError: It has no ``reward``.
+    """
+    return _result(name, frame, provenance)
 
 
 def _provenance(path: str | Path) -> Mapping[str, Any]:
@@ -390,9 +406,16 @@ def _of_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:
 # ── feedback ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _lines(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+    """Split texts into lines, and count the lines of each check."""
+    parts = [_labelled(part, labels) for part in texts.sort("row").iter_slices(_TEXTS_AT_ONCE)]
+    lines = pl.concat([*parts, _NO_LINES]).group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
+    return lines.sort("row", "check", "text")
+
+
 def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
-    """Split texts into lines, and give each line to the check whose label it begins with."""
-    lines = texts.sort("row").with_row_index("at").with_columns(line=pl.col("text").str.split("\n")).explode("line")
+    """Split texts into lines, and give each line to the check whose label it begins with; one without is part of the one before."""
+    lines = texts.with_row_index("at").with_columns(line=pl.col("text").str.split("\n")).drop("text").explode("line")
     distinct = lines["line"].unique().to_list()
     found = [_label(line, labels) for line in distinct]
     known = pl.DataFrame(
@@ -405,16 +428,25 @@ def _labelled(texts: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
         },
         schema={"line": pl.String, "check": pl.String, "text": pl.String},
     )
-    lines = lines.drop("text").join(known, on="line", how="left", maintain_order="left")
-    begins = pl.col("check").is_not_null() | (pl.col("at") != pl.col("at").shift(1)).fill_null(value=True)
-    lines = lines.with_columns(entry=begins.cum_sum())
-    entries = lines.group_by("entry", maintain_order=True).agg(
-        pl.col("check").first(), pl.col("text").str.join("\n"), pl.col("rows").first(), pl.col("row").first()
-    )
-    counted_lines = entries.group_by("check", "text", maintain_order=True).agg(
-        pl.col("rows").sum(), pl.col("row").min()
-    )
-    return counted_lines.sort("row", maintain_order=True)
+    lines = lines.join(known, on="line", how="left", maintain_order="left").drop("line")
+    begins = lines["check"].is_not_null() | (lines["at"] != lines["at"].shift(1)).fill_null(value=True)
+    if not begins.all():
+        together = lines.with_columns(entry=begins.cum_sum()).group_by("entry", maintain_order=True)
+        firsts = (pl.col(name).first() for name in ("check", "rows", "row"))
+        lines = together.agg(pl.col("text").str.join("\n"), *firsts)
+    return lines.select(_NO_LINES.columns)
+
+
+def labelled_lines(text: str | None, labels: Mapping[str, str]) -> list[tuple[str | None, str]]:
+    """Split one row's feedback or error into lines, each with its check; one without a label is part of the one before."""
+    lines: list[tuple[str | None, str]] = []
+    for line in text.split("\n") if text else ():
+        label = _label(line, labels)
+        if label is None and lines:
+            lines[-1] = lines[-1][0], f"{lines[-1][1]}\n{line}"
+        else:
+            lines.append((None, line) if label is None else (labels[label], line[len(label) :]))
+    return lines
 
 
 def _label(line: str, labels: Mapping[str, str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
-from assay.errors import UsageError, did_you_mean
+from assay.errors import FailedRunError, UsageError, did_you_mean
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
@@ -17,10 +17,12 @@ from assay.options import FileOptions, documented, settle
 from assay.runs.error_limit import ErrorLimit
 from assay.runs.file_run import FileRun, is_folder
 from assay.runs.streaming import output_schema, stream
+from assay.scoring.gates import pass_rate_gate, reward_gate
 from assay.scoring.in_memory import cause, engine_error, prepare, report, tell, warn
 from assay.scoring.summary import Summary
 from assay.spec.verifier import VerifierSource
 from assay.system.progress import Ticks
+from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spooling
 from assay.writing.provenance import provenance_of, task_files_of
@@ -59,8 +61,8 @@ def score_file(
         BadRowsError: There are more malformed lines than ``max_bad_rows`` allows; nothing is written.
         TooManyErrors: There are more scoring errors than ``max_errors`` allows; nothing is written, or no further parts.
         PartsError: Parts of a folder could not be scored; the others are complete.
-        FailedRunError: With ``strict``: a check broke on every row, or every row has an error; the result is written. Without,
-            this is a warning.
+        FailedRunError: The run did not reach ``min_pass_rate`` or ``min_reward``. Or with ``strict``: a check broke on every row,
+            or every row has an error; without, this is a warning. The result is written.
     """
     if isinstance(verifiers, Plan):
         raise UsageError(
@@ -87,8 +89,22 @@ def score_file(
         else:
             with closing_checks(loaded):
                 summary = _to_file(source, plan, run)
+    summary.errors_allowed = settled["max_errors"] is not None
+    _measure(summary, settled)
     report(summary.failures, settled)
+    if summary.unmet and not settled["lenient"]:
+        written = "Nothing was written" if out is None else "The result is written"
+        raise FailedRunError("\n".join(summary.unmet), f"{written}.")
     return summary
+
+
+def _measure(summary: Summary, options: FileOptions) -> None:
+    """Compare a run with the minimums that the caller asked for."""
+    if options["min_pass_rate"] is not None:
+        least = read_share("--min-pass-rate", options["min_pass_rate"])
+        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored))
+    if options["min_reward"] is not None:
+        summary.gates.append(reward_gate(options["min_reward"], summary.mean_reward))
 
 
 def _to_file(source: Rollouts, plan: Plan, run: FileRun) -> Summary:

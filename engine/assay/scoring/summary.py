@@ -19,13 +19,15 @@ from assay.aggregating.columns import (
 )
 from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.checks.base import Check
-from assay.compiling.plan import Plan
+from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import counted
 from assay.names import FUNCTION, NATIVE
+from assay.scoring.gates import Gate
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary", "faults_of"]
 
+_REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _REASONS_KEPT = 10_000
 """Maximum number of distinct reasons per check: a task table may hold any number of messages."""
 
@@ -105,9 +107,10 @@ class CheckSummary:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data, with the five most frequent reasons."""
-        reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, 5)]
+        reasons = [{"reason": reason, "rows": rows} for reason, rows in top(self.reasons, _REASONS_SHOWN)]
         numbers = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
-        return numbers | {"reasons": reasons}
+        more = len(self.reasons) - len(reasons)
+        return numbers | {"reasons": reasons} | ({"more_reasons": more} if more else {})
 
 
 def top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
@@ -127,6 +130,7 @@ class Summary:
         unscored: Counts of the reasons why rows have no reward.
         checks: One entry for each check that ran, or for each function that rows named.
         told: Notes made before a row is read: skipped checks, likely mistakes, renamed columns, columns taken from the tasks.
+        no_task: Rows whose task is not in the task table.
         bad_rows: Malformed rows, which are unscored.
         broken: Checks that could not run, each with the reason.
         seconds: Wall time from the first row to the last.
@@ -134,6 +138,8 @@ class Summary:
         out: Path of the rewards, or None.
         root: Digest of the content of the rewards, 64 hexadecimal digits; ``""`` if they are not one parquet file.
         skipped: Checks that did not run because their type is unknown, each with the reason.
+        errors_allowed: Whether the caller has set a limit on the rows with an error, and the run kept to it.
+        gates: The minimums that the caller asked for, each with whether the run reached it.
     """
 
     checks: list[CheckSummary]
@@ -143,6 +149,7 @@ class Summary:
     scored: int = 0
     passed: int = 0
     errors: int = 0
+    no_task: int = 0
     bad_rows: int = 0
     unscored: Counter[str] = field(default_factory=Counter)
     total: float = 0.0
@@ -151,6 +158,8 @@ class Summary:
     out: str | None = None
     root: str = ""
     skipped: list[str] = field(default_factory=list)
+    errors_allowed: bool = False
+    gates: list[Gate] = field(default_factory=list)
 
     _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
 
@@ -200,8 +209,31 @@ class Summary:
             (f"broke on every row: {check.id}: {check.broken or counted(check.rows, 'error')}", bool(check.broken))
             for check in broken
         ]
+        if self.errors_allowed or not 0 < self.rows == self.errors:
+            return problems
         is_known = any(check.broken for check in broken)
-        return [*problems, ("every row has an error", is_known)] if 0 < self.rows == self.errors else problems
+        no_task = f"no rollout finds its task: {self._example}" if self.no_task == self.rows else ""
+        return [*problems, (no_task or "every row has an error", is_known)]
+
+    @property
+    def _example(self) -> str:
+        reason, rows = top(self.unscored, 1)[0]
+        more = self.rows - rows
+        return f"{reason} ({counted(rows, 'row')}{f', and {more:,} like it' if more else ''})"
+
+    @property
+    def unmet(self) -> list[str]:
+        """The minimums that the run did not reach, each with what it reached."""
+        return [gate.words for gate in self.gates if not gate.met]
+
+    @property
+    def headline(self) -> str:
+        """The numbers of all rows in one line; how many are scored comes first where some are not."""
+        rows = counted(self.rows, "row")
+        rows = rows if self.scored == self.rows else f"{self.scored:,} of {rows} scored"
+        mean, rate = self.mean_reward, self.pass_rate
+        mean_and_rate = ("–" if mean is None else f"{mean:.4f}", "–" if rate is None else f"{rate:.1%}")
+        return "{} · mean reward {} · pass rate {}".format(rows, *mean_and_rate)
 
     @property
     def notes(self) -> list[str]:
@@ -232,6 +264,7 @@ class Summary:
         self.passed += int(batch[hidden("passed")].sum())
         self.errors += batch.height - batch[hidden("error")].null_count()
         _count(self.unscored, batch[UNSCORED])
+        self.no_task += _without_task(batch[UNSCORED])
         entries = {check.id: check for check in self.checks}
         for named, part in _named_parts(plan, batch):
             counts = part.select(
@@ -249,6 +282,7 @@ class Summary:
         self.scored += other.scored
         self.passed += other.passed
         self.errors += other.errors
+        self.no_task += other.no_task
         self.total = self.total + other.total
         _add(self.unscored, other.unscored)
         entries = {check.id: check for check in self.checks}
@@ -261,6 +295,7 @@ class Summary:
     def dump(self) -> dict[str, Any]:
         """Return the counts as JSON data, for ``load``."""
         numbers = {name: getattr(self, name) for name in self._COUNTED}
+        numbers["no_task"] = self.no_task
         return numbers | {"unscored": self.unscored, "checks": [vars(check) for check in self.checks]}
 
     @classmethod
@@ -277,7 +312,7 @@ class Summary:
         summary = cls(checks, [])
         for name in cls._COUNTED:
             setattr(summary, name, dumped[name])
-        summary.unscored = Counter(dumped["unscored"])
+        summary.unscored, summary.no_task = Counter(dumped["unscored"]), dumped.get("no_task", 0)
         return summary
 
     def as_json(self) -> dict[str, Any]:
@@ -296,7 +331,10 @@ class Summary:
             "root",
         )
         numbers = {name: getattr(self, name) for name in names}
-        unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, 20)]
+        unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, _UNSCORED_SHOWN)]
+        more = len(self.unscored) - len(unscored)
+        numbers |= {"gates": [gate.as_json() for gate in self.gates]} if self.gates else {}
+        numbers |= {"more_unscored_reasons": more} if more else {}
         return numbers | {
             "unscored": unscored,
             "notes": self.notes,
@@ -309,6 +347,9 @@ def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
     """Return ``Summary.failures`` of ``plan.score(…, watched=plan.faults)``."""
     summary = Summary.of(plan)
     summary.rows, summary.errors = scored.height, scored.height - scored["error"].null_count()
+    if 0 < summary.rows == summary.errors:  # of a row that has no task, the error is why it is unscored
+        summary.no_task = _without_task(scored["error"])
+        _count(summary.unscored, scored["error"])
     for named, part in _named_parts(plan, scored):
         for ident, (verifier, spec, _) in named:
             if not may_err(spec):
@@ -321,6 +362,12 @@ def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
             entry.rows += len(score) - score.null_count()
             entry.errors += len(error) - error.null_count()
     return summary.failures
+
+
+def _without_task(reasons: pl.Series) -> int:
+    """Return how many rows are unscored for want of their task."""
+    reasons = reasons.drop_nulls()
+    return int(reasons.to_frame("why").select(no_task_expr("why").sum()).item()) if len(reasons) else 0
 
 
 def _add(counts: Counter[str], more: Counter[str]) -> None:

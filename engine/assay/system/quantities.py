@@ -1,10 +1,11 @@
-"""Sizes, and numbers of rows, as people write them."""
+"""Sizes, shares, and numbers of rows, as people write them."""
 
 import re
+from fractions import Fraction
 
 from assay.errors import UsageError
 
-__all__ = ["RowLimit", "read_size"]
+__all__ = ["RowLimit", "read_share", "read_size"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", re.IGNORECASE)
 _POWERS = {letter: power for power, letter in enumerate(("", "k", "m", "g", "t"))}
@@ -21,6 +22,25 @@ def read_size(option: str, value: int | str) -> int:
     if size < 1:
         raise UsageError(f"{option} {value}: expected a size.", f"For example {option} 256MB")
     return size
+
+
+_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+def read_share(option: str, value: float | str | Fraction) -> Fraction:
+    """Parse a share: ``80%``, ``0.8``; exactly, as it is written.
+
+    Raises:
+        UsageError: The value is not a share, or not between 0 and 1.
+    """
+    if isinstance(value, Fraction):
+        return value
+    match = _SHARE.fullmatch(str(value))
+    share = Fraction(match.group(1)) / (100 if match.group(2) else 1) if match else None
+    if share is None or share > 1:
+        hint = f"{option} {value}%" if match and not match.group(2) and share and share <= 100 else f"{option} 80%"  # noqa: PLR2004
+        raise UsageError(f"{option} {value}: expected a percentage up to 100%.", f"Write {hint}.")
+    return share
 
 
 class RowLimit:

@@ -223,6 +223,25 @@ def test_the_cases_of_math_verify():
         assert (reward == 1.0) == cases[at]["verdict"], at
 
 
+@pytest.mark.skipif(not CASES.exists(), reason=f"the verdicts are not there: {CASES}")
+def test_math_verifys_own_search_has_its_own_verdicts():
+    cases = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]
+    kinds = {("latex",): "latex", ("expr",): "expr", ("latex", "expr"): "any"}
+
+    def params_of(case):
+        how = kinds[tuple(sorted(case["match_types"], reverse=True))]
+        relations = case["allow_set_relation_comp"]
+        return {name: case[name] for name in ("strict", "precision")} | {"parse": how, "setRelations": relations}
+
+    groups = {}
+    for case in cases:
+        groups.setdefault(json.dumps(params_of(case)), []).append(case)
+    for params, group in groups.items():
+        rows = [{"completion": case["pred"], "gold": case["gold"]} for case in group]
+        rewards = assay.score(rows, {"checks": [MATH | json.loads(params)]})["reward"]
+        assert [reward == 1.0 for reward in rewards] == [case["verdict"] for case in group]
+
+
 @pytest.mark.skipif(not GSM8K.exists(), reason=f"the real rollouts are not there: {GSM8K}")
 def test_numbers_that_are_equal_are_mathematically_equal():
     """On whole numbers, with commas and units, of real rollouts."""

@@ -46,6 +46,8 @@ class Question(NamedTuple):
         strict: See ``math_verify.verify``.
         precision: Decimal places to which numbers are rounded.
         seconds: Limit on the processor time.
+        how: ``whole``, ``latex``, ``expr`` or ``any``: what of a text is read.
+        relations: Whether an inequality may equal an interval.
     """
 
     gold: str
@@ -53,6 +55,8 @@ class Question(NamedTuple):
     strict: bool
     precision: int
     seconds: float
+    how: str = "whole"
+    relations: bool = False
 
 
 Answer = tuple[Verdict, str]
@@ -257,7 +261,7 @@ class _Pool:
         while len(self._running) < 2 * count and (batch := self._batch(count)):
             self._number = (self._number + 1) % (1 << 32)
             self._running[self._number] = batch
-            process.send([frame(Kind.ASKED, self._number, [_request(job.questions[at]) for job, at in batch])])
+            process.send([frame(Kind.ASKED, self._number, [list(job.questions[at]) for job, at in batch])])
 
     def _batch(self, count: int) -> list[_Item]:
         with self._turn:
@@ -318,11 +322,6 @@ class _Pool:
             while self._waiting:
                 self._answer(self._waiting.popleft(), (Verdict.GONE, problem))
             self._turn.notify_all()
-
-
-def _request(question: Question) -> list[str | bool | int | float]:
-    gold, answer, *params = question
-    return [gold, answer, *params]
 
 
 def _ended(ended_by: int, question: Question) -> Answer:

@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -18,10 +18,14 @@ __all__ = ["MAX_CHARACTERS", "Math"]
 
 MAX_CHARACTERS = 4_096
 """Code points of an answer that math-verify reads; an answer with more scores 0."""
+MAX_TEXT = 1_000_000
+"""Code points of a text in which math-verify looks for the answer."""
 
 
 class MathParams(Params):
     """The expected answer, and how it is compared."""
+
+    later = frozenset({"parse", "set_relations"})
 
     value: str | int | float = Field(description=r"The answer, in LaTeX or plain, without `\boxed`.")
     strict: bool = Field(default=True, description="Names of variables count, and sets are not tuples.")
@@ -29,13 +33,19 @@ class MathParams(Params):
     timeout: float | int = Field(
         default=5, gt=0, le=86_400, description="Seconds of processor time for one comparison; then it is an error."
     )
+    parse: Literal["whole", "latex", "expr", "any"] = Field(
+        default="whole",
+        description="`whole`: the text is the answer. Else math-verify looks for the answer in output and value: `latex` for LaTeX, "
+        "`expr` for plain expressions, `any` for both.",
+    )
+    set_relations: bool = Field(default=False, description="`x < 2` equals the gold `(-\\infty, 2)`.")
 
 
 class Math(PairCheck):
     r"""The answer is mathematically equal to the value, by math-verify 0.9: ``\frac{1}{2}`` equals ``0.5``.
 
     Both are read as ``\boxed{…}``, first as LaTeX, then as a plain expression; equal texts are equal. An empty answer and one of
-    more than 4,096 characters score 0. It runs in processes that can be killed. Needs ``pip install 'assay[math]'``.
+    more than 4,096 characters score 0. With ``parse``, math-verify looks for the answer in the text. It runs in processes that can be killed. Needs ``pip install 'assay[math]'``.
     """
 
     type = "math"
@@ -74,12 +84,12 @@ class Math(PairCheck):
     def _verdicts(self, values: Sequence[str], golds: Sequence[Any]) -> list[tuple[float, str] | Exception]:
         """Return the score and the reason of each pair, or the error; what takes no mathematics is decided here."""
         pairs = [(value.strip(), gold_text(gold).strip()) for value, gold in zip(values, golds, strict=True)]
-        verdicts = [_plain_verdict(*pair) for pair in pairs]
-        params = self.params.strict, self.params.precision, float(self.params.timeout)
+        longest = MAX_CHARACTERS if self.params.parse == "whole" else MAX_TEXT
+        verdicts = [_plain_verdict(*pair, longest) for pair in pairs]
+        seconds = float(self.params.timeout)
+        how = self.params.strict, self.params.precision, seconds, self.params.parse, self.params.set_relations
         questions = [
-            Question(gold, answer, *params)
-            for (answer, gold), plain in zip(pairs, verdicts, strict=True)
-            if plain is None
+            Question(gold, answer, *how) for (answer, gold), plain in zip(pairs, verdicts, strict=True) if plain is None
         ]
         answers = iter(compare_all(questions, None if self.limits is None else self.limits.stop) if questions else ())
         return [
@@ -96,14 +106,14 @@ class Math(PairCheck):
         return f"math-verify in other processes, once for each distinct text and gold, up to {self.params.timeout:g} s each"
 
 
-def _plain_verdict(answer: str, gold: str) -> tuple[float, str] | None:
+def _plain_verdict(answer: str, gold: str, longest: int) -> tuple[float, str] | None:
     """Return the verdict on texts that need not be read as mathematics."""
     if answer == gold:
         return 1.0, ""
     if not answer:
         return 0.0, f"the answer is empty, expected {quoted(gold)}"
-    if len(answer) > MAX_CHARACTERS:
-        return 0.0, f"the answer has more than {MAX_CHARACTERS:,} characters, expected {quoted(gold)} alone"
+    if len(answer) > longest:
+        return 0.0, f"the answer has more than {longest:,} characters, expected {quoted(gold)} alone"
     return None
 
 

@@ -101,7 +101,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 # ── in a worker ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Compare = Callable[[str, str, bool, int], Verdict]
+Compare = Callable[[str, str, bool, int, str, bool], Verdict]
 
 
 def _comparison() -> Compare:
@@ -120,16 +120,18 @@ def _comparison() -> Compare:
     if not installed.startswith("0.9."):
         raise ImportError(f"math-verify {installed} is not one that has been tested, 0.9")
     logging.disable(logging.CRITICAL)
-    readings = [LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()]
+    latex, plain = LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()
+    readings = {"whole": [latex, plain], "any": [latex, plain], "latex": [latex], "expr": [plain]}
 
-    def read(text: str) -> list[Any]:
-        parsed: list[Any] = parse(rf"\boxed{{{text}}}", readings, parsing_timeout=None, raise_on_error=True)
+    def read(text: str, how: str) -> list[Any]:
+        text = rf"\boxed{{{text}}}" if how == "whole" else text
+        parsed: list[Any] = parse(text, readings[how], parsing_timeout=None, raise_on_error=True)
         return parsed
 
-    def compare(gold: str, answer: str, strict: bool, precision: int) -> Verdict:
+    def compare(gold: str, answer: str, strict: bool, precision: int, how: str, relations: bool) -> Verdict:
         random.seed(0)
-        golds, answers = read(gold), read(answer)
-        limits = {"timeout_seconds": None, "raise_on_error": True}
+        golds, answers = read(gold, how), read(answer, how)
+        limits = {"timeout_seconds": None, "raise_on_error": True, "allow_set_relation_comp": relations}
         if verify(golds, answers, float_rounding=precision, strict=strict, **limits):
             return Verdict.EQUAL
         for parsed, verdict in ((answers, Verdict.NO_ANSWER), (golds, Verdict.NO_GOLD)):
@@ -179,13 +181,13 @@ class _Worker:
             file.write("1000")
 
     def _result(
-        self, at: int, gold: str, answer: str, strict: bool, precision: int, seconds: float
+        self, at: int, gold: str, answer: str, strict: bool, precision: int, seconds: float, how: str, relations: bool
     ) -> tuple[Verdict, str]:
         _CELL.pack_into(self._cell, 0, at, time.monotonic() + 10 * seconds + _GRACE)
         # the system ends this process when the time is up, whatever it does
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            return self._compare(gold, answer, strict, precision), ""
+            return self._compare(gold, answer, strict, precision, how, relations), ""
         except BaseException as error:  # noqa: BLE001  (what a library raises is the result)
             self._leaves = self._leaves or isinstance(error, MemoryError)
             return Verdict.RAISED, f"{type(error).__name__}: {error}"[:_LONGEST_MESSAGE]
@@ -339,7 +341,7 @@ def _main(paths: str, most: str) -> None:
     try:
         compare = _comparison()
         for gold, answer in _WARM_UP:
-            compare(gold, answer, True, 6)
+            compare(gold, answer, True, 6, "whole", False)
     except BaseException as error:  # noqa: BLE001  (a library that is not whole may raise anything)
         _write(1, frame(Kind.BROKEN, 0, f"math-verify cannot be used: {type(error).__name__}: {error}; try {INSTALL}"))
         return

@@ -101,4 +101,7 @@ def score(
     if summary.problems and not lenient:
         hint = "exit code 3 because of the problems above; --lenient accepts them"
         console.print(hint, markup=False, highlight=False, soft_wrap=True)
+    elif summary.unmet:
+        console.print("exit code 3 because of the minimums above", markup=False, highlight=False, soft_wrap=True)
+    if summary.unmet or (summary.problems and not lenient):
         raise typer.Exit(FailedRunError.exit_code)

@@ -1,0 +1,84 @@
+"""``assay show``: rows of a result, with what their checks say."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from assay.cli.app import command, to_stderr
+from assay.system.stdout import write_data
+
+__all__ = ["show"]
+
+_EXAMPLES = """\b
+Examples:
+  assay show rewards.parquet --failed policy --limit 5
+  assay show rewards.parquet --where 'reward < 0.5 and model == "elm"' --sort -reward"""
+
+
+def _names(values: list[str] | None) -> list[str]:
+    return [name for value in values or () for name in value.split(",") if name]
+
+
+@command(epilog=_EXAMPLES, modules=("assay.cli.cards", "assay.insight.showing"))
+def show(
+    result: Annotated[
+        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
+    ],
+    *,
+    failed: Annotated[
+        list[str] | None, typer.Option(help="Rows on which this check fails. May be repeated.", metavar="CHECK")
+    ] = None,
+    passed: Annotated[
+        list[str] | None, typer.Option(help="Rows on which this check passes. May be repeated.", metavar="CHECK")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Rows for which this SQL expression over the columns holds. May be repeated.", metavar="SQL"),
+    ] = None,
+    sort: Annotated[
+        list[str] | None, typer.Option(help="Columns to sort by; -NAME for the largest first.", metavar="NAME,…")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Rows to show.", metavar="N")] = 10,
+    random: Annotated[
+        int | None, typer.Option(help="Choose the rows at random; the same seed chooses the same.", metavar="SEED")
+    ] = None,
+    row: Annotated[
+        list[int] | None, typer.Option(help="Number of a row, from 0. May be repeated.", metavar="N")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns to show of each row. [default: those of the task, model, step, as far as they exist]",
+            metavar="NAME,…",
+        ),
+    ] = None,
+    rollouts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The rollouts that were scored, to show their texts. [default: the result's own, else those it names]",
+            metavar="FILE",
+        ),
+    ] = None,
+    as_data: Annotated[bool, typer.Option("--json", help="Print the rows as JSON on stdout.")] = False,
+) -> None:
+    """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
+    from assay.cli.cards import print_cards
+    from assay.insight.showing import show as look
+
+    cards = look(
+        result,
+        failed=failed or (),
+        passed=passed or (),
+        where=where or (),
+        sort=_names(sort),
+        limit=limit,
+        random=random,
+        row=row or (),
+        columns=_names(columns),
+        rollouts=rollouts or None,
+    )
+    if as_data:
+        write_data(json.dumps(cards.as_json(), allow_nan=False, default=str) + "\n")
+    else:
+        print_cards(to_stderr(), cards)

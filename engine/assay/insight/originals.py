@@ -1,0 +1,132 @@
+"""What rows of a result were made from: the scored text and other columns, from the result, its inputs, or other files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.errors import AssayError, InputError, counted, shown_path
+from assay.expressions.completion import completion_text_expr
+from assay.expressions.lane import exactly
+from assay.insight.results import ROW, Result
+from assay.loading.formats.reading import Reading
+from assay.loading.rollouts import open_rollouts
+from assay.loading.tasks import join_tasks, load_tasks
+from assay.names import COMPLETION, TASK_ID, TEXT
+
+__all__ = ["originals"]
+
+_NOTHING = pl.DataFrame(schema={ROW: pl.UInt32, TEXT: pl.String})
+_HOW = "name the files that were scored with --rollouts"
+
+
+def originals(
+    result: Result, rows: Sequence[int], columns: Sequence[str] = (), rollouts: Any = None
+) -> tuple[pl.DataFrame, str]:
+    """Return the scored texts of some rows, and columns that the result does not have.
+
+    Args:
+        result: The result.
+        rows: Numbers of rows.
+        columns: Columns of the rollouts or of their tasks to return, too, as far as they exist.
+        rollouts: The rollouts that were scored; by default the result itself if it keeps their texts, else the inputs that its
+            provenance names, if they have not changed.
+
+    Returns:
+        ``ROW``, ``TEXT`` and the columns, in order of the row; no rows if the texts cannot be had, and a note why.
+
+    Raises:
+        InputError: ``rollouts`` holds other rollouts.
+    """
+    if not rows:
+        return _NOTHING, ""
+    if rollouts is not None:
+        return _of(result, rows, columns, rollouts, None), ""
+    if COMPLETION in result.schema:
+        wanted = [name for name in columns if name in result.schema]
+        text = completion_text_expr(COMPLETION, result.schema[COMPLETION]).alias(TEXT)
+        return result.collect(_some(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
+    return _of_inputs(result, rows, columns)
+
+
+def _of_inputs(result: Result, rows: Sequence[int], columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
+    sources = [source for source in result.provenance.get("inputs") or () if isinstance(source, Mapping)]
+    sources = [source for source in sources if not source.get("skipped")]
+    if not sources:
+        return _NOTHING, f"no texts: the result does not say what it was made from; {_HOW}"
+    if changes := [reason for source in sources if (reason := _change(source))]:
+        return _NOTHING, f"no texts: {changes[0]}; {_HOW}"
+    try:
+        return _of(result, rows, columns, [str(source["name"]) for source in sources], sources[0]), ""
+    except AssayError as error:
+        return _NOTHING, f"no texts: {error.fact}"
+
+
+def _change(source: Mapping[str, Any]) -> str:
+    """Return why an input is not the file that was scored, by its size and time; ``""`` if it is."""
+    name = str(source.get("name"))
+    if source.get("modified") is None:
+        return f"{shown_path(name)} is not a local file"
+    try:
+        status = Path(name).stat()
+    except (OSError, ValueError):
+        return f"{shown_path(name)} is not there"
+    same = (status.st_size, status.st_mtime_ns) == (source.get("size"), source["modified"])
+    return "" if same else f"{shown_path(name)} has changed since it was scored"
+
+
+def _some(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
+    return frame.filter(pl.col(ROW).is_in(pl.Series(sorted({*rows}), dtype=pl.UInt32).implode())).sort(ROW)
+
+
+def _of(
+    result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any, source: Mapping[str, Any] | None
+) -> pl.DataFrame:
+    opened = open_rollouts(rollouts, Reading())
+    if source is not None and opened.inputs[0].read_as != source.get("read_as"):
+        fact = (
+            f"{shown_path(str(source['name']))}: was read in another way then: {source.get('read_as') or 'as it is'}."
+        )
+        raise InputError(fact, "Score again with --keep +completion.")
+    schema = opened.frame.collect_schema()
+    if COMPLETION not in schema:
+        raise InputError("The rollouts have no column `completion`.")
+    shared = [name for name in result.passed_through if name in schema and name != COMPLETION]
+    wanted = [name for name in columns if name in schema and name not in shared]
+    frame = _some(opened.frame.with_row_index(ROW), rows)
+    frame = frame.select(
+        ROW,
+        completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT),
+        *map(exactly, dict.fromkeys([*shared, *wanted])),
+    )
+    found = result.collect(frame)
+    kept = result.collect(_some(result.numbered, rows).select(ROW, *map(exactly, shared)))
+    _refuse_others(result, kept, found, shared)
+    if found.height < kept.height:
+        fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
+        raise InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
+    return _with_tasks(result, found, columns)
+
+
+def _refuse_others(result: Result, kept: pl.DataFrame, found: pl.DataFrame, shared: Sequence[str]) -> None:
+    for name in shared:
+        there = dict(zip(found[ROW], found[name].to_list(), strict=True))
+        for row, here in zip(kept[ROW], kept[name].to_list(), strict=True):
+            if row in there and here != there[row] and str(here) != str(there[row]):
+                fact = f"{result.name} was not made from these rollouts: row {row:,}: {name} is {here} there, {there[row]} here."
+                raise InputError(fact, "Name the files that were scored, in the order of the run.")
+
+
+def _with_tasks(result: Result, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Add columns of the tasks, if their files have not changed."""
+    sources = [source for source in result.provenance.get("tasks") or () if isinstance(source, Mapping)]
+    missing = [name for name in columns if name not in frame.columns]
+    if not sources or not missing or TASK_ID not in frame.columns or any(_change(source) for source in sources):
+        return frame
+    names = [str(source["name"]) for source in sources]
+    try:
+        table, _ = load_tasks(names[0] if len(names) == 1 else names)
+        return result.collect(join_tasks(frame.lazy(), table, missing))
+    except AssayError:
+        return frame  # golds are shown where they can be had

@@ -1,0 +1,54 @@
+"""Minimums that a run has to reach; a run that does not still writes its result."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["Gate", "pass_rate_gate", "reward_gate"]
+
+_ROUNDING = 1e-9
+"""Relative difference between a mean and a minimum that the order of additions may cause."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A minimum, and what a run reached.
+
+    Attributes:
+        option: The option that asks for it.
+        limit: The minimum.
+        value: What the run reached; None if no row is scored.
+        met: Whether that is enough.
+        words: What the run did not reach, in words.
+    """
+
+    option: str
+    limit: float
+    value: float | None
+    met: bool
+    words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data."""
+        return {name: getattr(self, name) for name in ("option", "limit", "value", "met")}
+
+
+def pass_rate_gate(least: Fraction, passed: int, scored: int) -> Gate:
+    """Compare the share of the scored rows that passed with a minimum, without rounding."""
+    value = passed / scored if scored else None
+    met = scored > 0 and Fraction(passed, scored) >= least
+    reached = "no row is scored" if value is None else f"{passed:,} of {scored:,} rows passed ({_percent(value)})"
+    words = f"pass rate: {reached}; --min-pass-rate asks for {_percent(float(least))}"
+    return Gate("--min-pass-rate", float(least), value, met, words)
+
+
+def reward_gate(least: float, mean: float | None) -> Gate:
+    """Compare the mean reward with a minimum; a difference in the last digits of a sum does not count."""
+    met = mean is not None and (mean >= least or math.isclose(mean, least, rel_tol=_ROUNDING, abs_tol=1e-12))
+    reached = "no row is scored" if mean is None else f"{mean:.6g}"
+    return Gate("--min-reward", least, mean, met, f"mean reward: {reached}; --min-reward asks for {least:g}")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.6g}%"

@@ -1,0 +1,230 @@
+"""Rows to look at: which are chosen, what their checks say, and where in the text what they look for is."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import assay
+from assay.cli.main import app
+from assay.errors import printable
+from assay.insight.matching import Sought, matches
+
+SPEC = {
+    "id": "v",
+    "checks": [
+        {"type": "contains", "value": "refund"},
+        {"id": "curt", "type": "max_length", "value": 30},
+        {"id": "number", "type": "regex", "pattern": r"\d+"},
+        {"id": "gold", "type": "equals", "value": {"column": "answer"}},
+    ],
+}
+TEXTS = ["a Refund of 20", "no", "refund " * 9, None, "20"]
+ROWS = [
+    {"task_id": f"t{n}", "model": "xy"[n % 2], "step": n, "completion": text, "answer": "20"}
+    for n, text in enumerate(TEXTS)
+]
+SPECS = Path(__file__).resolve().parents[2] / "specs"
+
+
+@pytest.fixture
+def result(tmp_path, monkeypatch):
+    """A result that does not keep the texts, beside its input."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    assay.score_file("in.jsonl", SPEC, "out.parquet")
+    return "out.parquet"
+
+
+def rows(cards):
+    return [card.row for card in cards.cards]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [0, 1, 2, 3, 4]),
+        ({"limit": 2}, [0, 1]),
+        ({"failed": ["contains"]}, [1, 4]),
+        ({"passed": ["contains"], "failed": ["curt"]}, [2]),
+        ({"failed": ["gold", "number"]}, [1, 2]),
+        ({"where": ["reward IS NULL"]}, [3]),
+        ({"where": ["reward < 0.8 and model = 'x'"]}, [0, 2, 4]),
+        ({"where": ['reward < 0.8 and model == "x"', "step > 0"]}, [2, 4]),
+        ({"where": ['"check/v/curt" = 0']}, [2]),
+        ({"where": ["feedback like 'contains%'"]}, [1, 4]),
+        ({"sort": ["-step"], "limit": 3}, [4, 3, 2]),
+        ({"sort": ["model", "-reward"]}, [0, 4, 2, 1, 3]),
+        ({"sort": ["reward"]}, [1, 2, 0, 4, 3]),
+        ({"row": [4, 1]}, [1, 4]),
+        ({"where": ["step > 99"]}, []),
+    ],
+)
+def test_rows_are_chosen_and_sorted(result, options, expected):
+    cards = assay.show(result, **options)
+    assert rows(cards) == expected
+    if "limit" not in options:
+        assert cards.matching == len(expected)
+
+
+def test_a_random_choice_is_the_same_each_time_and_another_for_another_seed():
+    frame = pl.DataFrame({"reward": [0.0] * 500, "passed": False})
+    first, again, other = (rows(assay.show(frame, random=seed, limit=20)) for seed in (1, 1, 2))
+    assert first == again == sorted(first)
+    assert len({*first}) == 20
+    assert first != other
+    assert rows(assay.show(frame, random=1, limit=20, sort=["reward"])) == first
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "rewrd < 1",
+        "reward <",
+        "reward",
+        "'x'",
+        "*",
+        "1; select 2",
+        "reward in (select 1)",
+        "reward IN (SELECT a FROM read_csv('in.jsonl'))",
+        "exists (/**/from read_csv('in.jsonl'))",
+        "(from read_csv('in.jsonl'))",
+        "(with a as (values (1)) table a)",
+        "read_csv('in.jsonl')",
+        "model -- x",
+        "(" * 400 + "passed" + ")" * 400,
+        "not " * 3000 + "passed",
+        "reward" + "+1" * 3000,
+    ],
+)
+def test_a_condition_that_cannot_be_used_is_an_error_with_the_columns_there_are(result, where):
+    with pytest.raises(assay.UsageError) as refused:
+        assay.show(result, where=[where])
+    assert refused.value.fact.startswith("--where ")
+    assert "Columns: task_id, model, step, answer, reward, " in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"failed": ["contain"]}, "no check is called `contain`"),
+        ({"sort": ["-rewar"]}, "--sort rewar"),
+        ({"columns": ["modl"]}, "--columns modl"),
+        ({"row": [5]}, "--row 5: out.parquet has the rows 0 to 4."),
+        ({"row": [-1]}, "--row -1"),
+        ({"limit": 0}, "--limit 0"),
+    ],
+)
+def test_what_does_not_exist_is_named(result, options, fact):
+    with pytest.raises(assay.UsageError) as refused:
+        assay.show(result, **options)
+    assert fact in refused.value.fact
+
+
+def test_a_card_says_what_the_checks_say_about_the_text(result):
+    card, _, long, null, _ = assay.show(result).cards
+    assert (card.key, card.state, card.reward) == ({"task_id": "t0", "model": "x", "step": 0}, "fail", 0.75)
+    assert [(one.check, one.score, one.passes) for one in card.checks] == [
+        ("contains", 1.0, True),
+        ("curt", 1.0, True),
+        ("number", 1.0, True),
+        ("gold", 0.0, False),
+    ]
+    assert card.checks[3].feedback.startswith("differs from") or card.checks[3].feedback
+    assert [card.text[start:end] for start, end, _ in card.matches] == ["Refund", "20"]
+    assert card.gold == {"answer": "20"}
+    assert len(long.matches) == 9
+    assert (null.state, null.reward, null.text, null.error) == ("unscored", None, None, ("the completion is null",))
+    assert {one.passes for one in null.checks} == {None}
+
+
+def test_texts_come_from_the_result_the_inputs_or_the_files_named(result, tmp_path):
+    assert assay.show(result).cards[0].text == TEXTS[0]
+    Path("moved.jsonl").write_bytes(Path("in.jsonl").read_bytes())
+    Path("in.jsonl").write_text("{}\n")
+    changed = assay.show(result)
+    assert [card.text for card in changed.cards] == [None] * 5
+    assert changed.notes == (
+        "no texts: in.jsonl has changed since it was scored; name the files that were scored with --rollouts",
+    )
+    assert [card.text for card in assay.show(result, rollouts="moved.jsonl").cards] == TEXTS
+    Path("other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS[1:]))
+    with pytest.raises(assay.InputError, match="row 0: task_id is t0 there, t1 here"):
+        assay.show(result, rollouts="other.jsonl")
+    kept = assay.score(ROWS, SPEC, keep="*")
+    assert [card.text for card in assay.show(kept, row=[0, 4]).cards] == [TEXTS[0], TEXTS[4]]
+
+
+def test_golds_of_tasks_are_shown_and_their_phrases_marked(tmp_path):
+    folder = SPECS / "refund-quality"
+    out = tmp_path / "out.parquet"
+    assay.score_file(folder / "rollouts.jsonl", folder / "refund-quality.json", out, tasks=folder / "tasks.jsonl")
+    [card] = assay.show(out, row=[2]).cards
+    assert '"anyOf": ["refund", "money back"]' in card.gold["expectations"]
+    assert [card.text[start:end] for start, end, _ in card.matches] == ["sorry", "photo"]
+
+
+def test_patterns_are_found_in_linear_time_and_phrases_in_any_case():
+    looked_for = Sought(
+        phrases=(("X", "p"), ("", "e"), ("xy", "q")), patterns=(("(a+)+$", "r"), ("(?=a)", "s"), ("(", "t"))
+    )
+    text = "a" * 100_000 + "!xY x"
+    assert matches(text, {}, looked_for) == [(100_001, 100_003, "q"), (100_004, 100_005, "p")]
+
+
+HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e \x00 \r \ue000"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_rows_hold_is_shown_escaped(tmp_path, as_json):
+    spec = {"id": 'v"<b>', "checks": [{"id": "c: [red]é\u4e2d", "type": "contains", "value": "refund"}]}
+    frame = [{"task_id": HOSTILE, "answer": HOSTILE, "completion": HOSTILE + "refund" + HOSTILE * 9000 + "\x07"}]
+    out = str(tmp_path / "out.parquet")
+    assay.score_file(frame, spec, out, keep="*")
+    done = CliRunner().invoke(app, ["show", out, *(["--json"] if as_json else [])], env={"COLUMNS": "100"})
+    assert done.exit_code == 0, done.output
+    if as_json:
+        [card] = json.loads(done.stdout)["cards"]
+        assert card["text"] == frame[0]["completion"]
+        assert {match["check"] for match in card["matches"]} == {"answer", "c: [red]é\u4e2d"}
+        assert done.stdout.isascii()
+        assert "\x1b" not in done.stdout
+    else:
+        assert done.stdout == ""
+        assert all(line.isprintable() for line in done.stderr.splitlines())
+        assert printable(HOSTILE) in done.stderr
+        assert "⟦refund⟧" in done.stderr
+        assert " more characters" in done.stderr
+        assert len(done.stderr) < 4_000
+
+
+def test_the_command_shows_cards_on_stderr_and_data_on_stdout(result):
+    def run(*options, code=0):
+        done = CliRunner().invoke(app, ["show", result, *options], env={"COLUMNS": "100"})
+        assert done.exit_code == code, done.output
+        return done
+
+    shown = run("--failed", "contains", "--columns", "model,step", "--sort", "-step").stderr
+    assert shown.startswith("row 4 · model x · step 4 · reward 0.75 · ✗ failed\n")
+    assert '  ✗ contains  0       does not contain "refund"\n' in shown
+    assert shown.endswith("2 rows of 2 that match; out.parquet has 5\n")
+    data = json.loads(run("--row", "3", "--row", "0", "--json").stdout)
+    assert [card["row"] for card in data["cards"]] == [0, 3]
+    assert (data["insight"], data["rows"], data["matching"]) == (1, 5, 2)
+    assert "no such file" in run("--rollouts", "gone.jsonl", code=2).stderr
+    assert run("--where", "rewrd < 1", code=2).stderr.startswith(
+        "error: --where rewrd < 1: no column is called `rewrd`."
+    )
+
+
+def test_a_frame_without_checks_or_texts_is_shown_with_notes():
+    cards = assay.show(pl.DataFrame({"reward": [0.5, None, float("nan")]}))
+    assert [(card.state, card.reward, card.text) for card in cards.cards] == [
+        ("scored", 0.5, None),
+        ("unscored", None, None),
+        ("unscored", None, None),
+    ]
+    assert cards.notes[-1].startswith("no texts: ")
+    assert rows(assay.show(pl.DataFrame({"reward": []}, {"reward": pl.Float64}))) == []
