@@ -167,7 +167,8 @@ def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> Non
         notes.append(f"{len(columns.result.checks):,} checks: the {MOST_PAIRED} that fail most are compared in pairs")
     unknown = [check.name for check in columns.result.checks if check.coefficient is None]
     if unknown and columns.result.provenance:
-        notes.append("what checks add to the reward is not known, or not linear: shares of its variance are left out")
+        fact = "the reward is no weighted mean of checks, for example because of gates"
+        notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
