@@ -169,6 +169,7 @@ def test_pairs_are_counted_in_the_rows_that_both_have_scored(seed):
         assert pair["phi"] == near(phi)
         assert pair["jaccard"] == near(jaccard)
     assert found[0]["redundant"]
+    assert found[0]["implied"]
     assert found[0]["a_implies_b"]
     assert found[0]["b_implies_a"]
     assert not any(pair["redundant"] for pair in found[1:])

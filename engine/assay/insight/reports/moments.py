@@ -213,6 +213,7 @@ def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict
     n11, n10, n01, n00 = counts
     fails_a, fails_b, either = n11 + n10, n11 + n01, n11 + n10 + n01
     jaccard = n11 / either if either else None
+    implies = bool(fails_a) and n11 / fails_a >= _IMPLIED, bool(fails_b) and n11 / fails_b >= _IMPLIED
     alike = phi >= _SAME or (jaccard is not None and jaccard >= _SAME)
     return {
         "a": a,
@@ -224,6 +225,7 @@ def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict
         "phi": phi,
         "jaccard": jaccard,
         "redundant": alike and min(fails_a, fails_b) >= FEW_ROWS,
-        "a_implies_b": bool(fails_a) and n11 / fails_a >= _IMPLIED,
-        "b_implies_a": bool(fails_b) and n11 / fails_b >= _IMPLIED,
+        "implied": any(implies),
+        "a_implies_b": implies[0],
+        "b_implies_a": implies[1],
     }
