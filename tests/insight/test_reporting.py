@@ -169,6 +169,7 @@ def test_pairs_are_counted_in_the_rows_that_both_have_scored(seed):
         assert pair["phi"] == near(phi)
         assert pair["jaccard"] == near(jaccard)
     assert found[0]["redundant"]
+    assert found[0]["implied"]
     assert found[0]["a_implies_b"]
     assert found[0]["b_implies_a"]
     assert not any(pair["redundant"] for pair in found[1:])
@@ -342,7 +343,7 @@ def test_texts_come_from_the_inputs_unless_they_have_changed(scored):
     named = assay.report(out, rollouts=rollouts)
     assert [example["text"] for example in named.examples["worst"]] == ["no", "yes \u202e"]
     rollouts.unlink()
-    assert any("is gone" in note for note in assay.report(out).notes)
+    assert any("is not there" in note for note in assay.report(out).notes)
     assert "text" not in assay.report(out, text=False).examples["worst"][0]
 
 
@@ -350,11 +351,18 @@ def test_texts_of_other_rollouts_are_refused(scored, tmp_path):
     rollouts, out = scored
     lines = rollouts.read_text().splitlines(keepends=True)
     (tmp_path / "other.jsonl").write_text("".join(lines[1:]))
-    with pytest.raises(assay.AssayError, match="task_id is t0 in the result, t1 in the rollouts"):
+    with pytest.raises(assay.AssayError, match="row 0: task_id is t0 there, t1 here"):
         assay.report(out, rollouts=tmp_path / "other.jsonl")
-    (tmp_path / "short.jsonl").write_text("".join(lines[:20]))
-    with pytest.raises(assay.AssayError, match="20 rows"):
+    (tmp_path / "short.jsonl").write_text(lines[0])
+    with pytest.raises(assay.AssayError, match="have 1 row, the result has 40"):
         assay.report(out, rollouts=tmp_path / "short.jsonl")
+
+
+def test_a_completion_that_is_no_text_is_a_note():
+    frame = pl.DataFrame({"reward": [0.5], "passed": [False], "completion": [1.5]})
+    found = assay.report(frame)
+    assert any(note.startswith("no texts: ") for note in found.notes)
+    assert found.examples["worst"][0]["text"] is None
 
 
 def test_reasons_that_a_check_joins_are_split_and_errors_count_rows():

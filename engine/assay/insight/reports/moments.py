@@ -13,7 +13,10 @@ import polars as pl
 from assay.insight.reports.columns import Columns, centred
 from assay.insight.stats import finite
 
-__all__ = ["Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
+__all__ = ["MOST_PAIRED", "Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
+
+MOST_PAIRED = 400
+"""Most checks that are compared in pairs: those that fail most."""
 
 FEW_ROWS, FEW_GROUPS, MANY_ROWS = 20, 20, 100
 _SATURATED, _SEPARATES, _AGAINST = (0.01, 0.99), 0.01, -0.2
@@ -178,6 +181,9 @@ def pairs_of(checks: Sequence[Failures], rows: int) -> list[dict[str, Any]]:
     """
     able = [(check, check.failing.bit_count()) for check in checks]
     able = [(check, failures) for check, failures in able if failures]
+    if len(able) > MOST_PAIRED:
+        least = sorted((failures for _, failures in able), reverse=True)[MOST_PAIRED - 1]
+        able = [(check, failures) for check, failures in able if failures >= least][:MOST_PAIRED]
     found: list[tuple[float, int, str, str, float, tuple[int, int, int, int]]] = []
     for at, (a, fails_a) in enumerate(able):
         for b, fails_b in able[at + 1 :]:
@@ -207,6 +213,7 @@ def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict
     n11, n10, n01, n00 = counts
     fails_a, fails_b, either = n11 + n10, n11 + n01, n11 + n10 + n01
     jaccard = n11 / either if either else None
+    implies = bool(fails_a) and n11 / fails_a >= _IMPLIED, bool(fails_b) and n11 / fails_b >= _IMPLIED
     alike = phi >= _SAME or (jaccard is not None and jaccard >= _SAME)
     return {
         "a": a,
@@ -218,6 +225,7 @@ def _pair(a: str, b: str, phi: float, counts: tuple[int, int, int, int]) -> dict
         "phi": phi,
         "jaccard": jaccard,
         "redundant": alike and min(fails_a, fails_b) >= FEW_ROWS,
-        "a_implies_b": bool(fails_a) and n11 / fails_a >= _IMPLIED,
-        "b_implies_a": bool(fails_b) and n11 / fails_b >= _IMPLIED,
+        "implied": any(implies),
+        "a_implies_b": implies[0],
+        "b_implies_a": implies[1],
     }

@@ -88,7 +88,9 @@ def as_page(report: Mapping[str, Any]) -> str:
     """
     template = _environment().get_template("report.html.j2")
     page = ""
-    for budget in _BUDGETS:
+    found = [example for kind in report["examples"].values() for example in kind]
+    texts = sum(len(example.get(name) or "") for example in found for name in ("text", "feedback", "error"))
+    for budget in _BUDGETS[texts > MOST_BYTES :]:
         page = template.render(_view(report, budget))
         if len(page.encode()) <= MOST_BYTES:
             break

@@ -9,14 +9,15 @@ from typing import Any
 import polars as pl
 
 from assay.checks.registry import CHECKS
-from assay.errors import UsageError, counted
+from assay.errors import AssayError, UsageError, counted
 from assay.expressions.lane import exactly
+from assay.insight.originals import originals
 from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, score_columns
 from assay.insight.reports.examples import best_rows, details_of, worst_rows
-from assay.insight.reports.moments import Failures, failures_of, numbers_of, pairs_of, status_of
+from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
-from assay.insight.reports.texts import texts_of
-from assay.insight.results import Result, ScoreColumn, open_result
+from assay.insight.results import ROW, Result, ScoreColumn, open_result
+from assay.names import TEXT
 
 __all__ = ["Report", "report"]
 
@@ -163,9 +164,12 @@ def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> Non
     if summary["few"]:
         noun = "row" if columns.task is None else "task"
         notes.append(f"few: an interval over {counted(summary['clusters'], noun)} is only roughly one of 95 %")
+    if len(columns.result.checks) > MOST_PAIRED:
+        notes.append(f"{len(columns.result.checks):,} checks: the {MOST_PAIRED} that fail most are compared in pairs")
     unknown = [check.name for check in columns.result.checks if check.coefficient is None]
     if unknown and columns.result.provenance:
-        notes.append("what checks add to the reward is not known, or not linear: shares of its variance are left out")
+        fact = "the reward is no weighted mean of checks, for example because of gates"
+        notes.append(f"{fact}: shares of its variance and correlations with the rest are left out")
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,11 +275,22 @@ def _examples(
 
 def _add_texts(result: Result, examples: Mapping[str, list[dict[str, Any]]], rollouts: Any, notes: list[str]) -> None:
     rows = sorted({example["row"] for kind in examples.values() for example in kind})
-    texts, note = texts_of(result, rows, rollouts)
+    texts, note = _texts(result, rows, rollouts)
     notes += [note] if note else []
     for kind in examples.values():
         for example in kind:
             example["text"] = texts.get(example["row"])
+
+
+def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int, str | None], str]:
+    """Return the scored texts of rows, none if they cannot be had, and a note why."""
+    try:
+        found, note = originals(result, rows, rollouts=rollouts)
+    except AssayError as error:
+        if rollouts is not None:
+            raise
+        return {}, f"no texts: {error.fact}"
+    return dict(zip(found[ROW], found[TEXT], strict=True)), note
 
 
 # ── provenance ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -34,10 +34,10 @@ def number(value: float | None, form: str = ".3f") -> str:
     """Return a number, without the zero before the point; ``–`` for none."""
     if value is None:
         return "–"
-    if abs(value) >= 1e6:  # noqa: PLR2004
+    if abs(value) >= 1e6 and "," not in form:  # noqa: PLR2004
         return format(value, ".4g")
-    text = format(value, form)
-    if not float(text):
+    text = format(value, form if abs(value) < 1e15 else ".4g")  # noqa: PLR2004
+    if not float(text.replace(",", "")):
         text = text.lstrip("-")
     return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
 
