@@ -34,6 +34,7 @@ from assay.insight.grouping import groups as groups
 from assay.insight.showing import Card as Card
 from assay.insight.showing import Cards as Cards
 from assay.insight.showing import show as show
+from assay.insight.summarizing import summarize as summarize
 from assay.insight.wires import Alert as Alert
 from assay.insight.wires import Tripwires as Tripwires
 from assay.loading.rollouts import scan as scan
