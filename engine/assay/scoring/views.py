@@ -1,19 +1,16 @@
-"""A summary as text and as HTML; what comes from data is escaped."""
+"""A summary as text and as HTML; what comes from data is escaped. Summaries import this module, so it names no types of theirs."""
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 from assay.errors import counted, printable
-
-if TYPE_CHECKING:
-    from assay.scoring.summary import CheckSummary, Summary
 
 __all__ = ["as_html", "as_text"]
 
 _CHECKS, _NOTES, _WIDTH = 60, 10, 100
 
 
-def as_text(summary: "Summary") -> str:
+def as_text(summary: Any) -> str:
     """Return a summary as lines of text."""
     lines = [summary.headline, *_remarks(summary)]
     checks = summary.checks[:_CHECKS]
@@ -26,7 +23,7 @@ def as_text(summary: "Summary") -> str:
     return "\n".join(lines)
 
 
-def as_html(summary: "Summary") -> str:
+def as_html(summary: Any) -> str:
     """Return a summary as a table for notebooks."""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("check", "mean", "failures", "most frequent reason"))
     rows = [
@@ -47,11 +44,11 @@ def _html(text: str) -> str:
     return escape(printable(text))
 
 
-def _mean(check: "CheckSummary") -> str:
+def _mean(check: Any) -> str:
     return "–" if check.mean is None else f"{check.mean:.4f}"
 
 
-def _reason(check: "CheckSummary") -> str:
+def _reason(check: Any) -> str:
     if not check.reasons:
         return ""
     reason, rows = min(check.reasons.items(), key=lambda item: (-item[1], item[0]))
@@ -59,7 +56,7 @@ def _reason(check: "CheckSummary") -> str:
     return f"  {rows:,}× {text if len(text) <= _WIDTH else f'{text[: _WIDTH - 1]}…'}"
 
 
-def _remarks(summary: "Summary") -> list[str]:
+def _remarks(summary: Any) -> list[str]:
     problems = [f"problem: {problem}" for problem in summary.problems]
     unmet = [f"not reached: {words}" for words in summary.unmet]
     errors = [f"{counted(summary.errors, 'row')} with an error"] if summary.errors else []
