@@ -64,4 +64,4 @@ golden: $(VENV)/.installed  ## compute the golden results in specs/ anew, by the
 	$(BIN)/python tests/helpers/goldens.py
 
 clean:  ## remove what make made
-	rm -rf $(VENV) build rewards.parquet
+	rm -rf $(VENV) build rewards.parquet rewards.html

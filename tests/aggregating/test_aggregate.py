@@ -6,6 +6,7 @@ from operator import add
 
 import polars as pl
 import pytest
+from cases import sized
 
 import assay
 from assay.aggregating.aggregate import mean, mean_steps
@@ -25,7 +26,7 @@ FAILS = {"type": "contains", "value": "no"}
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_the_weighted_mean_is_the_left_fold_bit_for_bit(height, engine):
     rng = random.Random(height)
-    for _ in range(60):
+    for _ in range(sized(60, 20)):
         weights = [
             rng.choice((rng.random(), 10 ** rng.uniform(-300, 300), 0.1, 0.7, 1.1, 3, 0))
             for _ in range(rng.choice((*range(1, 9), 64, 65, 200)))

@@ -100,6 +100,19 @@ PARAMS["count"] = [
     for of in (*COUNTS, {"text": "A"}, {"text": "", "caseSensitive": True}, {"text": SURROGATE}, {"pattern": r"\w\b"})
     for other in ({}, {"max": 3.5}, {"exactly": 10**30})
 ]
+PARAMS["json_schema"] = [
+    *(
+        {"schema": schema}
+        for schema in (True, False, {"type": ["object", "null"]}, {"maxLength": 3}, {"const": "\ufffd"})
+    ),
+    {"schema": {"$ref": "#"}},
+    {"schema": {"format": "date"}, "validateFormats": True},
+]
+PARAMS["json_match"] = [
+    {"value": value, "score": score, "lists": lists, "strings": strings, "absTol": 1}
+    for value in ("{}", [1, "a"], '"\\ud800"', "NaN")
+    for score, lists, strings in (("f1", "ordered", None), ("share", "unordered", "casefold"))
+]
 PARAMS["case"] = [{"is": case} for case in ("upper", "lower", "title")]
 PARAMS["ifeval"] = [{"mode": mode} for mode in ("strict", "loose")]
 PARAMS["language"] = [{"is": "en"}, {"is": ["de", "zh-cn"]}]

@@ -32,9 +32,13 @@ def test_the_demo_scores_the_samples_and_says_what_to_try_next(tmp_path):
     ]
     rewards = pl.read_parquet(tmp_path / "rewards.parquet")["reward"].to_list()
     assert rewards == [row["reward"] for row in golden]
-    assert "mean reward 0.8230" in shown
+    scored = [reward for reward in rewards if reward is not None]
+    assert f"mean reward {sum(scored) / len(scored):.4f}" in shown
     assert "rewards: rewards.parquet" in shown
     assert " init verifier.yaml" in shown
+    last = shown.splitlines()[-1].split("    #")[0].split()
+    run(*last[1:])  # as it is written there
+    assert (tmp_path / "rewards.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_the_demo_replaces_a_file_only_when_it_is_told_to(tmp_path):

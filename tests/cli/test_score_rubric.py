@@ -10,9 +10,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import HELPERS, ROOT, some
+from cases import HELPERS, ROOT
+from typer.testing import CliRunner
 
 import assay
+from assay.cli.main import app
 
 ENV = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
 ENV |= {"PYTHONPATH": os.pathsep.join([str(ROOT / "engine"), str(HELPERS)])}
@@ -22,6 +24,7 @@ ROWS = [{"id": number, "completion": f"{number % 10}", "prompt": "p", "model": "
 @pytest.fixture(autouse=True)
 def desk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     Path("mine.py").write_text(
         "import assay\n"
@@ -31,7 +34,16 @@ def desk(tmp_path, monkeypatch):
     )
 
 
+def run(*words, code=0):
+    """Run a command inside this process."""
+    done = CliRunner().invoke(app, words)
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    assert done.exit_code == code, done.output
+    return done
+
+
 def score(*options, code=0):
+    """Score in a process of its own."""
     command = [sys.executable, "-m", "assay", "score", *options]
     done = subprocess.run(command, capture_output=True, text=True, env=ENV, check=False, timeout=100)
     assert done.returncode == code, done.stderr
@@ -40,7 +52,7 @@ def score(*options, code=0):
 
 
 def test_a_rubric_scores_a_file():
-    done = score("in.jsonl", "--rubric", "desk_rewards:rubric", "--out", "out.parquet")
+    done = run("score", "in.jsonl", "--rubric", "desk_rewards:rubric", "--out", "out.parquet")
     found = pl.read_parquet("out.parquet")
     assert found.columns == ["id", "model", "reward", "passed", "feedback", "error"] + [
         f"score/{name}" for name in ("length", "judge", "unpicklable")
@@ -73,7 +85,7 @@ def test_what_hangs_is_bounded_and_reported():
 
 
 def test_penalties_and_metrics_are_counted_as_such():
-    done = score("in.jsonl", "--rubric", "desk_rewards:penalised", "--json", "--lenient")
+    done = run("score", "in.jsonl", "--rubric", "desk_rewards:penalised", "--json", "--lenient")
     by_id = {one["id"]: one for one in json.loads(done.stdout)["checks"]}
     assert by_id["length"] == {
         "id": "length", "type": "function", "weight": 0.0, "mean": 1.0, "failures": 0, "errors": 0, "reasons": []
@@ -83,22 +95,20 @@ def test_penalties_and_metrics_are_counted_as_such():
 
 @pytest.mark.parametrize(
     ("rubric", "said"),
-    some(
-        [
-            ("desk_rewards", "expected module:attribute"),
-            ("desk_rewards:rubrik", "Did you mean `rubric`?"),
-            ("desk_rewerds:rubric", "No module named 'desk_rewerds'"),
-            ("desk_rewards:not_a_rubric", "is function, not an assay.Rubric"),
-        ]
-    ),
+    [
+        ("desk_rewards", "expected module:attribute"),
+        ("desk_rewards:rubrik", "Did you mean `rubric`?"),
+        ("desk_rewerds:rubric", "No module named 'desk_rewerds'"),
+        ("desk_rewards:not_a_rubric", "is function, not an assay.Rubric"),
+    ],
 )
 def test_a_rubric_that_cannot_be_had_is_refused(rubric, said):
-    assert said in score("in.jsonl", "--rubric", rubric, code=2).stderr
+    assert said in run("score", "in.jsonl", "--rubric", rubric, code=2).stderr
 
 
 def test_a_rubric_and_a_spec_are_one_too_many():
     Path("v.json").write_text('{"checks": [{"type": "json_valid"}]}')
-    done = score("in.jsonl", "--rubric", "desk_rewards:rubric", "--spec", "v.json", code=2)
+    done = run("score", "in.jsonl", "--rubric", "desk_rewards:rubric", "--spec", "v.json", code=2)
     assert "--rubric and --spec" in done.stderr
 
 

@@ -4,6 +4,7 @@ import itertools
 
 import polars as pl
 import pytest
+from cases import sized
 
 from assay.expressions.lane import layers
 from assay.expressions.text import (
@@ -176,7 +177,7 @@ def test_a_phrase_is_found_in_lower_case_without_lowering(phrase):
 
 def test_every_code_point_beside_a_phrase():
     points = list(SCALARS())
-    for phrase in ("i", "k", "a", "é", "å", "ω", "ǆ", "ß", "ꭰ", "\U00010428"):
+    for phrase in ("i", "k", "ω", "ß", "\U00010428", *sized(("a", "é", "å", "ǆ", "ꭰ"), ())):
         assert by_lane(phrase, points, 0) == [phrase in point.lower() for point in points]
         pattern = lowered_pattern(phrase, last="\u0130")
         assert column(pl.col("t").str.contains(pattern), points) == [phrase in point.lower() for point in points]

@@ -93,6 +93,13 @@ def _leaf(rng):
             {"type": "tool_trajectory", "max": small},
             {"type": "tool_valid", "tools": rng.choice(([{"name": "a"}], {"column": "note"}))},
             {"type": "json_keys", "keys": ["a"]},
+            {"type": "json_schema", "schema": rng.choice(({"type": "object"}, True, {"column": "answer"}))},
+            {
+                "type": "json_match",
+                "value": rng.choice(({"a": 1, "b": [2, 1]}, {"column": "level"}, {"column": "golds"})),
+                "score": rng.choice(("equal", "subset", "share", "f1")),
+                "lists": rng.choice(("ordered", "unordered")),
+            },
             {"type": "task_expectations"},
             {"type": "nonsense"},
             {"type": "max_length", "value": "many"},

@@ -1,6 +1,7 @@
 """README.md and the pages of docs/ as programs: their code blocks, in order, run in one process for each page.
 
-A page runs in a folder of its own, from top to bottom:
+The processes of all pages are forks of one that has imported the package, and done nothing else. A page runs in a folder of its own,
+from top to bottom:
 
 * a block whose first line is ``# name.ext``, or that follows ``<!-- file: name.ext -->``, is written to that file;
 * a ``python`` block runs as a program of its own;
@@ -19,9 +20,12 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NoReturn, TextIO
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -118,31 +122,68 @@ def run_page(path: Path) -> list[Result]:
     steps = steps_of(path)
     if not steps:
         return []
+    blocks = [[block.kind, block.file, block.text, commands_of(block)] for block, _ in steps]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "specs").symlink_to(ROOT / "specs")
-        done = subprocess.run(
-            [sys.executable, "-W", "error", __file__],
-            input=json.dumps([[block.kind, block.file, block.text, commands_of(block)] for block, _ in steps]),
-            cwd=folder,
-            env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        return [Result(steps[0][0].line, "", done.stderr or f"exit code {done.returncode}", None)]
-    results = json.loads(done.stdout)
+        results = _answer(json.dumps([folder, blocks]))
+    if isinstance(results, str):
+        return [Result(steps[0][0].line, "", results, None)]
     return [
         Result(block.line, printed, failure, shown)
         for (block, shown), (printed, failure) in zip(steps, results, strict=True)
     ]
 
 
+@cache
+def _parent() -> subprocess.Popen[str]:
+    """The process whose forks run the pages; it ends with its standard input."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", __file__],
+        env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _answer(page: str) -> list[tuple[str, str]] | str:
+    """What each block of a page printed, and its failure; or why the process of the page did not end well."""
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    parent.stdin.write(page + "\n")
+    parent.stdin.flush()
+    return json.loads(parent.stdout.readline() or '"the process that runs the pages has ended"')
+
+
 def _main() -> None:
-    """Run the blocks that standard input lists; print what each printed, and its failure."""
-    stdout, results = sys.stdout, []
+    """Run each page that standard input has, a line for each; print a line about each."""
+    import assay.cli.main
+    import assay.compiling.plan  # noqa: F401  (what most pages need)
+
     sys.path.insert(0, "")
-    for kind, file, text, commands in json.load(sys.stdin):
+    for page in sys.stdin:
+        with tempfile.TemporaryFile("w+") as results:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of threads that libraries start where they are imported
+                child = os.fork()
+            if not child:
+                _run_page(page, results)
+            _, status = os.waitpid(child, 0)
+            code = os.waitstatus_to_exitcode(status)
+            results.seek(0)
+            sys.stdout.write((json.dumps(f"exit code {code}") if code else results.read()) + "\n")
+            sys.stdout.flush()
+
+
+def _run_page(page: str, output: TextIO) -> NoReturn:
+    """Run the blocks of a page in its folder, write what each printed, and its failure; and end this process."""
+    folder, blocks = json.loads(page)
+    os.chdir(folder)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what is written beside sys.stdout is no answer
+    results = []
+    for kind, file, text, commands in blocks:
         printed, failure = io.StringIO(), ""
         with redirect_stdout(printed), redirect_stderr(printed):
             try:
@@ -155,8 +196,8 @@ def _main() -> None:
             except BaseException:  # noqa: BLE001  (whatever an example raises is its failure)
                 failure = traceback.format_exc()
         results.append((printed.getvalue(), failure))
-    stdout.write(json.dumps(results))
-    stdout.flush()
+    json.dump(results, output)
+    output.flush()
     os._exit(0)  # as the command does: threads of the engine may still be there
 
 

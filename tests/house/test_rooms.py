@@ -36,7 +36,20 @@ ROOMS = (
     *("checks.mathematics", "checks.expectations", "checks.registry"),
     *("functions", "classes", "rewards", "spec", "spec.importers", "aggregating"),
     *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
-    *("fns", "types", "testing", "rubrics", "environments", "insight", "", "cli", "cli.commands", "__main__"),
+    *(
+        "fns",
+        "types",
+        "testing",
+        "rubrics",
+        "environments",
+        "insight.probing",
+        "insight",
+        "insight.reports",
+        "",
+        "cli",
+        "cli.commands",
+        "__main__",
+    ),
 )
 """Folders, and modules at the root, in order; ``""`` is the public face."""
 

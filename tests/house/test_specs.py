@@ -26,7 +26,7 @@ def tasks_of(spec):
 
 
 def test_there_are_the_examples():
-    families = {"instructions", "mathematics", "summaries", "travel-desk"}
+    families = {"instructions", "invoices", "mathematics", "summaries", "travel-desk"}
     assert {"answer-format", "refund-quality", "structured-extraction", "tool-output"} | families <= {*NAMES}
 
 
@@ -111,3 +111,12 @@ def test_the_extraction_sample_holds_all_three_kinds():
     assert rewards.count(1.0) >= 40
     assert sum(0.7 <= reward <= 0.8 for reward in rewards) >= 10
     assert sum(0.05 <= reward <= 0.15 for reward in rewards) >= 10
+
+
+@EACH
+def test_an_empty_answer_earns_little(spec):
+    audit = assay.audit(spec, spec.parent / "rollouts.jsonl", tasks=tasks_of(spec), sample=10)
+    probes = {probe["id"]: probe for probe in audit.probes}
+    assert probes["best_real"]["pass_share"] >= 0.5
+    assert probes["empty"]["mean_reward"] <= 0.2  # of travel-desk, two tasks in ten need no call
+    assert probes["empty"]["pass_share"] <= 0.2

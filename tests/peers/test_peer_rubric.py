@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 import assay
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what it imports
-    release = pytest.importorskip(
-        "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
-    )
+pytestmark = pytest.mark.xdist_group("verifiers")  # it takes seconds to import
 
 FILE = """
 import asyncio
@@ -154,6 +150,11 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def peer():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports
+        release = pytest.importorskip(
+            "verifiers", reason="the release to compare with is not here: pip install 'assay[bench]'"
+        )
     logging.getLogger("verifiers").setLevel(logging.CRITICAL)
     return release
 

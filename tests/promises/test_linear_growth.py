@@ -141,6 +141,14 @@ PARAMS = {
         {"pattern": pattern}
         for pattern in (r"(?i)\brefund\b", r"\w+\s+\w+x", r"<think>.*?</think>", r"^\s*$", r"(a|ab)*c", r"(?s)\{.*\}")
     ],
+    "json_schema": [
+        {"schema": {"anyOf": [{"items": {"$ref": "#"}, "uniqueItems": True}, {"additionalProperties": {"$ref": "#"}}]}},
+        {"schema": {"items": {"type": "string"}, "additionalProperties": {"type": "string", "pattern": "^(a+)+$"}}},
+    ],
+    "json_match": [
+        {"value": [{"a": 1}, {}], "lists": "unordered", "score": "f1", "absTol": 0.5, "ignore": ["[].b"]},
+        {"value": "[" * 400 + "1" + "]" * 400, "score": "share", "strings": "squad"},
+    ],
     "json_keys": [{"keys": [f"k{at}" for at in range(100)]}, {"keys": ["a", "ß"]}],
 }
 """Params that are worse than those of the examples."""

@@ -1,6 +1,7 @@
 """Answers out of boxes and behind hashes."""
 
 import pytest
+from cases import sized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,8 @@ def test_behind_the_first_hashes(text, answer):
     assert extract_hash_answer(text) == answer
 
 
-@settings(max_examples=500, deadline=None)
+@pytest.mark.xdist_group("verifiers")
+@settings(max_examples=sized(500, 100), deadline=None)
 @given(PIECES)
 def test_the_same_as_the_release(pieces):
     peer = pytest.importorskip(

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import desk_rewards as desk
 import polars as pl
 import pytest
+from cases import sized
 
 import assay
 from assay.calls.limits import Limits
@@ -36,22 +37,27 @@ def test_processes_say_what_this_process_says(workers):
     assert assay.score(ROWS, rubric, workers=workers).equals(assay.score(ROWS, rubric))
 
 
-@pytest.mark.parametrize(
-    ("func", "said", "rows"),
-    [
-        (desk.sleeps, "TimeoutError: no answer within 0.3 s", "7"),
-        (desk.backtracks, "TimeoutError: no answer within 0.3 s", "7"),
-        (desk.dies, "RuntimeError: its process died, exit code 3", "3"),
-    ],
-)
-def test_a_call_that_hangs_or_dies_costs_itself_only(func, said, rows):
+LOST = {
+    desk.sleeps: ("TimeoutError: no answer within 0.3 s", "7"),
+    desk.backtracks: ("TimeoutError: no answer within 0.3 s", "7"),
+    desk.dies: ("RuntimeError: its process died, exit code 3", "3"),
+}
+
+
+def test_a_call_that_hangs_or_dies_costs_itself_only():
+    rows = ROWS[: sized(25, 12)]
     started = time.perf_counter()
-    found = assay.score(ROWS[:25], assay.Rubric(funcs=[desk.length, func]), function_timeout=0.3, workers=1)
+    found = assay.score(rows, assay.Rubric(funcs=[desk.length, *LOST]), function_timeout=0.3, workers=1)
     assert time.perf_counter() - started < 30
-    lost = [row["completion"].endswith(rows) for row in ROWS[:25]]
-    assert found["error"].to_list() == [f"{func.__name__}: {said}" if one else None for one in lost]
-    assert found[f"score/{func.__name__}"].to_list() == [0.0 if one else 1.0 for one in lost]
-    assert found["score/length"].to_list() == [len(row["completion"]) for row in ROWS[:25]]
+    errors = [
+        [f"{func.__name__}: {said}" for func, (said, end) in LOST.items() if row["completion"].endswith(end)]
+        for row in rows
+    ]
+    assert found["error"].to_list() == ["\n".join(each) or None for each in errors]
+    for func, (_, end) in LOST.items():
+        scores = [0.0 if row["completion"].endswith(end) else 1.0 for row in rows]
+        assert found[f"score/{func.__name__}"].to_list() == scores
+    assert found["score/length"].to_list() == [len(row["completion"]) for row in rows]
 
 
 def test_functions_that_cannot_travel_are_refused_with_what_to_do():
@@ -146,24 +152,24 @@ def test_a_plan_with_a_rubric_travels():
     assert pickle.loads(pickle.dumps(plan)).score(frame).equals(plan.score(frame))  # noqa: S301
 
 
+HARM = {
+    "forks": (1.0, None),
+    "stops_the_loop": (1.0, None),
+    "locks": (2.0, None),
+    "fails_without_words": (0.0, "fails_without_words: SpeechlessError: its message cannot be shown"),
+    "fails_with_many_words": (0.0, f"fails_with_many_words: ValueError: {'x' * 9_999}…"),
+}
+
+
 @pytest.mark.parametrize("count", [pytest.param(0, marks=pytest.mark.long), 1])
-@pytest.mark.parametrize(
-    ("func", "score", "said"),
-    [
-        (desk.forks, 1.0, None),
-        (desk.stops_the_loop, 1.0, None),
-        (desk.locks, 2.0, None),
-        (desk.fails_without_words, 0.0, "fails_without_words: SpeechlessError: its message cannot be shown"),
-        (desk.fails_with_many_words, 0.0, f"fails_with_many_words: ValueError: {'x' * 9_999}…"),
-    ],
-)
-def test_what_functions_do_to_their_process_is_no_harm_to_a_run(func, score, said, count, tmp_path):
+def test_what_functions_do_to_their_process_is_no_harm_to_a_run(count, tmp_path):
     code = (
         "import assay, desk_rewards, sys\n"
         "if __name__ == '__main__':\n"
         "    rows = [{'completion': str(row), 'example_id': row // 2} for row in range(12)]\n"
-        f"    rubric = assay.Rubric(funcs=[desk_rewards.{func.__name__}])\n"
-        f"    assay.score(rows, rubric, workers={count}).write_parquet('out.parquet')\n"
+        f"    for name in {[*HARM]}:\n"
+        "        rubric = assay.Rubric(funcs=[getattr(desk_rewards, name)])\n"
+        f"        assay.score(rows, rubric, workers={count}).write_parquet(f'{{name}}.parquet')\n"
     )
     (tmp_path / "program.py").write_text(code)
     done = subprocess.run(
@@ -177,9 +183,10 @@ def test_what_functions_do_to_their_process_is_no_harm_to_a_run(func, score, sai
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    out = pl.read_parquet(tmp_path / "out.parquet")
-    assert out[f"score/{func.__name__}"].to_list() == [score] * 12
-    assert out["error"].to_list() == [said] * 12
+    for name, (score, said) in HARM.items():
+        out = pl.read_parquet(tmp_path / f"{name}.parquet")
+        assert out[f"score/{name}"].to_list() == [score] * 12
+        assert out["error"].to_list() == [said] * 12
 
 
 def test_an_interrupt_that_a_function_raises_ends_the_run_as_in_this_process(capfd):

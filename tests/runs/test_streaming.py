@@ -7,7 +7,7 @@ import pytest
 from polars.exceptions import PanicException
 
 import assay
-from assay.loading.formats import files
+from assay.loading.formats.format import open_each
 from assay.loading.formats.reading import Reading
 from assay.runs import streaming
 from assay.system.signals import interruptible, signalled
@@ -54,6 +54,6 @@ def test_a_file_that_the_engine_fails_on_is_named(monkeypatch, tmp_path):
         assay.score(tmp_path / "in.csv", SPEC)
     monkeypatch.setattr(pl, "scan_csv", fails)
     with pytest.raises(assay.InputError, match=r"in\.csv: not a readable csv file: it is damaged"):
-        files.open_each([tmp_path / "in.csv"], Reading())
+        open_each([tmp_path / "in.csv"], Reading())
     with pytest.raises(PanicException):  # with no file to blame it is ours
         assay.score([{"completion": "a"}], SPEC)

@@ -1,15 +1,14 @@
 """Check classes of users: from packages, and from the command line."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cases import ROOT
+from typer.testing import CliRunner
 
 import assay
+from assay.cli.main import app
 from assay.spec.check_classes import plugin_checks, types_named
 
 MODULE = '''
@@ -128,13 +127,11 @@ def test_types_are_found_at_any_depth():
 
 # ── the command line ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-ENV = {**os.environ, "COLUMNS": "200"}
 
-
-def run(*words, code=0, path=()):
-    env = ENV | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "engine", *path)))}
-    done = subprocess.run([sys.executable, "-m", "assay", *words], capture_output=True, text=True, env=env, check=False)
-    assert done.returncode == code, done.stderr
+def run(*words, code=0):
+    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), repr(done.exception)
+    assert done.exit_code == code, done.output
     assert "Traceback" not in done.stderr
     return done
 
@@ -142,10 +139,13 @@ def run(*words, code=0, path=()):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     Path("mine.py").write_text(MODULE)
     Path("v.json").write_text(json.dumps(SPEC))
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return tmp_path
+    yield tmp_path
+    sys.modules.pop("mine", None)
 
 
 def test_commands_that_take_specs_take_check_classes(folder):
@@ -165,13 +165,14 @@ def test_commands_that_take_specs_take_check_classes(folder):
     }
 
 
-def test_listings_have_the_classes_that_are_named_and_those_of_packages(folder):
+def test_listings_have_the_classes_that_are_named_and_those_of_packages(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder / "site")
     package(folder / "site", "polite_f", ["loud = polite_f:Loud", "broken = polite_f:Nothing"])
-    listed = run("checks", "--json", "--checks", "mine:Polite", path=[folder / "site"])
+    listed = run("checks", "--json", "--checks", "mine:Polite")
     types = [entry["type"] for entry in json.loads(listed.stdout) if entry["kind"] == "check"]
     assert types[-2:] == ["polite", "loud"]
     assert "warning: The plug-in broken = polite_f:Nothing of polite_f 1.0 cannot be loaded" in listed.stderr
-    schema = json.loads(run("schema", "--checks", "mine:Polite", path=[folder / "site"]).stdout)
+    schema = json.loads(run("schema", "--checks", "mine:Polite").stdout)
     types = schema["definitions"]["check"]["properties"]["type"]["anyOf"][0]["enum"]
     assert types[-3:] == ["polite", "courteous", "loud"]
 

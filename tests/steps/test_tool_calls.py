@@ -1,6 +1,7 @@
 """Tool calls: every form in messages and in text is read as one, and nothing that a model writes takes long or fails."""
 
 import json
+import random
 import re
 import sys
 import threading
@@ -13,7 +14,8 @@ from hostile import hostile_pieces
 from assay import load_verifier, score
 from assay.expressions.json import MAX_DEPTH
 from assay.steps.sources import CallSource, Source
-from assay.steps.tool_calls.calls import calls_of_messages, calls_text, read_calls
+from assay.steps.tool_calls.calls import calls_of_messages, calls_text, parsed_calls, read_calls
+from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls
 from assay.steps.tool_calls.python import MAX_CHARS, calls_in_python
 from assay.steps.tool_calls.text import calls_in_text
 from assay.testing import assert_plan_conforms
@@ -49,7 +51,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize("form", MESSAGES)
 def test_every_form_of_message_is_read(form):
-    assert calls_of_messages([{"role": "assistant", **MESSAGES[form]}]) == [CALL]
+    assert parsed_calls(calls_of_messages([{"role": "assistant", **MESSAGES[form]}])) == [CALL]
     assert calls_of_messages([{"role": "user", **MESSAGES[form]}, {"role": "tool", **MESSAGES[form]}]) == []
 
 
@@ -65,7 +67,7 @@ def test_items_of_the_responses_api_are_calls_themselves():
         },
         {"type": "function_call_output", "call_id": "1", "output": "4 °C"},
     ]
-    assert calls_of_messages(items) == [CALL]
+    assert parsed_calls(calls_of_messages(items)) == [CALL]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +87,8 @@ def test_items_of_the_responses_api_are_calls_themselves():
     ],
 )
 def test_calls_that_are_not_in_order(request_, expected):
-    assert calls_of_messages([{"role": "assistant", "tool_calls": [{"function": request_}]}]) == expected
-    assert read_calls(calls_text(expected)) == expected
+    calls = calls_of_messages([{"role": "assistant", "tool_calls": [{"function": request_}]}])
+    assert parsed_calls(calls) == read_calls(calls_text(calls)) == expected
 
 
 TEXTS = [
@@ -112,7 +114,7 @@ TEXTS = [
 @pytest.mark.parametrize(("text", "forms"), TEXTS)
 @pytest.mark.parametrize("form", ["any", "json", "tags", "python"])
 def test_every_form_of_text_is_read(text, forms, form):
-    assert calls_in_text(text, form) == ([CALL] if form in forms else [])
+    assert parsed_calls(calls_in_text(text, form)) == ([CALL] if form in forms else [])
 
 
 def test_several_calls_in_tags():
@@ -305,6 +307,94 @@ def test_calls_of_messages_in_the_types_of_tables():
         assert_plan_conforms([verifier], [row])
     alone = score([{"completion": completion} for completion in messages], verifier)
     assert alone["reward"].to_list() == [1.0] * len(MESSAGES)
+
+
+FUNCTION = pl.Struct({"name": pl.String, "arguments": pl.String})
+PLAIN = pl.List(
+    pl.Struct(
+        {
+            "role": pl.String,
+            "content": pl.String,
+            "tool_calls": pl.List(pl.Struct({"id": pl.String, "function": FUNCTION})),
+            "reasoning": pl.String,
+        }
+    )
+)
+GIVEN = (
+    *(
+        "{}",
+        '{"a": 1}',
+        ' {"a": [1, {"b": null}]} ',
+        '{"a": "é\\ud83d"}',
+        '"{\\"a\\": 1}"',
+        "[1]",
+        "3",
+        "{",
+        "",
+        None,
+        "NaN",
+    ),
+    *('{"a": 1, "a": 2}', '{"a": ' + "[" * 600 + "]" * 600 + "}", '{"a": ' + "9" * 5000 + "}", '{"\x00": "\\u0000"}'),
+)
+
+
+def plain_rows(rng, count):
+    """Conversations in the form of most tables, with everything that may be null."""
+    requests = [None, {"name": None, "arguments": "{}"}, {"name": "", "arguments": "{}"}]
+    requests += [{"name": name, "arguments": given} for name in ("f", 'g"\n\u202e', "é") for given in GIVEN]
+    for _ in range(count):
+        yield rng.choice(
+            (
+                None,
+                [],
+                *(
+                    [
+                        rng.choice((None, *[{"role": role, "content": text, "tool_calls": calls}] * 6))
+                        for role in rng.choices(("assistant", "assistant", "model", "user", "tool", None), k=size)
+                        for text in (rng.choice((None, "", "no", "[h(a=1)]", '{"name": "h"}')),)
+                        for calls in (
+                            rng.choice((None, [], [None], [{"function": one} for one in rng.sample(requests, 2)])),
+                        )
+                    ]
+                    for size in (1, 2, 4)
+                ),
+            )
+        )
+
+
+@pytest.mark.parametrize("scope", ["all", "last"])
+def test_plain_calls_are_the_same_in_columns(scope):
+    completions = [*plain_rows(random.Random(scope), sized(20_000, 600))]
+    series = pl.Series("completion", completions, dtype=PLAIN)
+    assert has_plain_calls(PLAIN)
+    source = CallSource(scope=scope)
+    frame = series.to_frame()
+    columns = frame.select(source.expr(frame.schema).alias("calls"))["calls"].to_list()
+    rows = [None if completion is None else source.row({RAW: completion}) for completion in series.to_list()]
+    assert [text is None for text in columns] == [text is None for text in rows]
+    assert [*map(repr, map(read_calls, filter(None, columns)))] == [*map(repr, map(read_calls, filter(None, rows)))]
+    assert 0 < calls_of_structs(series, last=scope == "last").null_count() < len(series)
+    part = frame.slice(3, 40)
+    assert part.select(source.expr(part.schema).alias("calls"))["calls"].to_list() == columns[3:43]
+    empty = frame.clear()
+    assert empty.select(source.expr(empty.schema).alias("calls")).height == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"exact": pl.String},
+        {"function_call": FUNCTION},
+        {"parts": pl.List(pl.String)},
+        {"content": pl.List(pl.Struct({"type": pl.String}))},
+        {"tool_calls": pl.List(pl.String)},
+        {"tool_calls": pl.List(pl.Struct({"function": pl.Struct({"name": pl.String, "arguments": FUNCTION})}))},
+        {"tool_calls": pl.List(pl.Struct({"function": FUNCTION, "name": pl.String}))},
+    ],
+)
+def test_other_forms_are_not_plain(changed):
+    fields = dict(PLAIN.inner.to_schema()) | changed
+    assert not has_plain_calls(pl.List(pl.Struct(fields)))
 
 
 def test_null_fields_of_structs_are_absent():

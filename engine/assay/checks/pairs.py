@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import is_score, own_failure
-from assay.checks.base import NO_SCORE, Check, Row
+from assay.checks.base import NO_SCORE, Check, Outcome, Row
 from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
@@ -67,6 +67,9 @@ class PairCheck(Check, ABC):
     def reason(self, row: Row) -> str:
         return self.judge(row["completion"], self._gold)[1]
 
+    def outcome(self, row: Row) -> Outcome:
+        return Outcome(*self.answered(self.judge, row["completion"], self._gold))
+
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _lane(self) -> Lane:
@@ -79,8 +82,10 @@ class PairCheck(Check, ABC):
         return self._of_pairs(texts.to_list(), golds.to_list())
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        answers = self.judge_all(values, golds)
-        return pl.DataFrame(answers, PAIR_ANSWER.to_schema(), orient="row").to_struct()
+        # columns, as rows take five times as long
+        fields = zip(*self.judge_all(values, golds), strict=True) if values else ((), (), ())
+        columns = zip(PAIR_ANSWER.fields, fields, strict=True)
+        return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)

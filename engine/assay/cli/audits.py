@@ -1,43 +1,81 @@
-"""Print alerts of tripwires and what an audit found; control characters from data are escaped."""
+"""What ``assay audit`` and ``assay tripwire`` found, for people."""
 
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from assay.errors import counted, printable
+from assay.errors import counted
+from assay.writing.documents import Document, Lines, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from assay.insight.auditing import Audit
     from assay.insight.wires import Alert
 
-__all__ = ["print_alerts", "print_notes"]
+__all__ = ["alerts_document", "audit_document"]
+
+_STOPPING = 3
+"""Checks that are named for a probe."""
 
 
-def print_notes(console: Console, notes: "Sequence[str]") -> None:
-    """Print what the user should know."""
-    for note in notes:
-        console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
+def _number(value: float | None, form: str = ".4f") -> str:
+    return "–" if value is None else format(value, form)
 
 
-def print_alerts(console: Console, alerts: "Sequence[Alert]", steps: int, by: str) -> None:
-    """Print the alerts of a result, a line each."""
-    if alerts:
-        table = _table((by, "right"), ("wire", "left"), ("check", "left"), ("fact", "left"))
-        for alert in alerts:
-            _row(table, alert.step, alert.wire, alert.check or "", alert.said)
-        console.print(table)
-    console.print(f"{counted(steps, 'step')} · {counted(len(alerts), 'alert')}", highlight=False)
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}".replace("%", " %")
 
 
-def _table(*columns: "tuple[str, Any]") -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in columns:
-        table.add_column(printable(name), justify=justify, overflow="fold")
-    return table
+# ── assay audit ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _row(table: Table, *cells: Any) -> None:
-    table.add_row(*(Text(printable(str(cell))) for cell in cells))
+def audit_document(audit: "Audit") -> Document:
+    """Return an audit as a document: what each probe earns and what stops it, what each check lets through, and the limits."""
+    real = audit.real
+    facts = (
+        f"{counted(real['tasks'], 'task')} · {counted(real['rows'], 'real rollout')} · mean reward "
+        f"{_number(real['mean_reward'])} · pass rate {_percent(real['pass_rate'])}"
+    )
+    numbers = dict.fromkeys(("tasks", "mean", "passes", "beats", "centile"), True)
+    tables = [
+        Table({kind: False, **numbers, "stopped by": False}, [_probe(probe) for probe in probes])
+        for kind, probes in groupby(audit.probes, key=lambda probe: str(probe["class"]))
+    ]
+    rest = [
+        *_checks(audit),
+        *(f"note: {note}" for note in audit.notes),
+        *(f"exceeded: {line}" for line in audit.exceeded),
+    ]
+    return Document("assay audit", [Lines([facts]), *tables, Lines(rest)])
+
+
+def _probe(probe: Mapping[str, Any]) -> list[str]:
+    names = probe["stopped_by"]
+    more = [f"… {len(names) - _STOPPING} more"] if len(names) > _STOPPING else []
+    errors = [f"({counted(probe['errors'], 'row')} with errors)"] if probe["errors"] else []
+    shares = (_percent(probe["pass_share"]), _percent(probe["beats_real"]), _number(probe["percentile"], ".1f"))
+    stopping = " ".join([", ".join([*names[:_STOPPING], *more]), *errors]).strip()
+    return [probe["id"], f"{probe['tasks']:,}", _number(probe["mean_reward"]), *shares, stopping]
+
+
+def _checks(audit: "Audit") -> list[str]:
+    names = [check["check"] for check in audit.checks if check["free"]]
+    through: dict[str, list[str]] = {}
+    for item in audit.bypasses:
+        tasks = f"{item['probe']} on {item['tasks']:,} of {counted(item['of'], 'task')}"
+        through.setdefault(item["check"], []).append(tasks)
+    return [
+        f"free reward: {_number(audit.free_reward)}, the greatest mean of the free probes",
+        *([f"every free probe passes {', '.join(names)}"] if names else []),
+        *(f"{check} does not see its phrases in disguise: {', '.join(tasks)}" for check, tasks in through.items()),
+    ]
+
+
+# ── assay tripwire ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def alerts_document(alerts: "Sequence[Alert]", steps: int, by: str, notes: Sequence[str]) -> Document:
+    """Return alerts as a document, a line each."""
+    rows = [[str(alert.step), alert.wire, alert.check or "", alert.said] for alert in alerts]
+    columns = {by: True, "wire": False, "check": False, "fact": False}
+    lines = [f"{counted(steps, 'step')} · {counted(len(alerts), 'alert')}", *(f"note: {note}" for note in notes)]
+    return Document("assay tripwire", [*([Table(columns, rows)] if rows else []), Lines(lines)])

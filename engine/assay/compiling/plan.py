@@ -214,6 +214,19 @@ class Plan:
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
 
+    def beside(self, rollouts: pl.LazyFrame, prefix: str) -> pl.LazyFrame:
+        """Return rollouts with the results added, for another plan to score the same rows.
+
+        Args:
+            rollouts: A frame with this plan's schema, and other columns.
+            prefix: What the names of the added columns begin with.
+        """
+        prepare_process()
+        names, frame = rollouts.collect_schema().names(), rollouts
+        for layer in self._layers:
+            frame = frame.with_columns(layer)
+        return frame.select(*map(exactly, names), *(pl.col(hidden(name)).alias(prefix + name) for name in self.results))
+
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
 

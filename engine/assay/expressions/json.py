@@ -9,6 +9,7 @@ The JSON path asks for something small, the first value or one key, because Pola
 
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -52,7 +53,8 @@ MAX_DEPTH = 500
 MAX_DIGITS = 4300
 """CPython's default limit on the digits of an integer, regardless of the setting of this process."""
 
-_SPACE = r"[ \t\n\r]*"
+_BLANKS = " \t\n\r"
+_SPACE = rf"[{_BLANKS}]*"
 _BEGINS = rf"\A{_SPACE}(?:[\[{{\x22]|(?:-?[0-9][0-9.eE+-]*|true|false|null|NaN|-?Infinity){_SPACE}\z)"
 _FIRST = ' \t\n\r[{"-0123456789'
 _FIRST_WORDS = ("true", "false", "null", "NaN", "Infinity")
@@ -93,6 +95,8 @@ def _number(digits: str) -> int:
 
 _decoder = json.JSONDecoder(parse_int=_whole, parse_float=lambda _: 0.0, parse_constant=lambda _: 0.0)
 _full_decoder = json.JSONDecoder(parse_int=_number)
+_own_decoder = json.JSONDecoder()
+"""CPython's own, which has the limit of ``MAX_DIGITS`` unless this process has another; it takes half the time."""
 
 
 def nesting(value: str) -> int:
@@ -122,15 +126,18 @@ def parse(value: str) -> Any:
 
 def loads(value: str) -> Any:
     """Parse JSON as ``json.loads`` with the limits of ``parse``; return ``NOT_JSON`` if it is not JSON."""
-    return _decoded(value, _full_decoder)
+    return _decoded(value, _own_decoder if sys.get_int_max_str_digits() == MAX_DIGITS else _full_decoder)
 
 
-def _decoded(value: str, decoder: json.JSONDecoder) -> Any:
+def _decoded(value: str, decoder: Any) -> Any:
     if too_deep(value):
         return NOT_JSON
     try:
+        if value.startswith(("{", "[")):  # as ``decode`` does, in half the time for short texts
+            scanned, end = decoder.scan_once(value, 0)
+            return NOT_JSON if value[end:].strip(_BLANKS) else scanned
         return decoder.decode(value)
-    except ValueError:
+    except (ValueError, StopIteration):
         return NOT_JSON
     except RecursionError:
         return _on_fresh_stack(partial(decoder.decode, value), NOT_JSON)

@@ -27,7 +27,7 @@ from assay.system.signals import interruptible
 from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import read_provenance
 
-__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result"]
+__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
@@ -181,6 +181,10 @@ class Result:
         except ENGINE_ERRORS as error:
             raise engine_error(error, self.files) from error
 
+    def label(self, line: str) -> str | None:
+        """Return the longest label that a line of feedback or errors begins with; None for a line without."""
+        return _label(line, self.labels)
+
     def lines(self, column: str) -> pl.DataFrame:
         """Count the distinct lines of ``feedback`` or ``error``, by check.
 
@@ -225,6 +229,20 @@ def open_result(source: Any) -> Result:
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1
     quick = pl.scan_parquet([engine_path(path) for path in paths], glob=False, hive_partitioning=False)
     return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
+
+
+def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
+    """Return a frame as a result.
+
+    Args:
+        name: What messages call it.
+        frame: Its rows.
+        provenance: What made it.
+
+    Raises:
+        InputError: It has no ``reward``.
+    """
+    return _result(name, frame, provenance)
 
 
 def _provenance(path: str | Path) -> Mapping[str, Any]:

@@ -9,9 +9,10 @@ import polars as pl
 from assay.expressions.completion import completion_text
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
-from assay.expressions.lane import exactly, rowwise
+from assay.expressions.lane import among, exactly, rowwise
 from assay.names import COMPLETION
-from assay.steps.tool_calls.calls import calls_of_messages, calls_text, is_assistant
+from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
+from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls
 from assay.steps.tool_calls.text import Format, calls_in_text
 from assay.values.arguments import RAW, messages
 from assay.values.paths import parse
@@ -60,8 +61,14 @@ def _assistant(row: Mapping[str, Any]) -> str | None:
     return "\n".join(completion_text([message]) or "" for message in _assistant_messages(row))
 
 
-def _tool_calls(row: Mapping[str, Any], form: Format = "any", scope: Scope = "all") -> str | None:
-    """Return the calls of a row, in order, as JSON text: a list of ``name`` and ``arguments``; None if there are none.
+def _tool_calls(row: Mapping[str, Any]) -> str | None:
+    """Return the calls of a row, in order, as JSON text: a list of ``name`` and ``arguments``; None if there are none."""
+    calls = _calls_of_row(row)
+    return calls_text(parsed_calls(calls)) if calls else None
+
+
+def _calls_of_row(row: Mapping[str, Any], form: Format = "any", scope: Scope = "all") -> list[Call]:
+    """Return the calls of a row, in order.
 
     Those of messages count, else those that their texts write.
 
@@ -73,15 +80,11 @@ def _tool_calls(row: Mapping[str, Any], form: Format = "any", scope: Scope = "al
     completion = row.get(RAW)
     spoken = messages(completion) if isinstance(completion, list | tuple) else completion
     if spoken is None or isinstance(spoken, str):
-        calls = calls_in_text(spoken or "", form)
-    else:
-        own = [message for message in spoken if is_assistant(message)]
-        own = own[-1:] if scope == "last" else own
-        calls = calls_of_messages(own)
-        if not calls:
-            texts = (completion_text([message], any_role=True) or "" for message in own)
-            calls = [call for text in texts for call in calls_in_text(text, form)]
-    return calls_text(calls) if calls else None
+        return calls_in_text(spoken or "", form)
+    own = [message for message in spoken if is_assistant(message)]
+    own = own[-1:] if scope == "last" else own
+    texts = (completion_text([message], any_role=True) or "" for message in own)
+    return calls_of_messages(own) or [call for text in texts for call in calls_in_text(text, form)]
 
 
 SOURCES = {
@@ -159,8 +162,8 @@ class CallSource(Source):
         return "Python, once for each distinct completion: its calls"
 
     def row(self, row: Mapping[str, Any]) -> str:
-        """Return the calls of a row as JSON text."""
-        return _tool_calls(row, self.form, self.scope) or "[]"
+        """Return the calls of a row as JSON text for ``read_calls``."""
+        return calls_text(_calls_of_row(row, self.form, self.scope))
 
     def expr(self, schema: pl.Schema) -> pl.Expr:
         """Return ``row`` as a String expression."""
@@ -173,6 +176,13 @@ class CallSource(Source):
         return None if completion is None else self.row({RAW: completion})
 
     def _column(self, completions: pl.Series) -> pl.Series:
+        if not has_plain_calls(completions.dtype):
+            return self._by_value(completions)
+        texts = calls_of_structs(completions, last=self.scope == "last")
+        others = texts.is_null()
+        return among(texts, others, completions, self._by_value) if others.any() else texts
+
+    def _by_value(self, completions: pl.Series) -> pl.Series:
         distinct, which = distinct_rows(completions.to_frame(COMPLETION).to_struct())
         texts = [*map(self._of_value, distinct.struct.field(COMPLETION).to_list())]
         return pl.Series(completions.name, texts, dtype=pl.String).gather(which)

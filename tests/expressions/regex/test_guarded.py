@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from cases import sized
 
 import assay
 from assay.calls.limits import Limits
@@ -201,10 +202,11 @@ def test_as_many_processes_as_cores_are_at_work_at_once(monkeypatch, cores):
     most = []
     wait = guarded._Search._wait
     monkeypatch.setattr(guarded._Search, "_wait", lambda self: (most.append(len(self._running)), wait(self)))
-    texts = [text for at in range(15) for text in (TEXT, "aa", f"b{at}")]
+    count = sized(15, 5)
+    texts = [text for at in range(count) for text in (TEXT, "aa", f"b{at}")]
     answers = asked(ENDLESS, *texts)
-    assert [type(answer) for answer in answers] == [TimeoutError, bool, bool] * 15
-    assert [answer for answer in answers if isinstance(answer, bool)] == [True, False] * 15
+    assert [type(answer) for answer in answers] == [TimeoutError, bool, bool] * count
+    assert [answer for answer in answers if isinstance(answer, bool)] == [True, False] * count
     assert max(most) == cores
     assert len(guarded._IDLE) == cores
     guarded._close_all()

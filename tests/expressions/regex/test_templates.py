@@ -189,7 +189,7 @@ def test_look_around_reads_as_far_as_it_has_to(template, behind):
 @pytest.mark.parametrize("rows", [1, 2, 100])
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 def test_batches_of_any_size_and_chunks(rows, engine):
-    pairs = [pair for template in SKELETONS for pair in _pairs(rows, template, 3)]
+    pairs = [pair for template in SKELETONS for pair in _pairs(rows, template, sized(3, 1))]
     expr = regex_match_expr(pl.col("text"), pl.col("pattern"), {})
     frame = pl.concat([pl.DataFrame([pair], schema=["text", "pattern"], orient="row") for pair in pairs], rechunk=False)
     parts = [part.lazy().select(expr).collect(engine=engine) for part in frame.iter_slices(rows)]

@@ -87,6 +87,16 @@ class Schema:
     validator: Any = None
     problem: str = ""
 
+    def accepts(self, text: str) -> bool:
+        """Return whether a text without lone surrogates is JSON that matches, if that is certain to take no time; else False."""
+        if self.validator is None or "\\u" in text or not self.cost.is_small(text) or text[:1] not in "{[":
+            return False
+        value = loads(text)
+        try:
+            return value is not NOT_JSON and self.validator.is_valid(value)
+        except ValueError:  # ``reason`` says which
+            return False
+
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does.
 

@@ -1,12 +1,14 @@
 """What the checks of tool calls share: they read the calls of a row, or those that the text of ``on:`` writes."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
 
-from assay.checks.pairs import PairCheck
+from assay.checks.pairs import Answer, PairCheck
 from assay.expressions.lane import rowwise
 from assay.steps.base import Step
 from assay.steps.sources import CallSource, Scope, Source
@@ -47,6 +49,13 @@ class ReadCalls(Step):
         return rowwise(texts, self.row, pl.String, distinct=True)
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """What ``prepared`` returned for a gold."""
+
+    gold: Any
+
+
 class CallsCheck(PairCheck):
     """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work."""
 
@@ -75,7 +84,25 @@ class CallsCheck(PairCheck):
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        return self.judge_calls(read_calls(value), self._own if gold is self._gold else self.prepared(gold))
+        return self.judge_calls(read_calls(value), self._ready(gold))
+
+    def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
+        if not all(isinstance(gold, str) for gold in golds):
+            return super().judge_all(values, golds)
+        ready = {gold: self._before(gold) for gold in dict.fromkeys(golds)}
+        return [self.answered(self.judge, value, ready[gold]) for value, gold in zip(values, golds, strict=True)]
+
+    def _before(self, gold: str) -> Any:
+        """Return a gold that is prepared; as it is if that fails, so that each row fails."""
+        try:
+            return _Prepared(self.prepared(gold))
+        except Exception:  # noqa: BLE001  (it is raised again for each row)
+            return gold
+
+    def _ready(self, gold: Any) -> Any:
+        if type(gold) is _Prepared:
+            return gold.gold
+        return self._own if gold is self._gold else self.prepared(gold)
 
     @cached_property
     def _own(self) -> Any:

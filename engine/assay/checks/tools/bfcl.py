@@ -25,6 +25,9 @@ _TYPES: Mapping[str, tuple[type, str]] = {
     "object": (dict, "an object"),
     "any": (str, "a string"),
 }
+_UNKNOWN: tuple[None, str] = (None, "a value")
+_ATOMS = (str, int, float, bool)
+"""Types of which a value is allowed if it is written as one of the allowed."""
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 _OPTIONAL = ""
 """Among the values that are allowed: the argument may be absent."""
@@ -44,17 +47,24 @@ def bfcl_difference(
         schema: The schema of the function's arguments.
         ignored: Arguments that do not count.
     """
-    properties = _mapping(schema.get("properties"))
-    for name in _list(schema.get("required")):
-        if name not in got and name not in ignored:
+    properties, required = schema.get("properties"), schema.get("required")
+    if type(properties) is not dict:
+        properties = {}
+    missing = [name for name in required if name not in got] if type(required) is list else []
+    for name in missing:
+        if name not in ignored:
             return _absent(name, expected)
     for name, value in got.items():
         if name in ignored:
             continue
         if name not in properties or name not in expected:
             return Difference(name, value, ABSENT)
-        if (kind := _misfit(value, _mapping(properties[name]), _allowed(expected[name]))) is not None:
+        if (kind := _misfit(value, properties[name], _allowed(expected[name]))) is not None:
             return Difference(name, value, expected[name], kind)
+    return None if got.keys() >= expected.keys() else _first_absent(got, expected, ignored)
+
+
+def _first_absent(got: Mapping[str, Any], expected: Mapping[str, Any], ignored: frozenset[str]) -> Difference | None:
     for name, values in expected.items():
         if name not in got and name not in ignored and _OPTIONAL not in _texts(_allowed(values)):
             return _absent(name, expected)
@@ -69,10 +79,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
-
-
 def _allowed(values: Any) -> Sequence[Any]:
     """Return the values that are allowed; a value that is no list is the only one."""
     return values if isinstance(values, list) else [values]
@@ -82,10 +88,13 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _misfit(value: Any, doc: Mapping[str, Any], allowed: Sequence[Any]) -> str | None:
+def _misfit(value: Any, doc: Any, allowed: Sequence[Any]) -> str | None:
     """Return what a value should be, in words; None if it is allowed."""
+    doc = _mapping(doc)
     declared = doc.get("type")
-    kind, words = _TYPES.get(declared if isinstance(declared, str) else "", (None, "a value"))
+    kind, words = _TYPES.get(declared, _UNKNOWN) if type(declared) is str else _UNKNOWN
+    if type(value) is kind and kind in _ATOMS and value in allowed:
+        return None
     if kind is float and type(value) is int:
         value = _as_float(value)
     items = _mapping(doc.get("items")).get("type") if kind is list else None

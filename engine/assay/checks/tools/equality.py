@@ -32,6 +32,8 @@ class Difference(NamedTuple):
 
 def equal(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal: 1 and 1.0 are, true and 1 are not, the order of keys does not matter."""
+    if not isinstance(left, dict | list):
+        return _equal_atoms(left, right)
     stack = [(left, right)]
     while stack:
         one, other = stack.pop()

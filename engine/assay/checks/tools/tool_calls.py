@@ -158,7 +158,8 @@ class ToolCalls(CallsCheck):
         is_share = self.params.score == "share"
         if len(calls) != len(gold) and not is_share and len(calls) * len(gold) > MAX_COMPARISONS:
             return 0.0, _numbers(calls, gold)
-        matching = self._in_order(calls, gold) if self.params.order == "same" else self._greedy(calls, gold)
+        alone = len(calls) == len(gold) == 1  # in any order
+        matching = self._in_order(calls, gold) if alone or self.params.order == "same" else self._greedy(calls, gold)
         most = max(len(calls), len(gold))
         if matching.matched == most:
             return 1.0, ""

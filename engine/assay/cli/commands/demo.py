@@ -20,7 +20,8 @@ _NEXT = """\
 next:
   {python} -c "import polars as pl; print(pl.read_parquet('{out}').filter(~pl.col('passed'))['feedback'])"
   {assay} init verifier.yaml    # write your own verifier
-  {assay} score {samples}/rollouts.jsonl --spec verifier.yaml"""
+  {assay} score {samples}/rollouts.jsonl --spec verifier.yaml
+  {assay} report {out} --out {page}{overwrite}    # a page for the browser: what each check is worth, rows to read"""
 
 
 @command(modules=("assay.cli.terminal", "assay.runs.score_file"))
@@ -51,7 +52,9 @@ def demo(
     )
     print_summary(console, summary)
     assay = "assay" if shutil.which("assay") else _shown(Path(sys.argv[0]))
-    steps = _NEXT.format(python=_shown(Path(sys.executable)), assay=assay, out=out, samples=samples)
+    names = {"out": out, "page": Path(out).with_suffix(".html"), "samples": samples}
+    again = " --overwrite" if overwrite else ""
+    steps = _NEXT.format(python=_shown(Path(sys.executable)), assay=assay, overwrite=again, **names)
     console.print(path_text(steps), markup=False, highlight=False, soft_wrap=True)
 
 

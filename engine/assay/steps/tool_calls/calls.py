@@ -1,7 +1,8 @@
 """Tool calls in messages: those of OpenAI, Anthropic, Gemini and the Responses API, in one form.
 
-A call is ``{"name": …, "arguments": …}``. Arguments in JSON text are parsed; those that are no JSON object stay as they are, so that
-they equal nothing that a check expects.
+A call is ``{"name": …, "arguments": …}``, with arguments as they are given: an object, its JSON text, or anything else.
+``parsed_calls`` parses JSON text once; arguments that are no JSON object stay as they are, so that they equal nothing that a check
+expects.
 """
 
 import json
@@ -18,6 +19,7 @@ __all__ = [
     "calls_of_messages",
     "calls_text",
     "is_assistant",
+    "parsed_calls",
     "read_calls",
     "requested_call",
 ]
@@ -29,6 +31,7 @@ _ARGUMENTS = ("arguments", "args", "input", "parameters")
 """Names of a call's arguments, in the order in which they are looked for."""
 _BESIDE = frozenset(("name", "id", "call_id", "index", "type", "status", *_ARGUMENTS))
 """Fields of an object that is a call by itself; one with other fields is data that has a name."""
+_FIELDS = {"name", "arguments"}
 _OWN_TYPES = ("function_call", "tool_use", "tool_call")
 _ROLES = (None, "assistant", "model")
 """Roles of messages that may have calls; items of the Responses API have none."""
@@ -100,10 +103,20 @@ def requested_call(request: Any) -> list[Call]:
     if not isinstance(request, dict) or request.get("name") in (None, ""):
         return []
     arguments: Any = next((request[name] for name in _ARGUMENTS if request.get(name) is not None), {})
-    if isinstance(arguments, str):
-        parsed = loads(arguments)
-        arguments = arguments if parsed is NOT_JSON else parsed
     return [{"name": request["name"], "arguments": arguments}]
+
+
+def parsed_calls(calls: Sequence[Call]) -> list[Call]:
+    """Return calls with arguments in JSON text parsed."""
+    return [
+        call if type(call["arguments"]) is not str else {**call, "arguments": _parsed(call["arguments"])}
+        for call in calls
+    ]
+
+
+def _parsed(arguments: str) -> Any:
+    value = loads(arguments)
+    return arguments if value is NOT_JSON else value
 
 
 # ── as text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -118,11 +131,11 @@ def calls_text(calls: Sequence[Call]) -> str:
 
 
 def read_calls(text: str) -> list[Call]:
-    """Return the calls that ``calls_text`` wrote; none from any other text."""
+    """Return the calls that ``calls_text`` wrote, with arguments parsed; none from any other text."""
     calls = loads(text) if text.startswith("[") and text != "[]" else ()
     if not isinstance(calls, list):
         return []
-    return [call for call in calls if isinstance(call, dict) and call.keys() == {"name", "arguments"}]
+    return parsed_calls([call for call in calls if isinstance(call, dict) and call.keys() == _FIELDS])
 
 
 def _is_shallow(call: Call) -> bool:

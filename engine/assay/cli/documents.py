@@ -1,0 +1,87 @@
+"""Show what an insight command found: on a terminal, as JSON, or in a file as HTML, Markdown or JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from assay.errors import UsageError, printable, shown_path
+from assay.system.atomic_file import check_target, new_file
+from assay.system.stdout import write_data
+from assay.writing.documents import Document, Lines, Quote, Table
+
+__all__ = ["check_out", "deliver", "print_document"]
+
+_ENDINGS = (".html", ".md", ".json")
+_SHOWN = 400
+"""Characters of a quoted text on a terminal."""
+
+
+def check_out(out: str | None, *, overwrite: bool, others: tuple[str, ...] = ()) -> Path | None:
+    """Check the output path before anything is read.
+
+    Raises:
+        UsageError: Its ending is unknown, or it exists.
+    """
+    if out is None:
+        return None
+    path, endings = Path(out), (*others, *_ENDINGS)
+    if path.suffix.lower() not in endings:
+        raise UsageError(f"--out {shown_path(out)}: expected a name that ends in {', '.join(endings)}.")
+    check_target(path, overwrite=overwrite, how="--overwrite")
+    return path
+
+
+def deliver(console: Console, data: dict[str, Any], document: Document, *, out: Path | None, as_data: bool) -> None:
+    """Write a file if asked for, and print JSON on standard output or the document on the console.
+
+    Args:
+        console: The console.
+        data: The JSON data.
+        document: The same for people.
+        out: The file.
+        as_data: Whether to print JSON.
+    """
+    as_json = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    if out is not None:
+        suffix = out.suffix.lower()
+        text = document.html() if suffix == ".html" else document.markdown() if suffix == ".md" else f"{as_json}\n"
+        content = text.encode("utf-8", "backslashreplace")
+        with new_file(out) as (file, guard), guard():
+            file.write(content)
+    if as_data:
+        write_data(f"{as_json}\n")
+    else:
+        print_document(console, document)
+
+
+def print_document(console: Console, document: Document) -> None:
+    """Print a document; control characters from data are escaped."""
+    for at, block in enumerate(document.blocks):
+        if at and (block.heading or isinstance(block, Table)):
+            console.print()
+        if block.heading:
+            console.print(Text(printable(block.heading), "bold"), soft_wrap=True)
+        if isinstance(block, Lines):
+            for line in block.lines:
+                console.print(Text(printable(line)), soft_wrap=True)
+        elif isinstance(block, Quote):
+            text = block.text if len(block.text) <= _SHOWN else f"{block.text[:_SHOWN]}…"
+            console.print(
+                Text("\n".join(f"  {line}" for line in printable(text, lines=True).split("\n"))), soft_wrap=True
+            )
+        else:
+            _print_table(console, block)
+
+
+def _print_table(console: Console, block: Table) -> None:
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
+    for name, is_number in block.columns.items():
+        justify = "right" if is_number else "left"
+        table.add_column(Text(printable(name)), justify=justify, no_wrap=is_number, overflow="fold")  # type: ignore[arg-type]
+    for row in block.rows:
+        table.add_row(*(Text(printable(cell, lines=True)) for cell in row))
+    console.print(table)

@@ -1,0 +1,496 @@
+"""Audit a verifier: score texts that deserve no reward on every task, beside what models really wrote.
+
+All probes of all tasks are one frame, scored once; each row has its own task's columns.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+import polars as pl
+
+from assay.aggregating.columns import check_column, score_column
+from assay.compiling.plan import Plan
+from assay.compiling.requirements import check_one_verifier, read_columns
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
+from assay.expressions.lane import exactly
+from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
+from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
+from assay.insight.probing.texts import CLASSES, DISGUISES, PROBES, Probe, probes_of
+from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import reading_of
+from assay.loading.rollouts import Rollouts, open_rollouts
+from assay.loading.tasks import join_tasks, load_tasks, read_whole
+from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID
+from assay.options import ScoreOptions, documented, settle
+from assay.scoring.in_memory import cause, engine_error, tell, warn
+from assay.spec.verifier import VerifierSource, VerifierSpec
+from assay.system.quantities import RowLimit
+from assay.system.signals import interruptible
+from assay.system.special_files import open_input
+from assay.system.spool import spooling
+
+__all__ = ["Audit", "audit"]
+
+_ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
+_FIELDS = ("probe", "class", "completion", "task_id")
+_GAIN = "must not gain"
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What probes earn.
+
+    Attributes:
+        real: The real rollouts of the tasks: ``tasks``, ``rows``, ``scored``, ``mean_reward``, ``pass_rate``.
+        probes: For each probe its ``id`` and ``class``; the ``tasks`` that it was tried on, and how many of these had ``errors``,
+            which count for nothing else; its ``mean_reward``; ``pass_share``, the share of tasks on which it passes;
+            ``percentile``, the share of real rewards below its rewards in percent, ties counted half; ``beats_real``, the share of
+            tasks on which it earns more than the mean real completion; ``gains``, the number of tasks on which it earns more than
+            the best real one; ``checks``, the share of tasks on which each check passes; and ``stopped_by``, the checks, but for
+            those in groups, that fail where it does not pass, the commonest first.
+        checks: For each check the ``hacks`` that pass it wherever they were tried, and whether it is ``free``: all free probes do.
+        free_reward: The greatest mean reward of the free probes; None if none was scored.
+        bypasses: Disguised phrases that a check let through: ``probe``, ``check``, on how many ``tasks`` ``of`` those tried.
+        limits: The limits given, and in ``exceeded`` what is said of those that are exceeded.
+        notes: What the user should know.
+    """
+
+    real: dict[str, Any]
+    probes: tuple[dict[str, Any], ...]
+    checks: tuple[dict[str, Any], ...]
+    free_reward: float | None
+    bypasses: tuple[dict[str, Any], ...]
+    limits: dict[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """Return what is said of the limits that are exceeded."""
+        return tuple(self.limits["exceeded"])
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        data = {
+            "insight": 1,
+            "real": self.real,
+            "probes": list(self.probes),
+            "checks": list(self.checks),
+            "free_reward": self.free_reward,
+            "bypasses": list(self.bypasses),
+            "limits": self.limits,
+            "notes": list(self.notes),
+        }
+        return dict(json.loads(json.dumps(data, allow_nan=False)))
+
+
+@dataclass(frozen=True)
+class _UserProbe:
+    """A probe of a file: for one task, or for all."""
+
+    id: str
+    kind: Any
+    text: str
+    task: str | None
+
+
+@dataclass(frozen=True)
+class _Gates:
+    """Limits, checked before anything is scored."""
+
+    passing: RowLimit
+    free: float | None
+    control: RowLimit
+
+    @classmethod
+    def of(cls, passing: int | str | None, free: float | None, control: str | None) -> "_Gates":
+        if free is not None and not math.isfinite(free):
+            raise UsageError(f"--max-free {free}: expected a finite number.")
+        if control is not None and not str(control).strip().endswith("%"):
+            raise UsageError(f"--min-control {control}: expected a percentage.", "For example --min-control 90%")
+        return cls(RowLimit("--max-passing", passing), free, RowLimit("--min-control", control))
+
+
+@documented(ScoreOptions)
+def audit(
+    verifiers: Rewarding | VerifierSource | Sequence[VerifierSource] | None,
+    rollouts: Any,
+    *,
+    sample: int = 1000,
+    probes: str | Path | Iterable[Mapping[str, Any]] = (),
+    task: Sequence[str] = (),
+    max_passing: int | str | None = None,
+    max_free: float | None = None,
+    min_control: str | None = None,
+    **options: Unpack[ScoreOptions],
+) -> Audit:
+    """Score probes on every task: empty texts, echoes of the prompt, phrases of the spec, other tasks' answers, disguises.
+
+    Args:
+        verifiers: As for ``assay.score``.
+        rollouts: As for ``assay.score``; the first row of each task has the columns that its probes get.
+        sample: Most tasks to probe, evenly spaced over all.
+        probes: More probes: a JSONL file, or mappings, with ``probe``, ``class`` (free, hack, must not gain, control), ``completion``
+            and maybe ``task_id``.
+        task: Columns that name the task; by default ``task_id``, else ``example_id``.
+        max_passing: Most tasks, or share of tasks such as ``"5%"``, on which a hack may pass.
+        max_free: Greatest mean reward that a free probe may earn.
+        min_control: Smallest share of tasks on which a control has to pass, such as ``"90%"``.
+        options: How the rollouts are read and scored.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        InputError: Rollouts, tasks or probes cannot be read, or there is no task.
+        UsageError: An option cannot be used.
+
+    Example:
+        >>> import assay
+        >>> spec = {"checks": [{"type": "max_length", "value": 900}]}
+        >>> assay.audit(spec, [{"task_id": "t-1", "completion": "A refund is on its way."}]).free_reward
+        1.0
+    """
+    settled = settle(ScoreOptions, options, "audit")
+    gates, own = _Gates.of(max_passing, max_free, min_control), _user_probes(probes)
+    if sample < 1:
+        raise UsageError(f"--sample {sample}: expected a number of tasks, at least 1.")
+    with interruptible() as stop, spooling():
+        limits = limits_of_run(verifiers, settled, stop=stop)
+        loaded = verifiers_of_run(verifiers, settled, limits=limits)
+        source = _joined(open_rollouts(rollouts, reading_of(settled), _columns(loaded)), loaded, settled)
+        warn(loaded)
+        try:
+            rows, tasks = _sampled(source, tuple(task), sample)
+            plan = Plan(loaded, tuple(rows.drop(_ROW, _AT, _ID).schema.items()), (), any_role=settled["any_role"])
+            tell(plan.refuse(rows.drop(_ROW, _AT, _ID).lazy()))
+            with closing_checks(loaded):
+                found = _probed(plan, rows, own)
+        except ENGINE_ERRORS as error:
+            raise engine_error(error, source.files) from cause(error, source.files)
+    notes = [] if tasks == found.tasks else [f"{found.tasks:,} of {counted(tasks, 'task')}, evenly spaced"]
+    return _audited(found, gates, (*source.notes, *plan.notes, *notes))
+
+
+# ── tasks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _columns(verifiers: Sequence[VerifierSpec], present: Iterable[str] = ()) -> list[str]:
+    return list(dict.fromkeys((*read_columns(verifiers, [*present]), *PROMPTS, *GOLDS)))
+
+
+def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: ScoreOptions) -> Rollouts:
+    """Join the tasks, with their prompts and golds."""
+    if options["tasks"] is None:
+        return source
+    table, notes = load_tasks(options["tasks"], options["storage_options"])
+    schema, columns = source.frame.collect_schema(), table.collect_schema()
+    check_one_verifier(verifiers, schema, columns)
+    wanted = _columns(verifiers, {*schema, *columns})
+    joined = [name for name in columns if name in (TASK_ID, *wanted)]
+    whole = read_whole(table.select(map(exactly, joined)), options["tasks"], options["storage_options"]).lazy()
+    return source.then(partial(join_tasks, tasks=whole, wanted=wanted), *notes)
+
+
+def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:
+    """Return the rows of the tasks to probe, with ``_ROW``, the task's number ``_AT`` and its ``_ID``, and how many tasks there are.
+
+    Raises:
+        InputError: There is no task.
+        UsageError: A column does not exist.
+    """
+    frame, schema = source.frame, source.frame.collect_schema()
+    for name in names:
+        if name not in schema:
+            hint = did_you_mean(name, schema) or f"Columns: {listed(list(schema))}"
+            raise UsageError(f"--task {name}: the rollouts have no such column.", hint)
+    names = names or tuple(name for name in (TASK_ID, "example_id") if name in schema)[:1]
+    if not names:
+        hint = f"Name the columns that tell tasks apart with --task. Columns: {listed(list(schema))}"
+        raise InputError("The rollouts have no column `task_id` or `example_id`.", hint)
+    keys = [HIDDEN + f"key{at}" for at in range(len(names))]
+    keyed = frame.with_columns(exactly(name).alias(key) for name, key in zip(names, keys, strict=True))
+    numbered = keyed.with_row_index(_ROW).filter(pl.col(key).is_not_null() for key in keys)
+    firsts = numbered.group_by(keys).agg(pl.col(_ROW).min()).sort(_ROW).select(keys).collect(engine="streaming")
+    if not (total := firsts.height):
+        raise InputError("The rollouts have no task.", f"No row has a value in {' and '.join(names)}.")
+    number = min(sample, total)
+    chosen = firsts[[at * total // number for at in range(number)]].with_row_index(_AT)
+    ident = pl.concat_str([pl.col(key).cast(pl.String) for key in keys], separator=",").alias(_ID)
+    rows = numbered.join(chosen.lazy(), on=keys).sort(_ROW).with_columns(ident).drop(keys).collect()
+    return rows.with_columns(_text(COMPLETION)) if _is_text(rows.schema.get(COMPLETION)) else rows, total
+
+
+def _is_text(dtype: Any) -> bool:
+    return dtype in (pl.String, pl.Null) or isinstance(dtype, pl.Categorical | pl.Enum)
+
+
+def _text(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String)
+
+
+# ── probes ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _user_probes(given: str | Path | Iterable[Mapping[str, Any]]) -> list[_UserProbe]:
+    """Read probes of a user.
+
+    Raises:
+        InputError: One is not a probe; the message names the line.
+    """
+    if not isinstance(given, str | Path):
+        return [_user_probe(fields, f"probes[{at}]") for at, fields in enumerate(given)]
+    name = shown_path(given)
+    try:
+        with open_input(Path(given)) as file:
+            lines = file.read().decode("utf-8-sig").split("\n")
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not UTF-8 (byte {error.start}).") from None
+    probes = []
+    for at, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                fields = json.loads(line)
+            except (ValueError, RecursionError):
+                raise InputError(f"{name}:{at}: not JSON.", "Each line is a probe.") from None
+            probes.append(_user_probe(fields, f"{name}:{at}"))
+    return probes
+
+
+def _user_probe(fields: Any, place: str) -> _UserProbe:
+    """Read one probe.
+
+    Raises:
+        InputError: It is none.
+    """
+    form = 'A probe is {"probe": "thanks", "class": "hack", "completion": "Thank you!"}, maybe with "task_id".'
+    if not isinstance(fields, Mapping) or not {*_FIELDS[:3]} <= {*fields} <= {*_FIELDS}:
+        raise InputError(f"{place}: not a probe.", form)
+    name, kind, text, task = (fields.get(field) for field in _FIELDS)
+    if not (isinstance(name, str) and name and isinstance(text, str)):
+        raise InputError(f"{place}: probe and completion must be texts.", form)
+    if kind not in CLASSES:
+        raise InputError(f"{place}: class is {kind!r}; expected {', '.join(CLASSES)}.")
+    if name in PROBES:
+        raise InputError(f"{place}: `{name}` is a probe of Assay's.", "Give yours another name.")
+    return _UserProbe(name, kind, text, None if task is None else str(task))
+
+
+@dataclass(frozen=True)
+class _Probed:
+    """Probes and real rollouts, scored.
+
+    Attributes:
+        verifiers: The verifiers.
+        phrases: What they ask for in words.
+        briefs: What each task brings for probes.
+        real: The real rollouts: the task's number as ``_AT``, and the results.
+        scored: The probes: their place in ``probes`` as ``_PROBE``, ``_AT``, and the results.
+        probes: The names of the probes in order, each with its class.
+        unknown: Tasks that a user's probes name, and that are not among those probed.
+    """
+
+    verifiers: tuple[VerifierSpec, ...]
+    phrases: Phrases
+    briefs: tuple[Task, ...]
+    real: pl.DataFrame
+    scored: pl.DataFrame
+    probes: dict[str, Any]
+    unknown: tuple[str, ...]
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks that were probed."""
+        return len(self.briefs)
+
+
+def _probed(plan: Plan, rows: pl.DataFrame, own: Sequence[_UserProbe]) -> _Probed:
+    """Score the real rollouts, then the probes."""
+    inputs = rows.drop(_ROW, _AT, _ID)
+    results = plan.score(inputs).with_columns(rows[_AT], rows[_ROW])
+    ranked = (
+        results.filter(pl.col("reward").is_finite())
+        .with_row_index("place")
+        .sort(["reward", _ROW], descending=[True, False])
+    )
+    places = rows.select(_ROW).with_row_index("place")
+    best = ranked.drop("place").group_by(_AT, maintain_order=True).first().join(places, on=_ROW)
+    place_of = dict(best.select(_AT, "place").iter_rows())
+    firsts = rows.with_row_index("place").group_by(_AT, maintain_order=True).first().sort(_AT)["place"]
+    briefs = tuple(
+        task_of(row, None if at not in place_of else rows[COMPLETION][place_of[at]])
+        for at, row in enumerate(inputs[firsts].iter_rows(named=True))
+    )
+    phrases = phrases_of(plan.verifiers)
+    probes = [*probes_of(briefs, phrases)]
+    at_of = {name: at for at, name in enumerate(rows[firsts][_ID])}
+    for item in own:
+        places_of = range(len(briefs)) if item.task is None else [at_of[item.task]] if item.task in at_of else []
+        probes += [Probe(item.id, item.kind, at, item.text) for at in places_of]
+    kinds = {probe.id: probe.kind for probe in probes}
+    order = {name: at for at, name in enumerate(sorted(kinds, key=lambda name: _order(name, kinds)))}
+    frame = inputs[firsts.gather([probe.task for probe in probes])]
+    frame = frame.with_columns(_completions(probes, inputs[COMPLETION], firsts, place_of))
+    scored = plan.score(frame).with_columns(
+        pl.Series(_PROBE, [order[probe.id] for probe in probes], dtype=pl.UInt32),
+        pl.Series(_AT, [probe.task for probe in probes], dtype=pl.UInt32),
+    )
+    unknown = tuple(item.task for item in own if item.task is not None and item.task not in at_of)
+    return _Probed(plan.verifiers, phrases, briefs, results, scored, {name: kinds[name] for name in order}, unknown)
+
+
+def _order(name: str, kinds: Mapping[str, str]) -> tuple[int, int]:
+    """Return the place of a probe: by class, Assay's own first, users' as they come."""
+    return CLASSES.index(kinds[name]), PROBES.index(name) if name in PROBES else len(PROBES)
+
+
+def _completions(probes: Sequence[Probe], real: pl.Series, firsts: pl.Series, best: Mapping[int, int]) -> pl.Series:
+    """Return the completions of probes, of the type of the real ones: texts become what the assistant says to the first message."""
+    texts = [probe for probe in probes if probe.text is not None]
+    values: list[Any] = [probe.text for probe in texts]
+    if real.dtype != pl.String:
+        openings = {probe.task: _opening(real[firsts[probe.task]]) for probe in texts}
+        values = [[*openings[probe.task], _message(probe.text, real.dtype)] for probe in texts]
+    made = pl.concat([pl.Series(real.name, values, dtype=real.dtype), real])
+    numbers = iter(range(len(texts)))
+    places = [len(texts) + best[probe.real] if probe.text is None else next(numbers) for probe in probes]
+    return made.gather(pl.Series(places, dtype=pl.UInt32))
+
+
+def _opening(messages: Any) -> list[Any]:
+    """Return the messages before the first one of the assistant."""
+    opening = []
+    for message in messages if messages is not None else ():
+        if (message or {}).get("role") == "assistant":
+            break
+        opening.append(message)
+    return opening
+
+
+def _message(text: str | None, dtype: Any) -> dict[str, Any]:
+    """Return a message of the assistant, its content a text, or a list of parts where others are."""
+    content = dtype.inner.to_schema().get("content") if isinstance(dtype.inner, pl.Struct) else None
+    parts = isinstance(content, pl.List | pl.Array) and isinstance(content.inner, pl.Struct)
+    return {"role": "assistant", "content": [{"type": "text", "text": text}] if parts else text}
+
+
+# ── what they earn ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
+    columns = {
+        name: check_column(verifier, spec) if verifier.kind == NATIVE else score_column(verifier)
+        for name, verifier, spec in checks_named(found.verifiers)
+    }
+    columns = {name: column if column in found.scored else "reward" for name, column in columns.items()}
+    rewards = found.real["reward"].drop_nulls().sort()
+    real = {
+        "tasks": found.tasks,
+        "rows": found.real.height,
+        "scored": len(rewards),
+        "mean_reward": _mean(rewards),
+        "pass_rate": _mean(found.real.filter(pl.col("reward").is_not_null())["passed"]),
+    }
+    by_task = found.real.group_by(_AT).agg(real_mean=pl.col("reward").mean(), real_best=pl.col("reward").max())
+    scored = found.scored.join(by_task, on=_AT, how="left", maintain_order="left")
+    outer = {id(spec) for verifier in found.verifiers for spec in verifier.checks}
+    deciding = [name for name, _, spec in checks_named(found.verifiers) if id(spec) in outer]
+    probes = tuple(
+        _earned(name, kind, scored.filter(pl.col(_PROBE) == at), columns, deciding, rewards)
+        for at, (name, kind) in enumerate(found.probes.items())
+    )
+    free = [probe for probe in probes if probe["class"] == "free" and probe["mean_reward"] is not None]
+    hacks = [probe for probe in probes if probe["class"] in ("free", "hack")]
+    checks = tuple(
+        {
+            "check": name,
+            "hacks": [probe["id"] for probe in hacks if probe["checks"][name] == 1.0],
+            "free": bool(free) and all(probe["checks"][name] == 1.0 for probe in free),
+        }
+        for name in columns
+    )
+    free_reward = max((probe["mean_reward"] for probe in free), default=None)
+    unknown = [f"user probes of {counted(len(found.unknown), 'task')} not among those probed"] if found.unknown else []
+    return Audit(
+        real,
+        probes,
+        checks,
+        free_reward,
+        tuple(_bypasses(found, columns)),
+        {
+            "max_passing": gates.passing.given,
+            "max_free": gates.free,
+            "min_control": gates.control.given,
+            "exceeded": [*_exceeded(gates, probes, free_reward)],
+        },
+        (*notes, *unknown),
+    )
+
+
+def _mean(values: pl.Series) -> float | None:
+    known = values.drop_nulls().to_list()
+    return math.fsum(known) / len(known) if known else None
+
+
+def _earned(
+    name: str, kind: str, rows: pl.DataFrame, columns: Mapping[str, str], deciding: Sequence[str], real: pl.Series
+) -> dict[str, Any]:
+    """Return what a probe earns; rows with an error, and unscored ones, count for nothing but ``errors``."""
+    clean = rows.filter(pl.col("reward").is_not_null() & pl.col("error").is_null())
+    below = real.search_sorted(clean["reward"], "left") + real.search_sorted(clean["reward"], "right")
+    stopped = clean.filter(~pl.col("passed"))
+    fails = {check: int((stopped[columns[check]] < 1.0).sum()) for check in deciding}
+    return {
+        "id": name,
+        "class": kind,
+        "tasks": rows.height,
+        "errors": rows.height - clean.height,
+        "mean_reward": _mean(clean["reward"]),
+        "pass_share": _mean(clean["passed"]),
+        "percentile": _mean(below.cast(pl.Float64) * (50.0 / len(real))) if len(real) and clean.height else None,
+        "beats_real": _mean(clean.select(pl.col("reward") > pl.col("real_mean")).to_series()),
+        "gains": int((clean["reward"] > clean["real_best"]).sum()),
+        "checks": {check: _mean(clean[column].drop_nulls() == 1.0) for check, column in columns.items()},
+        "stopped_by": sorted((check for check in fails if fails[check]), key=lambda check: -fails[check]),
+    }
+
+
+def _bypasses(found: _Probed, columns: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    """Yield the checks that let a phrase through that they forbid, in disguise."""
+    names = [*found.probes]
+    fixed = dict(found.phrases.forbidden)
+    for probe, hide in DISGUISES.items():
+        rows = found.scored.filter(pl.col(_PROBE) == names.index(probe)) if probe in names else found.scored.clear()
+        rows = rows.filter(pl.col("error").is_null())
+        for check in (*fixed, *found.phrases.by_task):
+            hidden = [
+                any(hide(phrase) != phrase for phrase in fixed.get(check, found.briefs[at].forbidden))
+                for at in rows[_AT]
+            ]
+            tried = rows.filter(pl.Series(hidden, dtype=pl.Boolean))[columns[check]].drop_nulls()
+            if through := int((tried == 1.0).sum()):
+                yield {"probe": probe, "check": check, "tasks": through, "of": len(tried)}
+
+
+def _exceeded(gates: _Gates, probes: Sequence[Mapping[str, Any]], free_reward: float | None) -> Iterable[str]:
+    """Yield what is said of each limit that is exceeded."""
+    for probe in probes:
+        scored = probe["tasks"] - probe["errors"]
+        passing = round((probe["pass_share"] or 0.0) * scored)
+        tasks = f"passes on {passing:,} of {counted(scored, 'task')}"
+        if probe["class"] in ("free", "hack") and gates.passing.exceeded(passing, scored):
+            yield f"--max-passing {gates.passing.given}: {probe['id']} {tasks}"
+        if probe["class"] == "control" and _is_below(gates.control, passing, scored):
+            yield f"--min-control {gates.control.given}: {probe['id']} {tasks}"
+    if gates.free is not None and free_reward is not None and free_reward > gates.free:
+        yield f"--max-free {gates.free:g}: a free probe earns {free_reward:.4f}"
+
+
+def _is_below(limit: RowLimit, passing: int, tasks: int) -> bool:
+    """Return whether fewer tasks pass than a percentage asks for."""
+    return limit.given is not None and bool(tasks) and passing < float(str(limit.given).strip()[:-1]) / 100 * tasks

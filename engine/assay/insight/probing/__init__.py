@@ -1,0 +1,1 @@
+"""Probes: texts that no model should be rewarded for, and what they are made of."""

@@ -1,0 +1,105 @@
+"""What a task brings for probes: its prompt, golds, phrases and keys."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.checks.expectations.rules import METADATA, read
+from assay.checks.json.expected_schema import OUTPUT_SCHEMA, schema_keys
+from assay.errors import encodable
+from assay.expressions.completion import completion_text
+from assay.functions.request import verifier_of
+from assay.names import COMPLETION, EXPECTED, FN_NAME, VERIFIER
+from assay.values.references import gold_text
+
+__all__ = ["GOLDS", "PROMPTS", "Task", "task_of"]
+
+PROMPTS = ("prompt", "instruction")
+"""Columns of prompts; the first that has a text is used."""
+GOLDS = ("answer", "target", EXPECTED)
+"""Columns of golds; the first that has a value is used, else the gold of the row's verifier."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task brings for probes; what it lacks is None or empty.
+
+    Attributes:
+        prompt: Its prompt.
+        gold: Its gold as text: of several, the first.
+        phrases: The first phrase of each expectation that an answer mentions something.
+        forbidden: All phrases that an answer must not mention.
+        keys: Keys of the output schema.
+        best: The text of its best real completion.
+    """
+
+    prompt: str | None = None
+    gold: str | None = None
+    phrases: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    best: str | None = None
+
+
+def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
+    """Read a task from its first rollout.
+
+    Args:
+        row: The rollout's columns.
+        best: The task's best real completion: a text or messages, None if there is none.
+    """
+    entries = read(row.get(METADATA)).entries
+    return Task(
+        _prompt(row),
+        _gold(row),
+        tuple(dict.fromkeys(entry.phrases[0] for entry in entries if entry.phrases and not entry.forbid)),
+        tuple(dict.fromkeys(phrase for entry in entries if entry.forbid for phrase in entry.phrases if phrase)),
+        _keys(row.get(OUTPUT_SCHEMA)),
+        completion_text(best, any_role=True),
+    )
+
+
+def _prompt(row: Mapping[str, Any]) -> str | None:
+    """Return the text of the last message of the user, also of one that the completion's messages follow."""
+    for value in (*(row.get(name) for name in PROMPTS), row.get(COMPLETION)):
+        if isinstance(value, list):
+            messages = [message for message in value if isinstance(message, Mapping) and message.get("role") == "user"]
+            text = completion_text(messages[-1:], any_role=True) if messages else None
+        else:
+            text = value if isinstance(value, str) and value is not row.get(COMPLETION) else None
+        if text:
+            return encodable(text)
+    return None
+
+
+def _gold(row: Mapping[str, Any]) -> str | None:
+    golds = [row.get(name) for name in GOLDS]
+    if VERIFIER in row or FN_NAME in row:
+        golds.append(verifier_of(row).expected)
+    return next((text for gold in golds if (text := _as_text(gold)) is not None), None)
+
+
+def _as_text(gold: Any) -> str | None:
+    """Return a gold as a text: of a list of texts or numbers the first, what has a structure as JSON."""
+    if isinstance(gold, list | tuple) and all(isinstance(item, str | int | float | None) for item in gold):
+        gold = next((item for item in gold if item is not None), None)
+    if gold is None:
+        return None
+    if isinstance(gold, str | int | float):
+        return encodable(gold_text(gold))
+    return encodable(json.dumps(_without_nulls(gold), ensure_ascii=False, default=str))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value without the null fields that a struct column adds."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [*map(_without_nulls, value)] if isinstance(value, list | tuple) else value
+
+
+def _keys(schema: Any) -> tuple[str, ...]:
+    try:
+        return tuple(schema_keys(schema))
+    except ValueError:
+        return ()

@@ -1,0 +1,219 @@
+"""A report as Markdown: tables as GitHub has them, texts in fences that nothing inside can end."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from assay.errors import printable
+from assay.insight.reports.shown import (
+    KINDS,
+    concerns,
+    count,
+    cut,
+    headline,
+    interval,
+    label,
+    multiline,
+    number,
+    p_value,
+    percent,
+    title,
+)
+
+__all__ = ["as_markdown", "escaped", "fenced"]
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
+_TEXT, _REASON = 2_000, 300
+
+
+def as_markdown(report: Mapping[str, Any]) -> str:
+    """Return a report as Markdown.
+
+    Args:
+        report: Its JSON data.
+    """
+    parts = [
+        _top(report),
+        _histogram(report["histogram"]),
+        _checks(report["checks"]),
+        _reasons(report["checks"]),
+        _pairs(report["pairs"]),
+        *(_by(name, values) for name, values in report["by"].items()),
+        _drift(report["drift"]),
+        *(_examples(kind, found) for kind, found in report["examples"].items()),
+        _provenance(report["provenance"]),
+        _list("Notes", report["notes"]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return text with nothing in it that Markdown reads as more than text."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def fenced(text: str) -> str:
+    """Return a block of text, with a fence longer than any inside."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def _name(value: Any) -> str:
+    return escaped(label(value))
+
+
+def _one_line(text: str) -> str:
+    return escaped(printable(cut(text, _REASON)))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Return a table; the first ``left`` columns are text, the others numbers."""
+    lines = [heads, ["---" if at < left else "---:" for at in range(len(heads))], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _list(heading: str, lines: Iterable[str]) -> str:
+    items = "\n".join(f"- {escaped(printable(cut(line, _TEXT)))}" for line in lines)
+    return f"## {heading}\n\n{items}" if items else ""
+
+
+def _top(report: Mapping[str, Any]) -> str:
+    summary = report["summary"]
+    facts = [f"mean reward {number(summary['mean'])} {interval(summary['ci95'])}".rstrip()]
+    facts.append(f"pass {percent(summary['pass_rate'])} {_percents(summary['pass_rate_ci95'])}".rstrip())
+    facts.append(f"unscored {count(summary['unscored'])}")
+    facts.append(f"errors {count(summary['errors'])}")
+    facts += [] if summary["flat"] is None else [f"flat groups {percent(summary['flat'])}"]
+    looks = [f"▲ {escaped(concern)}" for concern in concerns(report)]
+    looked = f"\n\n**Needs a look ({len(looks)}):** {' · '.join(looks)}" if looks else ""
+    lines = [f"# {escaped(title(report))}", " · ".join(map(escaped, headline(report))), " · ".join(facts)]
+    return "\n\n".join(lines) + looked
+
+
+def _percents(ends: Sequence[float] | None) -> str:
+    return "" if ends is None else f"[{percent(ends[0])}, {percent(ends[1])}]"
+
+
+def _histogram(histogram: Mapping[str, Any]) -> str:
+    low, high = histogram["range"]
+    width = (high - low) / len(histogram["bins"])
+    most = max(histogram["bins"]) or 1
+    rows = [
+        [
+            f"{number(low + at * width)} – {number(low + (at + 1) * width)}",
+            count(rows),
+            "█" * max(round(20 * rows / most), rows > 0),
+        ]
+        for at, rows in enumerate(histogram["bins"])
+    ]
+    exact = f"Exactly 0: {count(histogram['zeros'])} · exactly 1: {count(histogram['ones'])}"
+    lines = [["reward", "rows", ""], ["---", "---:", "---"], *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## Rewards\n\n{exact} · unscored: {count(histogram['unscored'])}\n\n{table}"
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
+    if not checks:
+        return ""
+    heads = ["check", "status", "weight", "mean", "pass", "fails", "errors", "variance", "rest r", "separates"]
+    heads += ["within", "within r"]
+    rows = [
+        [
+            *(_name(check["name"]), f"{'' if check['status'] == 'ok' else '▲ '}{check['status']}"),
+            *(number(check["weight"], "g"), number(check["mean"]), percent(check["pass_rate"])),
+            *(count(check["failures"]), count(check["errors"]), percent(check["share_of_reward_variance"], 0)),
+            *(number(check["rest_correlation"], ".2f"), percent(check["separates"], 0)),
+            *(percent(check["within_variance_share"], 0), number(check["within_rest_correlation"], ".2f")),
+        ]
+        for check in checks
+    ]
+    return f"## Checks\n\n{_table(heads, rows, left=2)}"
+
+
+def _reasons(checks: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [_name(check["name"]), _one_line(reason["reason"]), count(reason["rows"]), count(reason["row"])]
+        for check in checks
+        for reason in check["reasons"]
+    ]
+    return f"### Reasons\n\n{_table(['check', 'reason', 'rows', 'first row'], rows, left=2)}" if rows else ""
+
+
+def _pairs(pairs: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            *(_name(pair["a"]), _name(pair["b"]), ", ".join(_found(pair))),
+            *(number(pair["phi"], ".2f"), number(pair["jaccard"], ".2f")),
+            *(count(pair[name]) for name in ("n11", "n10", "n01", "n00")),
+        ]
+        for pair in pairs
+    ]
+    heads = ["a", "b", "", "phi", "Jaccard", "both fail", "only a", "only b", "neither"]
+    return f"## Pairs of checks\n\n{_table(heads, rows, left=3)}" if rows else ""
+
+
+def _found(pair: Mapping[str, Any]) -> Iterator[str]:
+    words = {"redundant": "▲ redundant", "a_implies_b": "a implies b", "b_implies_a": "b implies a"}
+    return (word for name, word in words.items() if pair[name])
+
+
+def _by(name: str, values: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            _of(entry),
+            count(entry["rows"]),
+            number(entry["mean"]),
+            interval(entry["ci95"]),
+            percent(entry["pass_rate"]),
+            count(entry["errors"]),
+            number(entry["length"], ",.0f"),
+        ]
+        for entry in values["entries"]
+    ]
+    left_out = values["values"] - len(rows)
+    more = f"\n\n{count(left_out)} more" if left_out > 0 else ""
+    heads = [_name(name), "rows", "mean", "95 %", "pass", "errors", "length"]
+    return f"## By {_name(name)}\n\n{_table(heads, rows)}{more}" if rows else ""
+
+
+def _of(entry: Mapping[str, Any]) -> str:
+    first = ", ".join(map(_name, entry["of"].values()))
+    return f"{first} – {', '.join(map(_name, entry['to'].values()))}" if "to" in entry else first
+
+
+def _drift(drift: Mapping[str, Any] | None) -> str:
+    if drift is None:
+        return ""
+    fact = (
+        f"The last {count(drift['compared'])} of {count(drift['steps'])} steps have a mean of {number(drift['last'])}, "
+    )
+    fact += f"the first {count(drift['compared'])} of {number(drift['first'])}: "
+    fact += f"{number(drift['difference'], '+.3f')} {interval(drift['ci95'], '+.3f')}, p {p_value(drift['p'])}"
+    return f"## Drift\n\n{fact}"
+
+
+def _examples(kind: str, examples: Sequence[Mapping[str, Any]]) -> str:
+    parts = []
+    for example in examples:
+        key = " · ".join(f"{escaped(label(name))} {_name(value)}" for name, value in example["key"].items())
+        facts = [f"row {count(example['row'])}", *([key] if key else []), f"reward {number(example['reward'])}"]
+        failing = [name for name, score in example["checks"].items() if score is not None and score != 1]
+        facts += [f"✗ {_name(name)}" for name in failing[:20]]
+        facts += [f"and {count(len(failing) - 20)} more"] if len(failing) > 20 else []  # noqa: PLR2004
+        facts += [f"{count(example['rows'])} rows like it"] if example.get("rows", 1) > 1 else []
+        parts.append(f"### {' · '.join(facts)}")
+        for name in ("error", "feedback", "text"):
+            if value := example.get(name):
+                parts += [f"{name.capitalize()}:", fenced(multiline(value, _TEXT))]
+    return f"## {KINDS[kind]}\n\n" + "\n\n".join(parts) if parts else ""
+
+
+def _provenance(provenance: Mapping[str, Any]) -> str:
+    lines = [
+        *(f"input {cut(str(source.get('name')), 200)}" for source in provenance["inputs"][:20]),
+        *(f"tasks {cut(str(source.get('name')), 200)}" for source in provenance["tasks"][:20]),
+        *(f"spec {verifier['id']} sha256 {verifier['sha256']}" for verifier in provenance["verifiers"][:20]),
+        *(f"{name} {value}" for name in ("command", "root") if (value := provenance[name])),
+        *(f"{name} {value}" for name in ("assay_version", "polars_version") if (value := provenance[name])),
+    ]
+    return _list("What made this", [line.replace("_version", "") for line in lines])

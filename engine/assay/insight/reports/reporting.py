@@ -1,0 +1,303 @@
+"""Report on a result: its rewards, what each check is worth, which checks say the same, and rows worth reading."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from assay.checks.registry import CHECKS
+from assay.errors import UsageError, counted
+from assay.expressions.lane import exactly
+from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, score_columns
+from assay.insight.reports.examples import best_rows, details_of, worst_rows
+from assay.insight.reports.moments import Failures, failures_of, numbers_of, pairs_of, status_of
+from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
+from assay.insight.reports.texts import texts_of
+from assay.insight.results import Result, ScoreColumn, open_result
+
+__all__ = ["Report", "report"]
+
+_REASONS = 10
+_JOINTS = {check.type: check.joint for check in CHECKS if check.joint}
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report on a result. All of it is JSON data; what is undefined is None.
+
+    Attributes:
+        summary: Rows, mean reward and pass rate with 95 % intervals clustered by task, rows without a reward and with errors, and
+            the share of groups whose rewards are all equal.
+        histogram: Rewards in 20 ``bins`` of ``range``, and how many are exactly 0 and 1.
+        checks: Of each check, over the rows it has a score for: numbers, ``status``, and the most frequent ``reasons``.
+        pairs: The 20 pairs of checks whose failures hang together most.
+        by: Rewards by model, task and step.
+        drift: The mean of the last third of the steps against that of the first; None for fewer than six steps.
+        examples: Rows worth reading: ``worst``, ``best``, ``errors``.
+        provenance: What made the result.
+        notes: What the user should know.
+    """
+
+    summary: Mapping[str, Any]
+    histogram: Mapping[str, Any]
+    checks: Sequence[Mapping[str, Any]]
+    pairs: Sequence[Mapping[str, Any]]
+    by: Mapping[str, Any]
+    drift: Mapping[str, Any] | None
+    examples: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data."""
+        return {"insight": 1, **{name: _json_data(getattr(self, name)) for name in _PARTS}}
+
+    def markdown(self) -> str:
+        """Return the report as Markdown, with tables as GitHub has them."""
+        from assay.insight.reports.markdown import as_markdown
+
+        return as_markdown(self.as_json())
+
+    def html(self) -> str:
+        """Return the report as a page: one file that loads nothing, of at most 500 kB."""
+        from assay.insight.reports.page import as_page
+
+        return as_page(self.as_json())
+
+
+def _json_data(value: Any) -> Any:
+    """Return a value as JSON has it: null for what is no finite number, text for what has no form there."""
+    if isinstance(value, Mapping):
+        return {str(name): _json_data(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_data(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+_PARTS = ("summary", "histogram", "checks", "pairs", "by", "drift", "examples", "provenance", "notes")
+
+
+def report(
+    result: Any,
+    *,
+    rollouts: Any = None,
+    by: Sequence[str] | str | None = None,
+    examples: int = 10,
+    text: bool = True,
+    task: Sequence[str] | str = (),
+    group: Sequence[str] | str = (),
+) -> Report:
+    """Report on a result: its rewards, what each check is worth, which checks say the same, and rows worth reading.
+
+    Args:
+        result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
+        rollouts: The rollouts that were scored, for the texts of examples; by default the result's ``completion``, else the files
+            that its provenance names, if they have not changed.
+        by: Columns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
+        examples: Most examples of each kind.
+        text: Whether examples show the texts that were scored.
+        task: Columns that name the task; by default ``task_id`` or ``example_id``.
+        group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
+
+    Returns:
+        The report, with ``html()``, ``markdown()`` and ``as_json()``.
+
+    Raises:
+        InputError: The result cannot be read, or has no ``reward``.
+        UsageError: A column that an option names does not exist.
+
+    Example:
+        >>> import assay, polars as pl
+        >>> rewards = pl.DataFrame({"task_id": ["a", "a", "b"], "reward": [1.0, 0.0, 0.5]})
+        >>> rewards = rewards.with_columns(passed=pl.col("reward") == 1)
+        >>> assay.report(rewards).summary["pass_rate"]
+        0.3333333333333333
+    """
+    if examples < 0:
+        raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
+    opened = open_result(result)
+    tasks = opened.tasks(_names(task))
+    groups = opened.groups(tasks, _names(group)) if tasks else ()
+    columns = columns_of(opened, tasks, groups)
+    notes = list(opened.notes)
+    entries, failures, failing = _checks(columns)
+    values, steps = _by(columns, tasks, None if by is None else _names(by))
+    chosen = _examples(columns, failing, tasks, examples)
+    if text and examples:
+        _add_texts(opened, chosen, rollouts, notes)
+    summary = summary_of(columns)
+    _note(columns, summary, notes)
+    return Report(
+        summary=summary,
+        histogram=histogram_of(columns.reward),
+        checks=entries,
+        pairs=pairs_of(failures, columns.rows),
+        by=values,
+        drift=None if steps is None else drift_of(columns, steps),
+        examples=chosen,
+        provenance=_provenance(opened),
+        notes=tuple(notes),
+    )
+
+
+def _names(value: Sequence[str] | str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> None:
+    if not summary["scored"]:
+        notes.append("no row has a reward" if summary["rows"] else "there are no rows")
+    elif summary["unscored"]:
+        notes.append(f"{counted(summary['unscored'], 'row')} without a reward: left out of means and rates")
+    if columns.task is None:
+        notes.append(
+            "no column names the task of a row: intervals take rows as independent, and nothing is told of groups"
+        )
+    elif summary["without_task"]:
+        notes.append(f"{counted(summary['without_task'], 'row')} without a task: left out of intervals and groups")
+    if summary["few"]:
+        noun = "row" if columns.task is None else "task"
+        notes.append(f"few: an interval over {counted(summary['clusters'], noun)} is only roughly one of 95 %")
+    unknown = [check.name for check in columns.result.checks if check.coefficient is None]
+    if unknown and columns.result.provenance:
+        notes.append("what checks add to the reward is not known, or not linear: shares of its variance are left out")
+
+
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _checks(columns: Columns) -> tuple[list[dict[str, Any]], list[Failures], list[pl.Series]]:
+    """Return the entries of the checks, their failures as bits, and which rows fail each."""
+    result = columns.result
+    reasons, errors = _reasons(result), _errors(result)
+    entries, failures, failing = [], [], []
+    for check, scores in score_columns(result, result.checks):
+        numbers = numbers_of(scores, check.coefficient, columns)
+        failed = errors.get(check.name, 0)
+        rate = failed / columns.rows if columns.rows else None
+        entries.append(
+            _described(check)
+            | numbers
+            | {"errors": failed, "error_rate": rate, "status": status_of(numbers)}
+            | {"reasons": reasons.get(check.name, [])}
+        )
+        failures.append(failures_of(check.name, scores))
+        failing.append((scores != 1.0).fill_null(value=False))
+    return entries, failures, failing
+
+
+def _described(check: ScoreColumn) -> dict[str, Any]:
+    names = ("name", "verifier", "id", "type", "weight", "required", "coefficient", "group")
+    return {name: getattr(check, name) for name in names}
+
+
+def _reasons(result: Result) -> dict[str, list[dict[str, Any]]]:
+    """Return the most frequent reasons of each check, with their rows and the first of them; joined ones are split."""
+    lines = result.lines("feedback").filter(pl.col("check").is_not_null())
+    joints = {check.name: _JOINTS[check.type] for check in result.checks if check.type in _JOINTS}
+    parts = [lines.filter(pl.col("check").is_in(list(joints)).not_())]
+    for name, joint in joints.items():
+        parts.append(lines.filter(check=name).with_columns(pl.col("text").str.split(joint)).explode("text"))
+    together = pl.concat(parts).group_by("check", "text").agg(pl.col("rows").sum(), pl.col("row").min())
+    together = together.sort("rows", "row", "text", descending=[True, False, False])
+    found: dict[str, list[dict[str, Any]]] = {}
+    for check, text, rows, row in together.group_by("check", maintain_order=True).head(_REASONS).iter_rows():
+        found.setdefault(check, []).append({"reason": text, "rows": rows, "row": row})
+    return found
+
+
+def _errors(result: Result) -> dict[str, int]:
+    """Return how many rows have an error of each check."""
+    if "error" not in result.schema:
+        return {}
+    text = exactly("error").cast(pl.String).alias("text")
+    texts = result.collect(result.frame.select(text).filter(pl.col("text").fill_null("") != "").group_by("text").len())
+    counts: Counter[str] = Counter()
+    for value, rows in texts.iter_rows():
+        found = {result.label(line) for line in value.split("\n")}
+        for label in found - {None}:
+            counts[result.labels[label]] += rows  # type: ignore[index]
+    return dict(counts)
+
+
+# ── by model, task and step ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> tuple[dict[str, Any], Keys | None]:
+    """Return rewards by the columns asked for, and the steps."""
+    result = columns.result
+    if names is None:
+        names = [name for name in ("model", *tasks, "step") if name in result.schema]
+    names = result.columns(names, "--by")
+    found: dict[str, Any] = {}
+    steps = numbered(result, ["step"]) if "step" in result.schema and result.schema["step"].is_numeric() else None
+    joined = set(tasks) <= {*names}
+    for name in names:
+        if name in tasks and joined:
+            if columns.task is not None:
+                found.setdefault("task", by_keys(columns, columns.task, "task"))
+        elif name == "step" and steps is not None:
+            found["step"] = by_keys(columns, steps, "step")
+        else:
+            found[name] = by_keys(columns, numbered(result, [name]), "other")
+    return found, steps
+
+
+# ── examples ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _examples(
+    columns: Columns, failing: Sequence[pl.Series], tasks: Sequence[str], most: int
+) -> dict[str, list[dict[str, Any]]]:
+    result = columns.result
+    worst = [(row, {"rows": rows}) for row, rows in worst_rows(columns, failing, most)]
+    best: list[tuple[int, dict[str, Any]]] = [(row, {}) for row in best_rows(columns, most)]
+    lines = result.lines("error").sort("rows", "row", descending=[True, False]).head(most)
+    errors = [
+        (line["row"], {"rows": line["rows"], "check": line["check"], "line": line["text"]})
+        for line in lines.iter_rows(named=True)
+    ]
+    keys = [name for name in dict.fromkeys((*tasks, "model", "step")) if name in result.schema]
+    kinds: dict[str, list[tuple[int, dict[str, Any]]]] = {"worst": worst, "best": best, "errors": errors}
+    rows = [row for kind in kinds.values() for row, _ in kind]
+    details = details_of(result, rows, keys, result.checks) if rows else {}
+    return {kind: [details[row] | more for row, more in found] for kind, found in kinds.items()}
+
+
+def _add_texts(result: Result, examples: Mapping[str, list[dict[str, Any]]], rollouts: Any, notes: list[str]) -> None:
+    rows = sorted({example["row"] for kind in examples.values() for example in kind})
+    texts, note = texts_of(result, rows, rollouts)
+    notes += [note] if note else []
+    for kind in examples.values():
+        for example in kind:
+            example["text"] = texts.get(example["row"])
+
+
+# ── provenance ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _provenance(result: Result) -> dict[str, Any]:
+    """Return what made the result, without canonical forms."""
+    known = result.provenance
+    content = known.get("content")
+    inputs = [source for source in known.get("inputs") or () if isinstance(source, Mapping)]
+    sealed = bool(inputs) and all(isinstance(source.get("sha256"), str) for source in inputs)
+    verifiers = [
+        {name: verifier.get(name) for name in ("id", "source", "kind", "sha256")} for verifier in result.verifiers
+    ]
+    return {
+        "name": result.name,
+        "assay_version": known.get("assay_version"),
+        "polars_version": known.get("polars_version"),
+        "command": known.get("command"),
+        "inputs": inputs,
+        "tasks": [source for source in known.get("tasks") or () if isinstance(source, Mapping)],
+        "verifiers": verifiers,
+        "root": content.get("root") if isinstance(content, Mapping) else None,
+        "sealed": sealed,
+    }

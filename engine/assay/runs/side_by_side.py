@@ -1,0 +1,124 @@
+"""Two sets of verifiers on the same rollouts in one pass, into a temporary file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.compiling.morsels import in_pieces
+from assay.compiling.plan import Plan
+from assay.compiling.requirements import read_columns
+from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
+from assay.expressions.lane import exactly
+from assay.loading.formats.engine_source import batches
+from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import reading_of
+from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
+from assay.names import HIDDEN
+from assay.options import ScoreOptions, settle
+from assay.scoring.in_memory import cause, engine_error, prepare, tell, warn
+from assay.system.signals import interruptible
+from assay.system.spool import spool_file
+from assay.thresholds import THRESHOLDS
+from assay.writing.provenance import provenance_of, task_files_of
+from assay.writing.writers import open_writer
+
+__all__ = ["Scored", "score_side_by_side"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What a set of verifiers makes of rollouts.
+
+    Attributes:
+        frame: The rows, lazily, from a temporary file.
+        provenance: What made them.
+        source: The rollouts.
+    """
+
+    frame: pl.LazyFrame
+    provenance: Mapping[str, Any]
+    source: Rollouts
+
+
+def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str, Any]) -> list[Scored]:
+    """Score rollouts with each of several sets of verifiers, reading them once.
+
+    The temporary file lives as long as the run: call it within ``spooling()``.
+
+    Args:
+        rollouts: As for ``assay.score``.
+        sides: The verifiers of each side, as for ``assay.score``.
+        options: Options of ``assay.score``.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        InputError: Rollouts or tasks cannot be read.
+    """
+    settled = settle(ScoreOptions, options, "diff")
+    with interruptible() as stop:
+        loaded = [verifiers_of_run(side, settled, limits=limits_of_run(side, settled, stop=stop)) for side in sides]
+        every = tuple(dict.fromkeys(verifier for verifiers in loaded for verifier in verifiers))
+        opened = open_rollouts(rollouts, reading_of(settled), read_columns(every))
+        prepared = [prepare(opened, verifiers, settled) for verifiers in loaded]
+        # the tasks that a side joins have the columns that its own checks read; one table has those of all
+        source = prepared[0][0] if settled["tasks"] is None else _joined(opened, every, settled)
+        plans = [_plan(source, plan) for _, plan in prepared]
+        warn(every)
+        path = spool_file("rewards", ".parquet")
+        kept = _write(source, plans, path)
+    return [_scored(path, at, plan, kept, source, settled) for at, plan in enumerate(plans)]
+
+
+def _joined(opened: Rollouts, verifiers: Sequence[Any], settled: ScoreOptions) -> Rollouts:
+    """Return the rollouts with what any of the verifiers reads of their tasks."""
+    apart = tuple(replace(verifier, id=f"{at}/{verifier.id}") for at, verifier in enumerate(verifiers))
+    return prepare(opened, apart, settled)[0]
+
+
+def _plan(source: Rollouts, plan: Plan) -> Plan:
+    schema = tuple(source.frame.collect_schema().items())
+    return Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role)
+
+
+def _prefix(at: int) -> str:
+    return f"{HIDDEN}side-{at}/"
+
+
+def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
+    """Score the rollouts into a file; return the names of the columns that all sides pass through."""
+    kept = [name for name in plans[0].passed_through if all(name in plan.passed_through for plan in plans)]
+    frame = source.frame
+    for at, plan in enumerate(plans):
+        frame = plan.beside(frame, _prefix(at))
+    columns = [*kept, *(_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)]
+    frame = frame.select(map(exactly, columns))
+    try:
+        for plan in plans:
+            tell(plan.refuse(source.frame))
+        verifiers = [verifier for plan in plans for verifier in plan.verifiers]
+        piece = min(plan.piece for plan in plans)
+        with (
+            closing_checks(verifiers),
+            in_pieces(piece),
+            open_writer(path, frame.collect_schema(), alone=False) as writer,
+        ):
+            assert writer is not None  # noqa: S101  (there is a path)
+            for batch in batches(frame, THRESHOLDS.batch):
+                writer.write(batch)
+            unchanged(source.inputs)
+            writer.close({})
+    except ENGINE_ERRORS as error:
+        raise engine_error(error, source.files, plans[0]) from cause(error, source.files)
+    return kept
+
+
+def _scored(path: Path, at: int, plan: Plan, kept: Sequence[str], source: Rollouts, settled: ScoreOptions) -> Scored:
+    columns = [exactly(name) for name in kept]
+    columns += [exactly(_prefix(at) + name).alias(name) for name in plan.results]
+    tasks = task_files_of(settled["tasks"])
+    return Scored(
+        pl.scan_parquet(path).select(columns), provenance_of(plan.verifiers, (), source.inputs, tasks), source
+    )

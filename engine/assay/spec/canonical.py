@@ -1,0 +1,77 @@
+"""Verifiers made again from the canonical forms in a provenance."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.checks.base import Check
+from assay.errors import InputError, SpecError, printable
+from assay.names import NATIVE
+from assay.spec.verifier import VerifierSpec, load_verifier
+
+__all__ = ["forms_of", "spec_of", "verifiers_of"]
+
+_ROLES = ("gate", "penalty")
+
+
+def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the canonical forms of the verifiers that made a result.
+
+    Args:
+        provenance: Its provenance.
+        name: What messages call it.
+
+    Raises:
+        InputError: It does not say, or not in a form that can be read.
+    """
+    entries = provenance.get("verifiers")
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"{name}: does not say which verifiers made it.", "Name a file that assay score wrote.")
+    try:
+        forms = [json.loads(entry["canonical"]) for entry in entries]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        forms = [None]
+    if not all(isinstance(form, dict) for form in forms):
+        raise InputError(f"{name}: the verifiers in its footer cannot be read.", "Score the rollouts again.")
+    return forms
+
+
+def spec_of(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical form as a spec: there, a gate or a penalty has a weight, too, and ids in a group begin with the group's."""
+    spec = {**form, "checks": [_check(check) for check in form.get("checks", ()) if isinstance(check, Mapping)]}
+    return {key: value for key, value in spec.items() if key != "params"}
+
+
+def _check(check: Mapping[str, Any], group: str = "") -> dict[str, Any]:
+    ident = str(check.get("id"))
+    parts = [_check(part, f"{ident}.") for part in check.get("checks", ()) if isinstance(part, Mapping)]
+    plain = {key: value for key, value in check.items() if key != "weight" or not any(role in check for role in _ROLES)}
+    return plain | {"id": ident.removeprefix(group)} | ({"checks": parts} if parts else {})
+
+
+def verifiers_of(
+    provenance: Mapping[str, Any], name: str, checks: Sequence[type[Check]] = ()
+) -> tuple[VerifierSpec, ...]:
+    """Return the verifiers that made a result.
+
+    Args:
+        provenance: Its provenance.
+        name: What messages call it.
+        checks: The user's check types.
+
+    Raises:
+        InputError: It does not say, or they are not specs.
+        SpecError: This version cannot read one, or reads it otherwise.
+    """
+    verifiers = []
+    for form in forms_of(provenance, name):
+        ident = printable(str(form.get("id")))
+        if form.get("kind") != NATIVE:
+            fact = f"{name}: `{ident}` is Python ({printable(str(form.get('kind')))}), not a spec."
+            raise InputError(fact, "Score the rollouts again, and compare the two results.")
+        verifier = load_verifier(spec_of(form), checks=checks)
+        if json.loads(verifier.canonical) != form:
+            fact = f"{name}: the spec of `{ident}` in its footer means something else to this version of Assay."
+            raise SpecError(fact, "Name the class of each check type that is not built in: --checks module:Class")
+        verifiers.append(verifier)
+    return tuple(verifiers)

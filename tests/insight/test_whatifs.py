@@ -1,0 +1,376 @@
+"""Rewards with other weights: bit for bit those of a run with the changed spec, and how the models rank."""
+
+import json
+import random
+
+import polars as pl
+import pytest
+from insight_cases import golden, golden_rows
+
+import assay
+from assay import InputError, UsageError
+from assay.insight.whatifs import ranked, write_rewards
+from assay.writing.writers import open_writer
+
+SPEC = {
+    "id": "v",
+    "passThreshold": 0.75,
+    "checks": [
+        {"id": "facts", "type": "contains", "value": "a", "weight": 4},
+        {"id": "short", "type": "contains", "value": "b"},
+        {"id": "tone", "type": "contains", "value": "c"},
+    ],
+}
+ROWS = [
+    {"task_id": f"t{at % 5}", "model": "elm" if at % 2 else "ash", "completion": None if at == 7 else text}
+    for at, text in enumerate(random.Random(1).choices(["a", "abc", "bc", "", "a b", "c" * 12, "ab"], k=40))
+]
+
+
+def stored(path, rows, spec):
+    """A result with the scores of these rows, as if the spec had made them."""
+    verifier = assay.load_verifier(spec)
+    checks = [{"id": check.id, "type": check.type, "weight": check.weight} for check in verifier.runnable]
+    entry = {"id": "v", "kind": "native", "canonical": verifier.canonical, "sha256": verifier.sha256, "checks": checks}
+    frame = rows.rename({check.id: f"check/v/{check.id}" for check in verifier.checks}, strict=False)
+    frame = frame.with_columns(pl.col("reward").alias("score/v"))
+    with open_writer(path, frame.schema) as writer:
+        writer.write(frame)
+        writer.close({"verifiers": [entry], "rows": frame.height})
+    return path
+
+
+@pytest.fixture
+def worked(tmp_path):
+    return stored(tmp_path / "rewards.parquet", golden_rows(), SPEC)
+
+
+def scored(path, spec, rows=ROWS):
+    assay.score_file(pl.DataFrame(rows), spec, path, overwrite=True)
+    return path
+
+
+def test_rewards_of_the_worked_case(worked, tmp_path):
+    case, out = golden("whatif.rewards"), tmp_path / "new.parquet"
+    required = dict.fromkeys(case.input["required"], True)
+    change = {"weights": case.input["weights"], "required": required}
+    found = assay.whatif(worked, **change, pass_threshold=case.input["pass_threshold"])
+    assert found.before["pass_rate"] == case.expect["pass_rate_before"]
+    assert found.after["pass_rate"] == case.expect["pass_rate_after"]
+    write_rewards(worked, out, **change)
+    new = pl.read_parquet(out)
+    assert new["reward"].to_list() == case.expect["reward"]
+    assert new["passed"].to_list() == case.expect["passed"]
+    write_rewards(worked, tmp_path / "same.parquet")
+    assert (
+        pl.read_parquet(tmp_path / "same.parquet")["reward"].to_list() == case.expect["unchanged_weights_give_reward"]
+    )
+    assert found.diff.flips == sum(one != two for one, two in zip(golden_rows()["passed"], new["passed"], strict=True))
+    assert found.after["weights"] == case.input["weights"]
+    assert (found.before["required"], found.after["required"]) == ([], ["tone"])
+
+
+def test_sensitivity_of_the_worked_case(worked):
+    case = golden("whatif.sensitivity")
+    found = {entry["check"]: entry for entry in assay.whatif(worked).sensitivity}
+    for check, numbers in case.expect.items():
+        for name, value in numbers.items():
+            assert found[check][name] == pytest.approx(value, rel=case.tolerance, abs=1e-15)
+    assert found["facts"]["pass_rate"]["2"] == rate(8.0, 1.0, 1.0)
+    assert found["short"]["pass_rate"]["0"] == rate(4.0, 0.0, 1.0)
+    assert found["tone"]["pass_rate"]["0.5"] == rate(4.0, 1.0, 0.5)
+
+
+def rate(*weights):
+    """The share of the worked rows that pass at 0.75 with these weights."""
+    rows = golden_rows().drop_nulls("reward").select("facts", "short", "tone").rows()
+    rewards = [(weights[0] * f + weights[1] * s + weights[2] * t) / sum(weights) for f, s, t in rows]
+    return sum(reward >= 0.75 for reward in rewards) / len(rewards)
+
+
+def test_slopes_are_the_differences_of_small_steps(worked):
+    for entry in assay.whatif(worked).sensitivity:
+        above, below = (
+            assay.whatif(worked, weights={entry["check"]: entry["weight"] + step}).after["mean_reward"]
+            for step in (1e-4, -1e-4)
+        )
+        assert (above - below) / 2e-4 == pytest.approx(entry["slope"], abs=1e-7)
+        without = assay.whatif(worked, drop=entry["check"]).after["mean_reward"]
+        assert without == pytest.approx(entry["mean_without"])
+
+
+SPECS = {
+    "plain": SPEC,
+    "several": [SPEC, {"id": "w", "checks": [{"id": "other", "type": "max_length", "value": 3, "weight": 2}]}],
+    "roles": {
+        "id": "v",
+        "checks": [
+            {"id": "facts", "type": "contains", "value": "a", "weight": 4},
+            {"id": "short", "type": "max_length", "value": 2, "penalty": 0.5},
+            {"id": "tone", "type": "contains", "value": "c", "when": {"check": {"type": "min_length", "value": 1}}},
+            {"id": "gate", "type": "min_length", "value": 1, "gate": True},
+            {
+                "id": "any",
+                "type": "any_of",
+                "checks": [{"type": "contains", "value": "x"}, {"type": "contains", "value": "b"}],
+            },
+        ],
+    },
+    "sums": {
+        "id": "v",
+        "combine": "sum",
+        "range": None,
+        "checks": [
+            {"id": "facts", "type": "contains", "value": "a", "weight": 4},
+            {"id": "short", "type": "contains", "value": "b"},
+            {"id": "tone", "type": "contains", "value": "c"},
+        ],
+    },
+}
+CHANGES = [
+    {},
+    {"weights": {"facts": 0.7, "short": 3}},
+    {"required": {"tone": True}, "pass_threshold": 0.3},
+    {"drop": "short", "weights": {"tone": 0.1}},
+]
+
+
+def changed_spec(spec, change):
+    """The spec as a user would edit it."""
+    spec = json.loads(json.dumps(spec))
+    for one in spec if isinstance(spec, list) else [spec]:
+        if "pass_threshold" in change:
+            one["passThreshold"] = change["pass_threshold"]
+        for check in one["checks"]:
+            weight = 0.0 if check["id"] == change.get("drop") else change.get("weights", {}).get(check["id"])
+            if weight is not None:
+                check["penalty" if "penalty" in check else "weight"] = weight
+            if check["id"] in change.get("required", {}):
+                check["required"] = True
+    return spec
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_what_is_written_is_what_the_changed_spec_scores(name, tmp_path):
+    result = scored(tmp_path / "before.parquet", SPECS[name])
+    for change in CHANGES:
+        if name == "roles" and "short" in change.get("weights", {}):
+            change = {"weights": {**change["weights"], "short": 0.75}}  # noqa: PLW2901
+        expected = scored(tmp_path / "expected.parquet", changed_spec(SPECS[name], change))
+        write_rewards(result, tmp_path / "new.parquet", **change)
+        new = assay.read_provenance(tmp_path / "new.parquet")
+        wanted = assay.read_provenance(expected)
+        assert new["content"] == wanted["content"]
+        assert [one["canonical"] for one in new["verifiers"]] == [one["canonical"] for one in wanted["verifiers"]]
+        assert [one["sha256"] for one in new["verifiers"]] == [one["sha256"] for one in wanted["verifiers"]]
+        assert [one["checks"] for one in new["verifiers"]] == [one["checks"] for one in wanted["verifiers"]]
+        assert new["derived_from"] == assay.read_provenance(result)["content"]["root"]
+        (tmp_path / "new.parquet").unlink()
+    found, wanted = assay.whatif(result, **change).diff, assay.diff(result, expected)
+    assert (found.delta, found.matrix, found.by, found.flip_test, found.reward_test) == (
+        *(wanted.delta, wanted.matrix, wanted.by, wanted.flip_test, wanted.reward_test),
+    )
+
+
+def test_random_weights_give_the_bits_of_a_run(tmp_path):
+    rng = random.Random(5)
+    result = scored(tmp_path / "before.parquet", SPEC)
+    for at in range(6):
+        weights = {check["id"]: rng.choice([0.1, 0.3, 1 / 3, 7, rng.random()]) for check in SPEC["checks"]}
+        expected = scored(tmp_path / "expected.parquet", changed_spec(SPEC, {"weights": weights}))
+        root = write_rewards(result, tmp_path / f"{at}.parquet", weights=weights)
+        assert root == assay.read_provenance(expected)["content"]["root"]
+
+
+def correct(completion):
+    return 1.0 if "a" in completion else 0.25
+
+
+def long(completion):
+    return len(completion) / 10
+
+
+def test_members_of_a_rubric(tmp_path):
+    members = [correct, long, assay.load_verifier(SPEC)]
+    result = scored(tmp_path / "before.parquet", assay.Rubric(funcs=members, weights=[1.0, -0.5, 2.0]))
+    expected = scored(tmp_path / "expected.parquet", assay.Rubric(funcs=members, weights=[3.0, -1.5, 2.0]))
+    weights = {"correct": 3.0, "long": -1.5}
+    root = write_rewards(result, tmp_path / "new.parquet", weights=weights)
+    assert root == assay.read_provenance(expected)["content"]["root"]
+    found = assay.whatif(result, weights=weights, rank="model")
+    assert found.ranking is None
+    assert "models are not ranked: the reward is not a weighted mean of the checks" in found.notes
+    slopes = {entry["check"]: entry["slope"] for entry in found.sensitivity}
+    assert slopes["correct"] == pytest.approx(pl.read_parquet(result)["score/correct"].mean())
+    with pytest.raises(UsageError, match="cannot be required"):
+        assay.whatif(result, required={"long": True})
+
+
+def test_a_rubric_with_another_threshold(tmp_path):
+    rubric = assay.Rubric(funcs=[correct])
+    assay.score_file(pl.DataFrame(ROWS), rubric, tmp_path / "before.parquet", pass_threshold=0.25)
+    with pytest.raises(InputError, match="`passed` is not what its scores and weights make"):
+        assay.whatif(tmp_path / "before.parquet")
+    found = assay.whatif(tmp_path / "before.parquet", pass_threshold=1.0)
+    assert found.diff.regressions > 0
+
+
+# ── refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"weights": {"fact": 1}}, UsageError, "no check is called `fact`"),
+        ({"weights": {"facts": -1}}, UsageError, "not negative"),
+        ({"weights": {"facts": float("nan")}}, UsageError, "expected a number"),
+        ({"weights": {"facts": 0, "short": 0}, "drop": "tone"}, UsageError, "no check has a weight left"),
+        ({"pass_threshold": float("inf")}, UsageError, "--threshold inf"),
+        ({"rank": "modle"}, UsageError, "--rank modle"),
+    ],
+)
+def test_changes_that_cannot_be_made(worked, change, error, message):
+    with pytest.raises(error, match=message) as caught:
+        assay.whatif(worked, **change)
+    assert caught.value.exit_code == 2
+
+
+def test_results_that_cannot_be_changed(tmp_path, worked):
+    scored(tmp_path / "grouped.parquet", SPECS["roles"])
+    with pytest.raises(UsageError, match="is in the group `any`"):
+        assay.whatif(tmp_path / "grouped.parquet", weights={"any.contains": 2})
+    with pytest.raises(UsageError, match="is a gate"):
+        assay.whatif(tmp_path / "grouped.parquet", weights={"gate": 2})
+    assay.score_file(pl.DataFrame(ROWS), SPEC, tmp_path / "bare.parquet", details=False)
+    with pytest.raises(InputError, match="has no columns of checks"):
+        assay.whatif(tmp_path / "bare.parquet")
+    with pytest.raises(InputError, match="does not say which verifiers made it"):
+        assay.whatif(pl.read_parquet(worked))
+    named = [{"completion": "4", "fn_name": "exact_match", "expected": "4"}]
+    assay.score_file(named, None, tmp_path / "named.parquet")
+    with pytest.raises(InputError, match="no columns of checks"):
+        assay.whatif(tmp_path / "named.parquet")
+
+
+def test_a_result_whose_rewards_are_not_made_of_its_scores_is_refused(tmp_path):
+    rows = golden_rows().with_columns(reward=pl.when(pl.int_range(pl.len()) == 3).then(0.25).otherwise("reward"))
+    with pytest.raises(InputError, match="on 1 row, `reward` is not what its scores and weights make"):
+        assay.whatif(stored(tmp_path / "rewards.parquet", rows, SPEC))
+
+
+def test_custom_check_types_need_not_be_here(tmp_path):
+    class Shouts(assay.Check):
+        type = "shouts"
+
+        def row(self, row):
+            return float(row["completion"].isupper())
+
+    spec = {"id": "v", "checks": [{"id": "loud", "type": "shouts"}, {"id": "a", "type": "contains", "value": "a"}]}
+    assay.score_file(pl.DataFrame(ROWS), spec, tmp_path / "before.parquet", checks=[Shouts])
+    spec["checks"][0]["weight"] = 3
+    assay.score_file(pl.DataFrame(ROWS), spec, tmp_path / "expected.parquet", checks=[Shouts])
+    root = write_rewards(tmp_path / "before.parquet", tmp_path / "new.parquet", weights={"loud": 3})
+    expected = assay.read_provenance(tmp_path / "expected.parquet")
+    assert root == expected["content"]["root"]
+    assert (
+        assay.read_provenance(tmp_path / "new.parquet")["verifiers"][0]["canonical"]
+        == expected["verifiers"][0]["canonical"]
+    )
+
+
+# ── ranking ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def total(means, shares):
+    return sum(share * mean for share, mean in zip(shares, means, strict=True))
+
+
+def shifted(shares, at, to):
+    """Shares with one moved, the others in proportion."""
+    return [to if one == at else share * (1 - to) / (1 - shares[at]) for one, share in enumerate(shares)]
+
+
+def test_ties_are_where_two_models_have_the_same_mean():
+    rng = random.Random(2)
+    for _ in range(25):
+        weights = [rng.random() + 0.05 for _ in range(4)]
+        shares = [weight / sum(weights) for weight in weights]
+        means = {name: [rng.random() for _ in range(4)] for name in ("ash", "elm", "fir", "oak")}
+        found = ranked(means, [list(enumerate(shares))], list("abcd"))
+        order = [entry["model"] for entry in found["order"]]
+        assert order == sorted(means, key=lambda name: -total(means[name], shares))
+        for tie in found["tie_share"]:
+            at = "abcd".index(tie["check"])
+            new = shifted(shares, at, tie["tie"])
+            assert total(means[tie["above"]], new) == pytest.approx(total(means[tie["below"]], new))
+            assert tie["cost"] == pytest.approx(abs(tie["tie"] - shares[at]))
+        costs = [move["cost"] for move in found["pareto"]]
+        assert costs == sorted(costs)
+        for move in found["pareto"]:
+            at = "abcd".index(move["check"])
+            beyond = move["to"] + (1e-9 if move["to"] >= shares[at] else -1e-9)
+            new = shifted(shares, at, beyond)
+            turned = sum(
+                total(means[one], new) < total(means[two], new)
+                for place, one in enumerate(order)
+                for two in order[place + 1 :]
+            )
+            assert turned == move["reversed"]
+
+
+def test_the_least_mass_makes_two_models_tie_and_is_the_least():
+    rng = random.Random(3)
+    for _ in range(25):
+        weights = [rng.random() + 0.05 for _ in range(3)]
+        shares = [weight / sum(weights) for weight in weights]
+        means = {name: [rng.random() for _ in range(3)] for name in ("ash", "elm")}
+        (entry,) = ranked(means, [list(enumerate(shares))], list("abc"))["least_mass"]
+        gaps = [one - two for one, two in zip(means[entry["above"]], means[entry["below"]], strict=True)]
+        if min(gaps) >= 0:
+            assert entry["mass"] is None
+            continue
+        # on a grid of moves from two checks to the third, none with less mass makes them tie
+        least = gaps.index(min(gaps))
+        others = [at for at in range(3) if at != least]
+        steps = [place / 24 for place in range(25)]
+        reached = [
+            sum(parts)
+            for parts in ((shares[others[0]] * a, shares[others[1]] * b) for a in steps for b in steps)
+            if total(gaps, shares) - sum(m * (gaps[at] - gaps[least]) for m, at in zip(parts, others, strict=True)) <= 0
+        ]
+        assert entry["mass"] <= min(reached) + 1e-12
+        assert entry["mass"] >= min(reached) - 2 / 24
+
+
+def test_models_of_a_result_are_ranked(worked):
+    rows = golden_rows().drop_nulls("reward")
+    found = assay.whatif(worked, rank="model").ranking
+    means = rows.group_by("model").agg(pl.mean("reward")).sort("reward", descending=True)
+    assert [entry["model"] for entry in found["order"]] == means["model"].to_list()
+    assert [entry["mean"] for entry in found["order"]] == pytest.approx(means["reward"].to_list())
+    assert {*found} == {"order", "tie_share", "least_mass", "pareto"}
+
+
+def test_shares_move_within_each_of_several_verifiers():
+    means = {"ash": [0.9, 0.1, 0.5], "elm": [0.2, 0.6, 0.5]}
+    blocks = [[(0, 0.3), (1, 0.2)], [(2, 0.5)]]
+    found = ranked(means, blocks, ["a", "b", "c"])
+    ties = {tie["check"]: tie for tie in found["tie_share"]}
+    assert {*ties} == {"a", "b"}
+    share = ties["a"]["tie"]
+    assert 0.5 * (share * 0.7 - (1 - share) * 0.5) == pytest.approx(0)
+    (mass,) = found["least_mass"]
+    assert (0.3 - mass["mass"]) * 0.7 - (0.2 + mass["mass"]) * 0.5 == pytest.approx(0)
+
+
+def test_nothing_scored(tmp_path):
+    scored(tmp_path / "none.parquet", SPEC, [{"task_id": "t", "model": "elm", "completion": None}])
+    found = assay.whatif(tmp_path / "none.parquet", weights={"facts": 2}, rank="model")
+    assert (found.before["mean_reward"], found.after["pass_rate"], found.diff.flips) == (None, None, 0)
+    json.dumps(found.as_json(), allow_nan=False)
+
+
+def test_the_same_bytes_for_the_same_input(worked):
+    texts = {json.dumps(assay.whatif(worked, weights={"facts": 0.3}, rank="model").as_json()) for _ in range(3)}
+    assert len(texts) == 1
+    assert json.loads(texts.pop())["insight"] == 1

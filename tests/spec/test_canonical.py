@@ -1,0 +1,41 @@
+"""Specs made again from their canonical forms."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import assay
+from assay import InputError
+from assay.spec.canonical import forms_of, spec_of
+
+SPECS = sorted(
+    path for path in (Path(__file__).resolve().parents[2] / "specs").glob("*/*") if path.suffix in (".yaml", ".toml")
+)
+SPECS += [
+    Path(__file__).resolve().parents[2] / "specs" / name
+    for name in ("refund-quality/refund-quality.json", "tool-output/tool-output.json")
+]
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_the_examples_are_read_back(path):
+    verifier = assay.load_verifier(path)
+    form = json.loads(verifier.canonical)
+    assert assay.load_verifier(spec_of(form)).sha256 == verifier.sha256
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        {},
+        {"verifiers": []},
+        {"verifiers": 3},
+        {"verifiers": [{}]},
+        {"verifiers": [{"canonical": "["}]},
+        {"verifiers": [{"canonical": "[]"}]},
+    ],
+)
+def test_a_strange_provenance_is_refused(provenance):
+    with pytest.raises(InputError, match=r"x\.parquet: "):
+        forms_of(provenance, "x.parquet")
