@@ -37,9 +37,10 @@ from assay.insight.grouping import Groups as Groups
 from assay.insight.grouping import groups as groups
 from assay.insight.reports.reporting import Report as Report
 from assay.insight.reports.reporting import report as report
-from assay.insight.showing import Card as Card
-from assay.insight.showing import Cards as Cards
-from assay.insight.showing import show as show
+from assay.insight.rows.showing import Card as Card
+from assay.insight.rows.showing import Cards as Cards
+from assay.insight.rows.showing import show as show
+from assay.insight.summarizing import summarize as summarize
 from assay.insight.whatifs import WhatIf as WhatIf
 from assay.insight.whatifs import whatif as whatif
 from assay.insight.wires import Alert as Alert

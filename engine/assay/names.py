@@ -8,6 +8,7 @@ __all__ = [
     "FUNCTION",
     "HIDDEN",
     "IN_PROCESS",
+    "LENGTH",
     "NATIVE",
     "PARAMS",
     "ROW_VERIFIER",
@@ -20,6 +21,9 @@ __all__ = [
 
 COMPLETION = "completion"
 TASK_ID = "task_id"
+
+LENGTH = "length"
+"""Column of the lengths of the scored texts, if they are asked for."""
 
 VERIFIER, FN_NAME, EXPECTED, PARAMS = VERIFIER_COLUMNS = ("verifier", "fn_name", "expected", "params")
 """Columns in which a row brings its own verifier."""

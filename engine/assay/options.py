@@ -302,6 +302,10 @@ class _TableOptions(_TextOptions, total=False):
         bool,
         Option("Add a column for each verifier and check.", OUTPUT, default=True, flag="--details/--no-details"),
     ]
+    lengths: Annotated[
+        bool,
+        Option("Add the column length: the code points of each scored text.", OUTPUT, default=False),
+    ]
 
 
 class BatchOptions(_TableOptions, total=False):

@@ -44,6 +44,7 @@ ROOMS = (
         "environments",
         "insight.probing",
         "insight",
+        "insight.rows",
         "insight.reports",
         "",
         "cli",

@@ -9,7 +9,7 @@ from assay.cli.tables import print_notes
 from assay.errors import counted, printable
 
 if TYPE_CHECKING:
-    from assay.insight.showing import Card, Cards, Verdict
+    from assay.insight.rows.showing import Card, Cards, Verdict
 
 __all__ = ["print_cards"]
 

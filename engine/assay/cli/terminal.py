@@ -32,7 +32,7 @@ __all__ = [
 _ROOT = 16
 """Digits of the root that are printed."""
 _REASON_WIDTH = 70
-_REASONS, _UNSCORED = 3, 5
+_REASONS, _UNSCORED, _VALUES = 3, 5, 20
 
 _FEW_ROWS = 5_000
 """Below this number of rows, the fixed cost of a run dominates."""
@@ -70,6 +70,8 @@ def print_summary(console: Console, summary: "Summary") -> None:
         table.add_row(Text(printable(check.id)), _number(check.mean), f"{check.failures:,}", Text(_reasons(check)))
     console.print(table)
     _print_errors(console, summary)
+    for name, values in summary.by.items():
+        _print_by(console, name, values)
     for note in summary.notes:
         console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
     where = (
@@ -81,6 +83,31 @@ def print_summary(console: Console, summary: "Summary") -> None:
     )
     root = f" (root {summary.root[:_ROOT]})" if summary.root else ""
     console.print(Text.assemble("rewards: ", (printable(where), "bold" if summary.out else ""), root), soft_wrap=True)
+
+
+def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) -> None:
+    """Print the means of the values of a column; of many, the worst."""
+    worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
+    shown = values if len(values) <= _VALUES else worst[:_VALUES]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (printable(name), "rows", "tasks", "mean reward", "95 %", "pass rate", "95 %"):
+        table.add_column(Text(heading), justify="left" if not table.columns else "right", overflow="fold")
+    for value in shown:
+        cells = [f"{value['rows']:,}", f"{value['tasks']:,}"]
+        for measure, form in (("mean_reward", ".4f"), ("pass_rate", ".1%")):
+            low, high = value[f"{measure}_ci95"] or (None, None)
+            cells += [_number(value[measure], form), "" if low is None else f"[{low:{form}}, {high:{form}}]"]
+        table.add_row(Text("–" if value["value"] is None else printable(str(value["value"]))), *cells)
+    console.print(table)
+    if len(shown) < len(values):
+        console.print(f"… the {len(shown)} least of {len(values):,}; all with --json", highlight=False)
+    note = "means over groups of a task, a model and a step; a group's rows count once together"
+    if any(value["groups"] < value["scored"] for value in values):
+        console.print(Text.assemble(("note: ", "yellow"), note), soft_wrap=True)
+    if few := [value["tasks"] for value in shown if value["few"] and value["tasks"] > 1]:
+        console.print(
+            f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %", highlight=False
+        )
 
 
 def print_problems(console: Console, summary: "Summary") -> None:

@@ -54,7 +54,7 @@ from assay.expressions.completion import completion_text_expr, content_warning, 
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.registry import function, list_fns
-from assay.names import BAD, COMPLETION, HIDDEN, NATIVE, TASK_FOUND, TASK_ID, TEXT
+from assay.names import BAD, COMPLETION, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
 from assay.options import CompileOptions, documented, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
@@ -90,6 +90,7 @@ class Plan:
         keep: Input columns to pass through, as ``kept_columns`` reads them; None for all that no check reads.
         details: Whether the output has the columns of verifiers and checks.
         any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
+        lengths: Whether the output has the length of each scored text.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -97,13 +98,14 @@ class Plan:
     keep: tuple[str, ...] | None = None
     details: bool = True
     any_role: bool = False
+    lengths: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role)
+        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths)
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
@@ -151,7 +153,7 @@ class Plan:
         """Columns that the plan adds."""
         extras = [name for name in extra_columns(self.verifiers) if self.details or "/" not in name]
         details = detail_columns(self.verifiers) if self.details else []
-        return (*RESULTS, *extras, *details)
+        return (*RESULTS, *([LENGTH] if self.lengths else []), *extras, *details)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -323,6 +325,7 @@ class Plan:
             *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
             *_side_by_side([reward_steps(self.verifiers)]),
             [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
+            [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
         ]
         return [step for step in steps if step]
 
@@ -475,4 +478,5 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])
-    return Plan(loaded, tuple(pl.Schema(schema).items()), keep, settled["details"], settled["any_role"])
+    columns = tuple(pl.Schema(schema).items())
+    return Plan(loaded, columns, keep, settled["details"], settled["any_role"], settled["lengths"])

@@ -139,7 +139,7 @@ def prepare(
     except OSError as error:
         raise engine_error(error, source.files) from cause(error, source.files)
     keep = None if keep is None else tuple(keep)
-    plan = Plan(verifiers, schema, keep, options["details"], options["any_role"])
+    plan = Plan(verifiers, schema, keep, options["details"], options["any_role"], options["lengths"])
     return replace(source, notes=(*source.notes, *plan.notes)), plan
 
 

@@ -13,7 +13,7 @@ from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.compiling.plan import NO_CHECK, no_task
 from assay.expressions.completion import completion_text, no_text
-from assay.names import BAD, COMPLETION, FUNCTION, TASK_FOUND, TASK_ID
+from assay.names import BAD, COMPLETION, FUNCTION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
@@ -36,7 +36,7 @@ def score_row(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool = F
 
 
 def score_rows(
-    rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False
+    rows: Iterable[Row], verifiers: Sequence[VerifierSpec], *, any_role: bool = False, lengths: bool = False
 ) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
@@ -46,7 +46,14 @@ def score_rows(
     for check in checks:
         if isinstance(check, RunCheck):
             check.together(scorable)
-    return [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
+    scored = [_scored(row, reason or _unscored(row, verifiers), verifiers) for row, reason in prepared]
+    return [one | _length(row) for one, (row, _) in zip(scored, prepared, strict=True)] if lengths else scored
+
+
+def _length(row: Row) -> dict[str, int | None]:
+    """Return the length of a prepared row's text; none of a row that no check sees."""
+    unseen = row[COMPLETION] is None or row.get(BAD) is not None or failure(row) is not None
+    return {LENGTH: None if unseen else len(row[COMPLETION])}
 
 
 def _prepared(row: Row, *, any_role: bool) -> tuple[Row, str | None]:

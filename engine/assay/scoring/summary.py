@@ -23,6 +23,7 @@ from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import counted
 from assay.names import FUNCTION, NATIVE
 from assay.scoring.gates import Gate
+from assay.scoring.views import as_html, as_text
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
 __all__ = ["CheckSummary", "Summary", "faults_of"]
@@ -39,7 +40,7 @@ class CheckSummary:
     Attributes:
         id: ``<check>``, or ``<verifier>/<check>`` if several verifiers ran.
         type: Type of the check.
-        weight: Weight of the check.
+        weight: Weight of the check; None if a frame does not say.
         rows: Rows scored.
         failures: Rows scored below 1.
         errors: Rows with a scoring error.
@@ -51,7 +52,7 @@ class CheckSummary:
 
     id: str
     type: str
-    weight: float
+    weight: float | None
     rows: int = 0
     failures: int = 0
     errors: int = 0
@@ -118,7 +119,7 @@ def top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
     """The numbers of a run.
 
@@ -140,6 +141,7 @@ class Summary:
         skipped: Checks that did not run because their type is unknown, each with the reason.
         errors_allowed: Whether the caller has set a limit on the rows with an error, and the run kept to it.
         gates: The minimums that the caller asked for, each with whether the run reached it.
+        by: For a column, the means and pass rates of its values, with intervals: ``assay.insight.summarizing.by_group``.
     """
 
     checks: list[CheckSummary]
@@ -160,8 +162,16 @@ class Summary:
     skipped: list[str] = field(default_factory=list)
     errors_allowed: bool = False
     gates: list[Gate] = field(default_factory=list)
+    by: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     _COUNTED: ClassVar[tuple[str, ...]] = ("rows", "scored", "passed", "errors", "total")
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """Return a table, for notebooks."""
+        return as_html(self)
 
     @classmethod
     def of(cls, plan: Plan) -> "Summary":
@@ -335,6 +345,7 @@ class Summary:
         more = len(self.unscored) - len(unscored)
         numbers |= {"gates": [gate.as_json() for gate in self.gates]} if self.gates else {}
         numbers |= {"more_unscored_reasons": more} if more else {}
+        numbers |= {"by": self.by} if self.by else {}
         return numbers | {
             "unscored": unscored,
             "notes": self.notes,

@@ -1,6 +1,9 @@
 """``assay score``: score rollouts."""
 
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +28,18 @@ _EXAMPLES = """\b
 Examples:
   assay score rollouts.jsonl --spec verifier.yaml --out rewards.parquet
   assay score 'runs/*.parquet' --rubric my_rewards:rubric --out rewards/ --function-timeout 5"""
+
+
+@contextlib.contextmanager
+def _rewards(names: list[str], out: str | None, options: dict[str, Any]) -> Iterator[str | None]:
+    """Yield where to write the rewards: a temporary file if they are read again and not kept; with the columns that are named."""
+    if not names or out is not None:
+        yield out
+        return
+    keep = options["keep"] or []
+    options["keep"] = [*keep, *(f"+{name}" for name in names if name not in keep)] if "*" not in keep else keep
+    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        yield f"{folder}/rewards.parquet"
 
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.terminal", "assay.runs.score_file"))
@@ -58,6 +73,14 @@ def score(
             rich_help_panel="Output",
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Also print the mean reward and the pass rate for each value of these columns, with 95 % intervals over tasks.",
+            metavar="NAME,…",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     as_data: Annotated[
         bool,
         typer.Option(
@@ -68,6 +91,7 @@ def score(
 ) -> None:
     """Score rollouts with verifiers, with a rubric, or with functions that rows name."""
     from assay.cli.terminal import print_problems, print_summary
+    from assay.runs.file_run import is_folder
     from assay.runs.score_file import score_file
     from assay.system.progress import progress
 
@@ -78,19 +102,30 @@ def score(
         )
     if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
         options["workers"] = 1  # only a process can be killed wherever a function hangs
+    names = [name for name in (by or "").split(",") if name]
+    if names and out is not None and not is_folder(out) and not out.lower().endswith(".parquet"):
+        raise UsageError(
+            f"--by {by}: reads the rewards again, which are not parquet.", "Name --out NAME.parquet, or none."
+        )
     lenient = options.pop("lenient")
-    with only_data(), progress("scoring") as tell:
+    with only_data(), _rewards(names, out, options) as written, progress("scoring") as tell:
         import_modules(options["modules"])
         options["checks"] = import_checks(options["checks"])
         summary = score_file(
             rollouts,
             spec or None if rubric is None else import_rubric(rubric),
-            out,
+            written,
             command=command_line(),
             progress=tell,
             lenient=True,  # the summary and the exit code tell what a warning would
             **options,
         )
+        if names:
+            from assay.insight.summarizing import by_group
+
+            summary.by = by_group(written, names)
+        if written != out:
+            summary.out, summary.root = None, ""
     console = to_stderr()
     if as_data:
         print_problems(console, summary)

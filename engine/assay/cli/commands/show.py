@@ -20,7 +20,7 @@ def _names(values: list[str] | None) -> list[str]:
     return [name for value in values or () for name in value.split(",") if name]
 
 
-@command(epilog=_EXAMPLES, modules=("assay.cli.cards", "assay.insight.showing"))
+@command(epilog=_EXAMPLES, modules=("assay.cli.cards", "assay.insight.rows.showing"))
 def show(
     result: Annotated[
         str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
@@ -64,7 +64,7 @@ def show(
 ) -> None:
     """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
     from assay.cli.cards import print_cards
-    from assay.insight.showing import show as look
+    from assay.insight.rows.showing import show as look
 
     cards = look(
         result,

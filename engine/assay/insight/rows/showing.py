@@ -11,9 +11,9 @@ from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
 from assay.errors import UsageError, did_you_mean, listed
 from assay.expressions.lane import exactly
 from assay.insight import stats
-from assay.insight.matching import matches, sought
-from assay.insight.originals import originals
 from assay.insight.results import ROW, Result, labelled_lines, open_result
+from assay.insight.rows.matching import matches, sought
+from assay.insight.rows.originals import originals
 from assay.loading.formats.format import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 

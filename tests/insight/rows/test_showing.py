@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import assay
 from assay.cli.main import app
 from assay.errors import printable
-from assay.insight.matching import Sought, matches
+from assay.insight.rows.matching import Sought, matches
 
 SPEC = {
     "id": "v",
@@ -26,7 +26,7 @@ ROWS = [
     {"task_id": f"t{n}", "model": "xy"[n % 2], "step": n, "completion": text, "answer": "20"}
     for n, text in enumerate(TEXTS)
 ]
-SPECS = Path(__file__).resolve().parents[2] / "specs"
+SPECS = Path(__file__).resolve().parents[3] / "specs"
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Rows of a result for a person to look at."""

@@ -1,0 +1,185 @@
+"""The summary of a result that is there already, and its means by group."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from assay.checks.registry import CHECKS
+from assay.expressions.lane import exactly
+from assay.insight import stats
+from assay.insight.results import Result, ScoreColumn, open_result
+from assay.names import HIDDEN
+from assay.scoring.summary import CheckSummary, Summary
+
+__all__ = ["by_group", "summarize"]
+
+MOST_VALUES = 2_000
+"""Most values of a column whose means a summary holds: those with the least mean."""
+
+_TASK = HIDDEN + "task/"
+
+
+def summarize(result: Any, *, by: Sequence[str] | str = ()) -> Summary:
+    """Return the numbers of a result: what ``assay.score_file`` returns for the run that made it.
+
+    Args:
+        result: A frame of ``assay.score``, a parquet file of ``assay score``, or a folder of parts.
+        by: Columns for whose values ``Summary.by`` has the mean, the pass rate, and their intervals.
+
+    Returns:
+        The summary. A frame does not say which weights and types its checks have: they are None and ``""``.
+
+    Raises:
+        InputError: The result cannot be read.
+        UsageError: A column does not exist.
+
+    Example:
+        >>> import assay
+        >>> frame = assay.score([{"completion": "no"}], {"checks": [{"type": "contains", "value": "refund"}]})
+        >>> assay.summarize(frame)
+        1 row · mean reward 0.0000 · pass rate 0.0%
+          contains  0.0000  1 failure  1× does not contain "refund"
+    """
+    opened = open_result(result)
+    names = opened.columns([by] if isinstance(by, str) else by, "--by")
+    summary = _numbers(opened)
+    _count_lines(opened, summary)
+    summary.out = None if opened.name == "the frame" else opened.name
+    summary.root = str((opened.provenance.get("content") or {}).get("root") or "")
+    summary.by = by_group(opened, names)
+    return summary
+
+
+def _numbers(result: Result) -> Summary:
+    """Return the counts of rows and scores."""
+    reward = pl.col("reward")
+    passed = pl.col("passed").sum() if "passed" in result.schema else pl.lit(0)
+    errors = pl.col("error").count() if "error" in result.schema else pl.lit(0)
+    counts = [pl.len().alias("rows"), reward.count().alias("scored"), reward.sum().alias("total")]
+    counts += [passed.alias("passed"), errors.alias("errors")]
+    for at, check in enumerate(result.checks):
+        score = exactly(check.column).cast(pl.Float64)
+        numbers = pl.struct(rows=score.count(), total=score.sum(), failures=(score < 1).sum())
+        counts.append(numbers.alias(f"check/{at}"))
+    found = result.collect(result.frame.select(counts)).to_dicts()[0]
+    checks = [_check(check, found[f"check/{at}"]) for at, check in enumerate(result.checks)]
+    summary = Summary(checks, list(result.notes), total=float(found["total"]))
+    summary.rows, summary.scored, summary.passed, summary.errors = (
+        int(found[name] or 0) for name in ("rows", "scored", "passed", "errors")
+    )
+    return summary
+
+
+def _check(check: ScoreColumn, counts: Mapping[str, Any]) -> CheckSummary:
+    summary = CheckSummary(check.name, check.type, check.weight)
+    summary.rows, summary.failures, summary.total = counts["rows"], counts["failures"], counts["total"]
+    return summary
+
+
+def _count_lines(result: Result, summary: Summary) -> None:
+    """Add the reasons and the errors of each check, and why rows are unscored."""
+    entries = {check.id: check for check in summary.checks}
+    joints = {check.type: check.joint for check in CHECKS}
+    for check, text, rows, _ in result.lines("feedback").rows():
+        if (entry := entries.get(check)) is not None:
+            joint = joints.get(entry.type)
+            for reason in text.split(joint) if joint else [text]:
+                entry.reasons[reason] += rows
+    for check, _, rows, _ in result.lines("error").rows():
+        if (entry := entries.get(check)) is not None:
+            entry.errors += rows
+    if "error" in result.schema and summary.scored < summary.rows:
+        unscored = result.frame.filter(pl.col("reward").is_null()).group_by(pl.col("error").cast(pl.String)).len()
+        reasons = {reason or "no reason given": rows for reason, rows in result.collect(unscored).rows()}
+        summary.unscored = Counter(reasons)
+
+
+# ── by group ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def by_group(result: Any, by: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return, for the values of each column, the mean reward and the pass rate over groups, with intervals clustered by task.
+
+    Args:
+        result: The result.
+        by: Columns.
+
+    Returns:
+        For each column a list of its values in order, each with ``value``, ``rows``, ``scored``, ``groups``, ``tasks``, ``few``,
+        ``mean_reward``, ``mean_reward_ci95``, ``pass_rate``, ``pass_rate_ci95``; of a column with many values those with the least mean.
+
+    Raises:
+        UsageError: A column does not exist.
+    """
+    opened = open_result(result)
+    names = opened.columns(by, "--by")
+    return {name: _of_column(opened, name) for name in names}
+
+
+def _of_column(result: Result, name: str) -> list[dict[str, Any]]:
+    tasks = result.tasks()
+    keys = [key for key in dict.fromkeys((*result.groups(tasks), *tasks)) if key != name]
+    reward = pl.col("reward")
+    frame = result.frame.group_by(exactly(name).alias("value"), *map(exactly, keys)).agg(
+        pl.len().cast(pl.Int64).alias("rows"),
+        reward.count().cast(pl.Int64).alias("scored"),
+        reward.sum().alias("total"),
+        (pl.col("passed").sum().cast(pl.Int64) if "passed" in result.schema else pl.lit(None, pl.Int64)).alias(
+            "passed"
+        ),
+    )
+    table = result.collect(frame)
+    cluster = [exactly("value") if task == name else exactly(task) for task in tasks]
+    has_task = pl.all_horizontal(part.is_not_null() for part in cluster) if cluster else pl.lit(value=False)
+    table = table.with_columns(
+        pl.struct(cluster).alias(_TASK) if cluster else pl.lit(None).alias(_TASK), has_task.alias("has_task")
+    )
+    if (
+        values := table.group_by("value").agg((pl.col("total") / pl.col("scored")).mean().alias("mean"))
+    ).height > MOST_VALUES:
+        least = (
+            values.with_columns(pl.col("mean").fill_nan(None)).sort("mean", "value", nulls_last=True).head(MOST_VALUES)
+        )
+        table = table.join(least.select("value"), on="value", nulls_equal=True)
+    found = [_of_value(part) for part in table.partition_by("value", maintain_order=False)]
+    return sorted(found, key=lambda entry: (entry["value"] is None, str(entry["value"])))
+
+
+def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
+    value = groups["value"][0]
+    value = value if isinstance(value, str | int | float | None) else str(value)
+    numbers = {"value": value, "rows": int(groups["rows"].sum()), "scored": int(groups["scored"].sum())}
+    groups = groups.filter(pl.col("scored") > 0)
+    with_task = groups.filter("has_task")
+    tasks = with_task.select(pl.col(_TASK).n_unique()).item() if with_task.height else 0
+    of = with_task if with_task.height else groups  # without tasks: the mean over groups, and no interval
+    entry = numbers | {"groups": of.height, "tasks": tasks, "few": 0 < tasks < stats.FEW_TASKS}
+    for name, column in (("mean_reward", "total"), ("pass_rate", "passed")):
+        values = of.select(_TASK, "scored", v=pl.col(column) / pl.col("scored")).drop_nulls("v")
+        mean, ends = _mean(values, tasks, is_rate=column == "passed")
+        entry |= {name: mean, f"{name}_ci95": ends}
+    return entry
+
+
+def _mean(values: pl.DataFrame, tasks: int, *, is_rate: bool) -> tuple[float | None, list[float] | None]:
+    """Return the mean of the groups' values, and its interval."""
+    if not values.height:
+        return None, None
+    mean = math.fsum(values["v"]) / values.height
+    if not math.isfinite(mean):
+        return None, None
+    if tasks < 2:  # noqa: PLR2004
+        return mean, None
+    sums = values.group_by(_TASK).agg(pl.col("v").sum(), pl.len().cast(pl.Int64).alias("n"))
+    single = values["scored"].max() == 1 and sums.height == values.height and values["v"].is_in([0.0, 1.0]).all()
+    if single:
+        return mean, list(stats.wilson(round(math.fsum(values["v"])), tasks))
+    se = 0.0 if values["v"].min() == values["v"].max() else stats.clustered_se(sums["v"], sums["n"], mean)
+    test = stats.t_test(mean, se, tasks - 1)
+    if test.low is None or test.high is None:
+        return mean, None
+    ends = [test.low, test.high]
+    return mean, [min(1.0, max(0.0, end)) for end in ends] if is_rate else ends
