@@ -49,6 +49,7 @@ ROOMS = (
         "",
         "cli",
         "cli.commands",
+        "cli.commands.insight",
         "__main__",
     ),
 )

@@ -27,8 +27,8 @@ from assay.system.stdout import open_streams
 __all__ = ["app", "main"]
 
 _COMMANDS = importlib.import_module("assay.cli.commands")
-for _module in pkgutil.iter_modules(_COMMANDS.__path__):
-    importlib.import_module(f"{_COMMANDS.__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(_COMMANDS.__path__, f"{_COMMANDS.__name__}."):
+    importlib.import_module(_module.name)
 
 
 def _version(*, value: bool) -> None:

@@ -11,12 +11,12 @@ import polars as pl
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.lane import exactly
-from assay.insight.originals import originals
 from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, score_columns
 from assay.insight.reports.examples import best_rows, details_of, worst_rows
 from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
 from assay.insight.results import ROW, Result, ScoreColumn, open_result
+from assay.insight.rows.originals import originals
 from assay.names import TEXT
 
 __all__ = ["Report", "report"]
