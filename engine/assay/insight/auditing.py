@@ -39,7 +39,6 @@ __all__ = ["Audit", "audit"]
 
 _ROW, _AT, _ID, _PROBE = tuple(HIDDEN + f"audit/{name}" for name in ("row", "at", "id", "probe"))
 _FIELDS = ("probe", "class", "completion", "task_id")
-_GAIN = "must not gain"
 
 
 @dataclass(frozen=True)
