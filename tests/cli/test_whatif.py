@@ -66,7 +66,7 @@ def test_json_files_and_limits():
     new["checks"][0]["weight"], new["checks"][1]["required"], new["passThreshold"] = 1, True, 0.5
     provenance = assay.read_provenance("new.parquet")
     assert provenance["verifiers"][0]["canonical"] == assay.load_verifier(new).canonical
-    assert provenance["command"].startswith("assay ")
+    assert provenance["command"].startswith("assay")
     assert run("rewards.parquet", "--out", "rewards.parquet", "--overwrite").exit_code == 2
     for name in ("whatif.md", "whatif.html", "whatif.json"):
         assert run(*args, "--out", name).exit_code == 0

@@ -55,7 +55,7 @@ def test_a_frame_can_be_summarised_too():
 
 def test_a_summary_reads_well_and_escapes_what_comes_from_data(run):
     assert repr(run[1]).splitlines()[:2] == [
-        "99 of 100 rows scored · mean reward 0.8230 · pass rate 40.4%",
+        "99 of 100 rows scored · mean reward 0.7502 · pass rate 40.4%",
         "1 row with an error",
     ]
     hostile = "<script>alert(1)</script> \x1b[31m \u202e & \"'"

@@ -118,6 +118,10 @@ def test_task_ids_are_compared_as_text(ours, theirs):
     assert rewards([{"task_id": ours, "completion": "beta"}], tasks) == [1.0]
 
 
+NO_TASK = pytest.mark.filterwarnings("ignore:no rollout finds its task:assay.AssayWarning")
+
+
+@NO_TASK
 @pytest.mark.parametrize(("ours", "theirs"), [("7", "07"), ("a", "A"), ("a", "a "), ("null", None), (None, None)])
 def test_ids_that_differ_are_not_joined(ours, theirs):
     tasks = [{"task_id": theirs, "metadata": expects("beta")}, TASKS[1]]
@@ -142,6 +146,7 @@ def test_columns_of_the_tasks_reach_the_output_only_when_kept():
     assert scored["level"].to_list() == [2, 1, None, None, 1]
 
 
+@NO_TASK
 @pytest.mark.parametrize(
     ("completion", "tasks", "error"),
     [

@@ -61,6 +61,7 @@ def test_no_text_is_unscored_and_an_empty_one_is_a_text(check):
     example = check.examples[0]
     spec = {"checks": [{"type": check.type, "params": dict(example.params or {})}]}
     others = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    others |= dict(example.columns or {})
     found = assay.score([{**others, "completion": text} for text in (None, "", " \n\x1c")], spec)
     assert [one is None for one in found["reward"]] == [True, False, False]
     assert found["error"][0] == "the completion is null"

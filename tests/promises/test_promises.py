@@ -369,6 +369,7 @@ def test_p8_unscored_is_never_a_number(check, negate):
     spec = {"checks": [{"type": check.type, "params": dict(example.params or {}), "negate": negate}]}
     rows = [{"completion": text, "task_id": task} for text in (None, "a", "") for task in ("known", "unknown", None)]
     told = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    told |= dict(example.columns or {})
     tasks = [{"task_id": "known", **{name: value for name, value in told.items() if value is not None}}]
     unscored = is_scored_or_says_why_not(assay.score([{**told, **row} for row in rows], spec, tasks=tasks))
     assert unscored == [row["completion"] is None or row["task_id"] != "known" for row in rows]
