@@ -80,7 +80,7 @@ class ContentDigest:
 
 def _update(columns: "list[_Column]", frame: pl.DataFrame) -> None:
     for column in columns:
-        column.update(frame[column.name])
+        column.update(frame.get_column(column.name))  # NOTE: frame["^y$"] is a pattern
 
 
 def _content(columns: "list[_Column]") -> dict[str, Any]:
