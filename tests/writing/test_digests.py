@@ -112,6 +112,14 @@ def test_names_types_and_order_show():
     assert len(roots) == 1 + len(others)
 
 
+@pytest.mark.parametrize("name", ["^y$", "*", "", "^.*$"])
+def test_a_name_is_no_pattern(name):
+    frame = pl.DataFrame({name: [1, None], "y": [3, 4]})
+    digests = {column: digest for column, _, digest in content_of([frame], frame.schema)["columns"]}
+    assert digests[name] == content_of([frame.select(pl.nth(0))], {name: pl.Int64})["columns"][0][2]
+    assert len({*digests.values()}) == 2
+
+
 def test_the_content_is_that_of_the_result_however_it_is_read(tmp_path):
     rng = random.Random(3)
     rows = pl.DataFrame({"completion": ["a refund " * rng.randrange(9) for _ in range(3000)]})

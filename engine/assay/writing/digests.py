@@ -80,7 +80,7 @@ class ContentDigest:
 
 def _update(columns: "list[_Column]", frame: pl.DataFrame) -> None:
     for column in columns:
-        column.update(frame.get_column(column.name))  # NOTE: frame["^y$"] is a pattern
+        column.update(frame.get_column(column.name))
 
 
 def _content(columns: "list[_Column]") -> dict[str, Any]:
@@ -119,6 +119,7 @@ class _Column:
 
     def update(self, values: pl.Series) -> None:
         """Add rows."""
+        values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
         self.rows += len(values)
         self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
         present = values.drop_nulls()
