@@ -115,6 +115,7 @@ def test_explain_check_and_schema_know_them():
     run("schema", "--import", "my_rewards")
 
 
+@pytest.mark.long
 def test_parts_are_scored_in_processes_of_their_own_and_a_changed_function_is_another_run():
     spec(*EVERYTHING)
     words = ("score", "rows.jsonl", "--spec", "v.yaml", "--import", "my_rewards", "--out", "out/")

@@ -8,7 +8,7 @@ import pytest
 from cases import sized
 from fuzz_loader import Fuzz, case, fuzz
 
-CASES = int(os.environ.get("ASSAY_FUZZ", sized("112", "32")))
+CASES = int(os.environ.get("ASSAY_FUZZ", sized("112", "16")))
 """How many files; ASSAY_FUZZ=20000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")

@@ -46,7 +46,9 @@ def test_timeouts_of_a_function_of_its_own_are_its_own():
     assert found["error"].item() == "impatient: TimeoutError: "
 
 
-@pytest.mark.parametrize(("signals", "code"), [([signal.SIGINT] * 2, 130), ([signal.SIGTERM], 143)])
+@pytest.mark.parametrize(
+    ("signals", "code"), [([signal.SIGINT] * 2, 130), pytest.param([signal.SIGTERM], 143, marks=pytest.mark.long)]
+)
 def test_a_function_that_never_returns_does_not_keep_a_program_from_ending(tmp_path, signals, code):
     (tmp_path / "stuck.py").write_text(
         "import assay, pathlib, time\n"

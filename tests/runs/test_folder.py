@@ -153,6 +153,7 @@ def test_parts_of_another_run_are_not_taken_for_this_ones(there):
     assert content("out") == before
 
 
+@pytest.mark.long
 def test_the_summary_does_not_tell_in_which_order_parts_were_done(there):
     uneven = {"id": "v", "checks": [{**SPEC["checks"][0], "weight": 1}, {**SPEC["checks"][1], "weight": 0.7}]}
     chance = random.Random(1)
@@ -474,6 +475,7 @@ def test_what_refuses_to_travel_in_whatever_way_asks_to_stay(there, error):
     assert "isolate=False" in refused.value.hint
 
 
+@pytest.mark.long
 def test_functions_of_a_module_travel_by_their_names_where_a_twin_is_a_lambda(there):
     words = [
         "import assay.fns",
@@ -525,6 +527,7 @@ def test_workers_of_a_run_that_is_gone_go_without_a_word(there):
         assert running.stderr.read() == ""  # to its end, which comes when the last of them is gone
 
 
+@pytest.mark.long
 def test_what_a_script_defines_for_itself_is_asked_for_in_a_module(there):
     script = [
         "import assay",

@@ -206,6 +206,7 @@ def test_too_many_errors_stop_the_run(cluster, tmp_path, gate):
         score(source, tmp_path / "out", broken, engine="ray", max_errors=1)
 
 
+@pytest.mark.long
 def test_a_module_that_only_the_driver_has_is_asked_for(cluster, tmp_path, gate, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "only_here.py").write_text("def good(completion):\n    return 1.0\n")
@@ -218,6 +219,7 @@ def test_a_module_that_only_the_driver_has_is_asked_for(cluster, tmp_path, gate,
     assert "Every node imports the modules" in refused.value.hint
 
 
+@pytest.mark.long
 def test_a_function_that_is_registered_again_is_that_of_the_next_run(cluster, tmp_path, gate):
     pl.DataFrame({"completion": ["a", "b", "c"]}).write_parquet(tmp_path / "in.parquet")
     for reward in (1.0, 0.25):

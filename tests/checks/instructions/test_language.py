@@ -4,7 +4,7 @@ import threading
 
 import langdetect
 import pytest
-from cases import sized
+from cases import sized, some
 from langdetect import DetectorFactory, LangDetectException
 
 from assay import load_verifier
@@ -55,7 +55,9 @@ def test_it_is_what_langdetect_finds_with_seed_0(monkeypatch):
     assert None in answers
 
 
-@pytest.mark.parametrize("unit", ["Wo ist der Bahnhof? ", "a@example.com ", "x", "http://example.com/a ", "où\u0301 "])
+@pytest.mark.parametrize(
+    "unit", some(["Wo ist der Bahnhof? ", "x", "http://example.com/a ", "a@example.com ", "où\u0301 "])
+)
 def test_of_a_long_text_it_reads_as_much_as_langdetect_does(unit, monkeypatch):
     text = unit * (100_000 // len(unit)) + " Where is the station? " * 1_000
     assert extras.detected(text) == by_the_package(text, monkeypatch)

@@ -205,6 +205,7 @@ NEVER = {
 """Cases that no spec gives their verdict."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CASES.exists(), reason=f"the verdicts are not there: {CASES}")
 def test_the_cases_of_math_verify():
     cases = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]

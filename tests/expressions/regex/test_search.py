@@ -114,9 +114,10 @@ def test_what_the_linear_engine_cannot_do_is_a_question_of_positions_and_says_wh
         (r"(?>(?:a?)*)b", "an atomic group"),
         ("a" * 100_001, "a pattern of more than 100,000 characters"),
         ("(?i)" + "[!-\uffff]" * 51, "a pattern whose classes take long to compile"),
-        (
+        pytest.param(
             "(?i)[" + "".join(f"{chr(first)}-\uffff" for first in range(0x3400, 0x3500)) + "]",
             "a pattern whose classes take long to compile",
+            marks=pytest.mark.long,
         ),
     ],
 )
