@@ -16,7 +16,7 @@ import polars as pl
 
 from assay.aggregating.aggregate import OVERFLOW, reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
-from assay.checks.base import Check, Row, RunCheck
+from assay.checks.base import Check, RunCheck
 from assay.errors import InputError, UsageError, counted, printable
 from assay.expressions.lane import exactly
 from assay.insight.diffing import Diff, changes
@@ -135,11 +135,8 @@ class _Stored(RunCheck):
     def is_builtin(self) -> bool:
         return False
 
-    def row(self, row: Row) -> float:
-        raise NotImplementedError
-
     def expr(self) -> pl.Expr:
-        raise NotImplementedError
+        raise TypeError("only the scores of the check are there")
 
 
 class _StoredAlways(Check):
@@ -153,11 +150,8 @@ class _StoredAlways(Check):
     def is_builtin(self) -> bool:
         return False
 
-    def row(self, row: Row) -> float:
-        raise NotImplementedError
-
     def expr(self) -> pl.Expr:
-        raise NotImplementedError
+        raise TypeError("only the scores of the check are there")
 
 
 class _Change(NamedTuple):

@@ -86,7 +86,7 @@ def test_rows_that_need_punkt_have_its_verdict_or_tell_what_to_run(mode):
     assert len(rows) == 77
     if is_punkt_there():
         differing = sum((reward == 1.0) != one[mode] for one, reward in zip(rows, results["reward"], strict=True))
-        assert differing <= 6  # an older Punkt, as the data's README tells
+        assert differing == 0
     else:
         assert results["reward"].to_list() == [0.0] * 77
         assert results["error"].str.contains("python -m nltk.downloader punkt_tab", literal=True).all()
