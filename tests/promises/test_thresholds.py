@@ -13,7 +13,7 @@ from fuzz_thresholds import KINDS, SCORING, SIDES, case, fuzz
 import assay
 from assay.thresholds import EVER, THRESHOLDS, Thresholds, set_to
 
-CASES = int(os.environ.get("ASSAY_FUZZ_THRESHOLDS", sized("16", "4")))
+CASES = int(os.environ.get("ASSAY_FUZZ_THRESHOLDS", sized("16", "8")))
 """How many cases; ASSAY_FUZZ_THRESHOLDS=2000 for a thorough look."""
 
 SEED = os.environ.get("ASSAY_FUZZ_SEED", "0")
