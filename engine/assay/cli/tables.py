@@ -9,33 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.errors import counted, printable
+from assay.writing.numbers import interval, number, p_value
 
 if TYPE_CHECKING:
     from assay.insight.grouping import Groups
 
-__all__ = ["print_groups", "print_notes", "print_table", "shown_interval", "shown_number", "shown_p"]
+__all__ = ["print_groups", "print_notes", "print_table"]
 
 _PAIRS_SHOWN = 20
 _LEAST_WIDTH = 16
 """Columns of the terminal that names may have at least."""
-
-
-def shown_number(value: float | None, form: str = ".3f") -> str:
-    """Return a number for people, without the zero before the point; ``–`` for none."""
-    if value is None:
-        return "–"
-    text = format(value, form)
-    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
-
-
-def shown_interval(low: float | None, high: float | None, form: str = ".3f") -> str:
-    """Return an interval for people; ``""`` for none."""
-    return "" if low is None or high is None else f"[{shown_number(low, form)}, {shown_number(high, form)}]"
-
-
-def shown_p(p: float | None) -> str:
-    """Return a p value for people."""
-    return "<.0001" if p is not None and p < 0.0001 else shown_number(p, ".4f")  # noqa: PLR2004
 
 
 def print_table(console: Console, columns: Mapping[str, bool], rows: Iterable[Sequence[str]]) -> None:
@@ -118,17 +101,16 @@ def _values(model: Mapping[str, Any], by: Sequence[str]) -> list[str]:
 
 def _mean(model: Mapping[str, Any]) -> list[str]:
     mean = model["metrics"]["mean"]
-    low, high = mean["ci95"] or (None, None)
-    return [f"{mean['groups']:,}", shown_number(mean["value"]), shown_interval(low, high)]
+    return [f"{mean['groups']:,}", number(mean["value"]), interval(mean["ci95"], ".3f")]
 
 
 def _cells(model: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    return [shown_number(model["metrics"][name]["value"]) for name in names]
+    return [number(model["metrics"][name]["value"]) for name in names]
 
 
 def _row_mean(model: Mapping[str, Any]) -> list[str]:
     row_mean = model["metrics"]["row_mean"]
-    return [shown_number(row_mean["value"]), shown_number(row_mean["design_effect"], ".2f")]
+    return [number(row_mean["value"]), number(row_mean["design_effect"], ".2f")]
 
 
 def _few(models: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -142,13 +124,13 @@ def _print_pairs(console: Console, pairs: pl.DataFrame) -> None:
     first = pairs.sort("p", nulls_last=True, maintain_order=True).head(_PAIRS_SHOWN)
     rows = (
         (
-            *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", shown_number(row["difference"], "+.4f")),
+            *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", number(row["difference"], "+.4f")),
             *(
-                shown_interval(row["low"], row["high"]),
-                shown_p(row["p"]),
-                shown_p(row["p_holm"]),
+                interval((row["low"], row["high"]), ".3f"),
+                p_value(row["p"]),
+                p_value(row["p_holm"]),
             ),
-            *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", shown_number(row["correlation"], ".2f")),
+            *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", number(row["correlation"], ".2f")),
         )
         for row in first.iter_rows(named=True)
     )
