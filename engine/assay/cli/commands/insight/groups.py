@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.app import command, command_line, to_stderr
+from assay.cli.arguments import AsData, GroupNames, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
@@ -16,10 +17,6 @@ _EXAMPLES = """\b
 Examples:
   assay groups rewards.parquet --k 1,4,8
   assay groups rewards.parquet --advantages grpo --out groups.parquet"""
-
-
-def _names(value: str | None) -> list[str]:
-    return [name for name in (value or "").split(",") if name]
 
 
 def _sizes(value: str | None) -> list[int] | None:
@@ -33,9 +30,7 @@ def _sizes(value: str | None) -> list[int] | None:
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.tables", "assay.insight.grouping"))
 def groups(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     by: Annotated[
         str | None,
@@ -60,23 +55,14 @@ def groups(
         str, typer.Option(help="Intervals: by Student's t, or by 2,000 resamples of the tasks.", metavar="t|bootstrap")
     ] = "t",
     seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N")] = 0,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…"),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that name the group. [default: those of the task, model, step, as far as they exist]",
-            metavar="NAME,…",
-        ),
-    ] = None,
+    task: TaskNames = None,
+    group: GroupNames = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="Write the table of groups: .parquet, .jsonl or .csv.", metavar="PATH"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print the summary and the pairs as JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
@@ -94,13 +80,13 @@ def groups(
     with to_stderr().status("reading"):
         found = look(
             result,
-            by=None if by is None else _names(by),
+            by=None if by is None else names(by),
             k=_sizes(k),
             vote=vote,
             eps=eps,
             seed=seed,
-            task=_names(task),
-            group=_names(group),
+            task=names(task),
+            group=names(group),
             **kinds,
         )
     with open_writer(path, found.table.schema) as writer:
