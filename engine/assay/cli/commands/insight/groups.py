@@ -28,7 +28,7 @@ def _sizes(value: str | None) -> list[int] | None:
         raise UsageError(f"--k {value}: expected numbers of rows.", "For example --k 1,4,8") from None
 
 
-@command(epilog=_EXAMPLES, modules=("assay.cli.tables", "assay.insight.grouping"))
+@command(epilog=_EXAMPLES, modules=("assay.cli.groupings", "assay.insight.grouping"))
 def groups(
     result: ResultPath,
     *,
@@ -66,7 +66,7 @@ def groups(
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
-    from assay.cli.tables import print_groups
+    from assay.cli.groupings import print_groups
     from assay.insight.grouping import groups as look
     from assay.system.atomic_file import check_target
     from assay.writing.writers import ENDINGS, open_writer
