@@ -174,7 +174,9 @@ def _ranking(ranking: Mapping[str, Any]) -> list[Lines | Table | Quote]:
         columns = {"share of": False, "from": True, "to": True, "moves": True, "pairs reversed": True}
         cells = [
             [move["check"], *(f"{move[name]:.1%}" for name in ("share", "to", "cost")), f"{move['reversed']:,}"]
-            for move in ranking["pareto"]
+            for move in ranking["pareto"][:_SHOWN]
         ]
         blocks.append(Table(columns, cells))
+        if (more := len(ranking["pareto"]) - len(cells)) > 0:
+            blocks.append(Lines([f"… and {counted(more, 'costlier move')} in --json"]))
     return blocks
