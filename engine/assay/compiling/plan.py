@@ -210,7 +210,7 @@ class Plan:
         """
         prepare_process()
         frame = rollouts
-        for layer in self._layers:
+        for layer in self.layers:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
         kept = [
@@ -220,19 +220,6 @@ class Plan:
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
-
-    def beside(self, rollouts: pl.LazyFrame, prefix: str) -> pl.LazyFrame:
-        """Return rollouts with the results added, for another plan to score the same rows.
-
-        Args:
-            rollouts: A frame with this plan's schema, and other columns.
-            prefix: What the names of the added columns begin with.
-        """
-        prepare_process()
-        names, frame = rollouts.collect_schema().names(), rollouts
-        for layer in self._layers:
-            frame = frame.with_columns(layer)
-        return frame.select(*map(exactly, names), *(pl.col(hidden(name)).alias(prefix + name) for name in self.results))
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -358,16 +345,12 @@ class Plan:
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
     @cached_property
-    def _layers(self) -> list[list[pl.Expr]]:
+    def layers(self) -> list[list[pl.Expr]]:
+        """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
         schema = pl.Schema(self.schema)
-        bad = no_rollout_expr(schema)
-        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
-        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
-            [] if bad is None else [one_line_expr(bad).alias(BAD)],
-            [text.alias(TEXT)],
-            *self._lane_layers(schema),
+            *self.shared_layers,
             [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
@@ -380,14 +363,23 @@ class Plan:
         ]
         return [step for step in steps if step]
 
-    def _lane_layers(self, schema: pl.Schema) -> list[list[pl.Expr]]:
-        """Return the shared columns: those about the completion, with what the steps make of it, then those about that."""
+    @cached_property
+    def shared_layers(self) -> list[list[pl.Expr]]:
+        """The first of ``layers``: columns whose names say what they are, in whatever plan.
+
+        The completion's text; the lanes about it, with what the steps make of it; then the lanes about that.
+        """
+        schema = pl.Schema(self.schema)
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
+        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         by_subject: dict[str, list[Lane]] = {TEXT: []}
         for _, spec, _ in self.checks:
             for subject, lane in lanes_of(spec):
                 by_subject.setdefault(subject, []).append(lane)
         by_completion, *others = (_layers_about(subject, lanes, schema) for subject, lanes in by_subject.items())
-        return [*by_completion, *_merged(others)]
+        first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
+        return [*first, *by_completion, *_merged(others)]
 
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
