@@ -273,6 +273,13 @@ def test_rows_that_a_check_left_unscored():
     assert again(SPEC)[2] == "a, b, n: runs again: rows that were unscored may be scored now"
 
 
+@pytest.mark.parametrize(("threshold", "reused"), [(0.5, 4), (1, 4), (0, 3), (-1, 3), (1.5, 3)])
+def test_a_new_threshold_is_applied_to_the_score_that_is_there(threshold, reused):
+    check = {"id": "z", "type": "contains_all", "values": ["a", "b"], "score": "share", "on": [{"after": "a"}]}
+    assay.score_file("rows.parquet", with_check(**check), "earlier.parquet", overwrite=True)
+    assert again(with_check(**check, threshold=threshold))[1].startswith(f"{reused} of 4 checks reused")
+
+
 def test_labels_that_are_alike():
     spec = {"id": "v", "checks": [{**CHECKS[1], "id": "a"}, {**CHECKS[0], "id": "a: b"}, CHECKS[2]]}
     assay.score_file("rows.parquet", spec, "earlier.parquet", overwrite=True)

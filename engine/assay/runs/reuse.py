@@ -349,7 +349,10 @@ def _has_code(earlier: _Earlier, check: Check) -> bool:
 
 
 def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier) -> _Column | str:
-    """Return the first column that has the scores of a check, or why none has."""
+    """Return the first column that has the scores of a check, or why none has.
+
+    NOTE: no threshold touches the outcome of a row that has no gold, or where steps find nothing; one in (0, 1] keeps it by itself.
+    """
     reason = "it is new or changed"
     for column in found:
         then, now = column.form.get("threshold"), form.get("threshold")
@@ -357,7 +360,7 @@ def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], 
             reason = "it had errors"
         elif earlier.is_ambiguous(column.label):
             reason = "its feedback cannot be told from that of another check"
-        elif then != now and (then is not None or spec.negate):
+        elif then != now and not (then is None and now is not None and 0 < now <= 1 and not spec.negate):
             reason = "it has another threshold"
         else:
             return column
