@@ -40,6 +40,8 @@ from assay.insight.reports.reporting import report as report
 from assay.insight.rows.showing import Card as Card
 from assay.insight.rows.showing import Cards as Cards
 from assay.insight.rows.showing import show as show
+from assay.insight.sealing import Verification as Verification
+from assay.insight.sealing import verify as verify
 from assay.insight.summarizing import summarize as summarize
 from assay.insight.whatifs import WhatIf as WhatIf
 from assay.insight.whatifs import whatif as whatif

@@ -98,6 +98,8 @@ class Plan:
         details: Whether the output has the columns of verifiers and checks.
         any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
         lengths: Whether the output has the length of each scored text.
+        evaluated: The verifiers with checks in place of those whose outcomes an earlier run has found; none for the verifiers
+            themselves.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -106,20 +108,26 @@ class Plan:
     details: bool = True
     any_role: bool = False
     lengths: bool = False
+    evaluated: tuple[VerifierSpec, ...] = ()
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths)
+        own = (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths, self.evaluated)
+        return Plan, own
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """All checks that run, with groups and the checks in them, in order, each with its verifier."""
-        return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
+        return [(v, spec, spec.check) for v in self._evaluated for spec in v.nodes if spec.check is not None]
+
+    @property
+    def _evaluated(self) -> tuple[VerifierSpec, ...]:
+        return self.evaluated or self.verifiers
 
     @property
     def readers(self) -> list[Check]:
@@ -351,14 +359,14 @@ class Plan:
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             *self.shared_layers,
-            [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
+            [expr for verifier in self._evaluated for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
-            [*(expr for _, second in single for expr in second), *extra_layer(self.verifiers)],
+            [*(expr for _, second in single for expr in second), *extra_layer(self._evaluated)],
             *self._group_layers,
-            *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
-            *_side_by_side([reward_steps(self.verifiers)]),
-            [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
+            *_side_by_side([verifier_steps(verifier) for verifier in self._evaluated]),
+            *_side_by_side([reward_steps(self._evaluated)]),
+            [verdict.expr(self._evaluated).alias(hidden(verdict.name)) for verdict in VERDICTS],
             [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
         ]
         return [step for step in steps if step]
@@ -397,7 +405,7 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        messages = [message for verifier in self.verifiers for message in _unscored_by(verifier)]
+        messages = [message for verifier in self._evaluated for message in _unscored_by(verifier)]
         return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
