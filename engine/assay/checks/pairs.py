@@ -78,8 +78,9 @@ class PairCheck(Check, ABC):
     def _of_texts(self, texts: pl.Series) -> pl.Series:
         return self._of_pairs(texts.to_list(), [self._gold] * len(texts))
 
-    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
-        return self._of_pairs(texts.to_list(), golds.to_list())
+    def _of_columns(self, texts: pl.Series, golds: pl.Series, which: pl.Series) -> pl.Series:
+        shared = golds.to_list()  # one object for each gold, whose hash is computed once
+        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         # columns, as rows take five times as long
