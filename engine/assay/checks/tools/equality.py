@@ -10,6 +10,8 @@ __all__ = ["ABSENT", "Difference", "difference", "equal"]
 ABSENT = object()
 """In place of an argument that is not there."""
 
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
 
 class Difference(NamedTuple):
     """An argument that differs, which may be absent on either side."""
@@ -32,12 +34,13 @@ class Difference(NamedTuple):
 
 def equal(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal: 1 and 1.0 are, true and 1 are not, the order of keys does not matter."""
-    if not isinstance(left, dict | list):
-        return _equal_atoms(left, right)
     stack = [(left, right)]
     while stack:
         one, other = stack.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
+        if type(one) is type(other) and type(one) in _ATOMS:  # what most values are
+            if one != other:
+                return False
+        elif isinstance(one, dict) and isinstance(other, dict):
             if one.keys() != other.keys():
                 return False
             stack += [(value, other[key]) for key, value in one.items()]
