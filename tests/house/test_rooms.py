@@ -43,6 +43,7 @@ ROOMS = (
         "rubrics",
         "environments",
         "insight.probing",
+        "insight.training",
         "insight",
         "insight.rows",
         "insight.reports",
