@@ -18,12 +18,14 @@ from assay.expressions.lane import exactly
 from assay.insight import stats
 from assay.insight.results import ROW, Result, open_result
 from assay.insight.subsets import MOST_VOTES, extremes, majorities, passing
+from assay.insight.training.advantage import advantages as compute_advantages
+from assay.insight.training.estimators import ESTIMATORS
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["Groups", "groups"]
 
-Advantages = Literal["grpo", "dr_grpo", "rloo"]
+_OWN_ADVANTAGES = ("grpo", "dr_grpo", "rloo")
 Unscored = Literal["skip", "fail"]
 Method = Literal["t", "bootstrap"]
 
@@ -116,7 +118,8 @@ class _Options:
     is_default_k: bool
     vote: str | None
     unscored: Unscored
-    advantages: Advantages | None
+    advantages: str | None
+    lengths: str | None
     eps: float
     ci: Method
     seed: int
@@ -134,7 +137,8 @@ def groups(
     k: Sequence[int] | int | None = None,
     vote: str | None = None,
     unscored: Unscored = "skip",
-    advantages: Advantages | None = None,
+    advantages: str | None = None,
+    lengths: str | None = None,
     eps: float = 1e-6,
     ci: Method = "t",
     seed: int = 0,

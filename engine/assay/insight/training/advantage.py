@@ -89,15 +89,14 @@ def advantages(
     )
     column, facts = _by_row(estimator, batch, table.height)
     left_out = int(table.select(pl.any_horizontal(pl.col(keys).is_null()).sum()).item())
-    facts = {"like": like, "rows": table.height, "left_out": left_out} | facts
-    facts["unscored"] = table.height - left_out - facts["scored"]
+    facts |= {"rows": table.height, "left_out": left_out, "unscored": table.height - left_out - facts["scored"]}
     notes = [f"{counted(left_out, 'row')} without a group: no advantage"] if left_out else []
     notes += [f"{counted(facts['unscored'], 'row')} without a reward: left out"] if facts["unscored"] else []
     notes += [f"{counted(facts['undefined'], 'row')} without an advantage in {like}"] if facts["undefined"] else []
     notes += [f"{like} weighs rows by tokens, here one each: name a column of lengths"] * (
         estimator.over_tokens and lengths is None
     )
-    return Advantages(table.with_columns(column), facts, tuple(notes))
+    return Advantages(table.with_columns(column), {"like": like, **facts}, tuple(notes))
 
 
 def _by_row(estimator: Estimator, batch: Batch, height: int) -> tuple[pl.Series, dict[str, int]]:

@@ -166,7 +166,7 @@ def _trl_normalized(batch: Batch, values: pl.Series) -> pl.Series:
 def _trl_rloo(batch: Batch) -> pl.Series:
     reward = batch.reward
     others = batch.count(reward) - 1.0
-    return _zero_alone(batch, reward - (batch.sum(reward) - reward) / others)
+    return _choose(batch.single, reward - reward, reward - (batch.sum(reward) - reward) / others)
 
 
 def _trl_rloo_normalized(batch: Batch) -> pl.Series:

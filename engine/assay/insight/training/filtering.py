@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
 from assay.insight.training.advantage import columns_of, numbers_of
-from assay.insight.training.batch import Batch, batch_of
+from assay.insight.training.batch import ROW, Batch, batch_of
 from assay.insight.training.estimators import nemo_rl_moments, prime_rl_grpo
 from assay.insight.training.sums import numpy_sum, plain_sum
 
@@ -123,14 +123,14 @@ def keep_groups(
     rewards = numbers_of(table, reward, "reward").cast(FILTERS[like].dtype)
     batch = batch_of(table.select(keys), [rewards], [1.0])
     rows = batch.rows.filter(FILTERS[like].keeps(batch)) if len(batch.rows) else batch.rows
-    is_kept = pl.int_range(table.height, dtype=pl.UInt32, eager=True).is_in(rows.implode())
-    kept = table.filter(pl.lit(is_kept).any().over(keys)) if table.height else table
+    is_kept = pl.int_range(table.height, dtype=pl.UInt32, eager=True).is_in(rows.implode()).alias(ROW)
+    kept = table.with_columns(is_kept).filter(pl.col(ROW).any().over(keys)).drop(ROW)
     has_group = pl.all_horizontal(pl.col(keys).is_not_null())
     left_out = int(table.select(has_group.not_().sum()).item())
-    groups = table.filter(has_group).select(keys).n_unique() if table.height else 0
+    groups = table.filter(has_group).select(keys).n_unique()
     facts: dict[str, Any] = {"like": like, "rows": table.height, "left_out": left_out}
     facts["unscored"] = table.height - left_out - len(batch.rows)
-    facts |= {"groups": groups, "kept": kept.select(keys).n_unique() if kept.height else 0}
+    facts |= {"groups": groups, "kept": kept.select(keys).n_unique()}
     facts["dropped"] = groups - facts["kept"]
     notes = [f"{counted(left_out, 'row')} without a group: left out"] if left_out else []
     notes += [f"{counted(facts['unscored'], 'row')} without a reward: left out of the decision"] * bool(
