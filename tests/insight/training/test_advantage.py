@@ -77,7 +77,7 @@ def advantages_of(case):
     options = case["inputs"].get("options") or {}
     weights = options.get("reward_weights") or options.get("gdpo_reward_weights")
     baseline = "baseline" if "baseline" in frame.columns else None
-    given = {"reward": rewards, "weights": weights, "lengths": "tokens", "baseline": baseline}
+    given = {"reward": rewards, "weights": weights, "length": "tokens", "baseline": baseline}
     return assay.advantages(frame, "task_id", like=name_of(case), **given).frame["advantage"].to_list()
 
 
@@ -113,7 +113,7 @@ def test_the_advantages_of_the_packages_own_functions():
             assert ours == [None, None]
         if reason in (LEFT_OUT, COUNTED, GREATEST):
             assert ours == without_unscored(case)
-    reasons = Counter({reason: 0 for reason in set(DIFFERENCES.values())} | {LEFT_OUT: 0})
+    reasons = Counter(dict.fromkeys(set(DIFFERENCES.values()), 0) | {LEFT_OUT: 0})
     for (_, reason), number in different.items():
         reasons[reason] += number
     assert reasons == {LEFT_OUT: 25, COUNTED: 1, GREATEST: 3, NO_VALUE: 1, MATRICES: 7}
@@ -123,7 +123,7 @@ def without_unscored(case):
     """The advantages of a case's frame without the rows that have no reward, at their places."""
     frame, _ = frame_of(case["inputs"])
     scored = frame.with_row_index().filter(pl.col("reward").is_not_null())
-    found = assay.advantages(scored, "task_id", like=name_of(case), lengths="tokens").frame
+    found = assay.advantages(scored, "task_id", like=name_of(case), length="tokens").frame
     values = dict(found.select("index", "advantage").iter_rows())
     return [values.get(at) for at in range(frame.height)]
 
@@ -151,7 +151,7 @@ def draw(seed, *, unscored=0.0):
 
 def computed(frame, like, by="task_id", **options):
     baseline = "tokens" if ESTIMATORS[like].needs_baselines else None
-    return assay.advantages(frame, by, like=like, lengths="tokens", baseline=baseline, **options)
+    return assay.advantages(frame, by, like=like, length="tokens", baseline=baseline, **options)
 
 
 @pytest.mark.parametrize("like", ESTIMATORS)
@@ -231,9 +231,9 @@ def test_the_worst_of_four():
 def test_without_lengths_each_row_is_a_token():
     frame = draw(4)
     found = assay.advantages(frame, "task_id", like="verl-opo")
-    ones = assay.advantages(frame.with_columns(tokens=1), "task_id", like="verl-opo", lengths="tokens")
+    ones = assay.advantages(frame.with_columns(tokens=1), "task_id", like="verl-opo", length="tokens")
     assert found.frame["advantage"].equals(ones.frame["advantage"])
-    assert found.notes == ("verl-opo weighs rows by tokens, here one each: name a column of lengths",)
+    assert found.notes == ("verl-opo weighs rows by tokens, here one each: name their column, length",)
 
 
 def test_many_tokens_are_added_in_float64(monkeypatch):
@@ -255,7 +255,7 @@ def test_many_tokens_are_added_in_float64(monkeypatch):
         ({"reward": "model"}, "reward model: expected numbers, not String."),
         ({"weights": [1.0, 2.0]}, "weights: 2 for 1 column of rewards."),
         ({"weights": [math.nan]}, "weights: expected finite numbers."),
-        ({"lengths": "reward"}, "lengths reward: expected whole numbers of tokens, at least 0, in each row."),
+        ({"length": "reward"}, "length reward: expected whole numbers of tokens, at least 0, in each row."),
     ],
 )
 def test_what_is_refused(options, message):

@@ -41,7 +41,7 @@ def advantages(
     like: str,
     reward: Sequence[str] | str = "reward",
     weights: Sequence[float] | None = None,
-    lengths: str | None = None,
+    length: str | None = None,
     baseline: str | None = None,
 ) -> Advantages:
     """Compute the advantage of each rollout in its group, as a trainer does: the same formula, in the same float32, in the same order.
@@ -54,7 +54,7 @@ def advantages(
         like: The trainer and its estimator, for example ``trl-grpo`` or ``verl-rloo``.
         reward: Column of rewards; several for trainers that add rewards, or normalize each (GDPO).
         weights: Weight of each column of rewards; by default 1.
-        lengths: Column with the number of tokens of each response, for estimators that normalize over tokens; by default each row
+        length: Column with the number of tokens of each response, for estimators that normalize over tokens; by default each row
             counts as one token.
         baseline: Column with the reward of each task's greedy response, for ReMax.
 
@@ -76,7 +76,7 @@ def advantages(
     if baseline is None and estimator.needs_baselines:
         raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
-    others = [None if name is None else numbers_of(table, name, "column") for name in (lengths, baseline)]
+    others = [None if name is None else numbers_of(table, name, "column") for name in (length, baseline)]
     tokens = None if others[0] is None else _checked_tokens(others[0])
     batch = batch_of(
         table.select(keys),
@@ -87,28 +87,30 @@ def advantages(
         all_rewards=estimator.unscored == "left out",
         in_place=estimator.unscored == "zero in place",
     )
-    column, facts = _by_row(estimator, batch, table.height)
-    left_out = int(table.select(pl.any_horizontal(pl.col(keys).is_null()).sum()).item())
+    has_group = table.select(pl.all_horizontal(pl.col(keys).is_not_null())).to_series()
+    column, facts = _by_row(estimator, batch, has_group)
+    left_out = int((~has_group).sum())
     facts |= {"rows": table.height, "left_out": left_out, "unscored": table.height - left_out - facts["scored"]}
     notes = [f"{counted(left_out, 'row')} without a group: no advantage"] if left_out else []
     notes += [f"{counted(facts['unscored'], 'row')} without a reward: left out"] if facts["unscored"] else []
     notes += [f"{counted(facts['undefined'], 'row')} without an advantage in {like}"] if facts["undefined"] else []
-    notes += [f"{like} weighs rows by tokens, here one each: name a column of lengths"] * (
-        estimator.over_tokens and lengths is None
+    notes += [f"{like} weighs rows by tokens, here one each: name their column, length"] * (
+        estimator.over_tokens and length is None
     )
     return Advantages(table.with_columns(column), {"like": like, **facts}, tuple(notes))
 
 
-def _by_row(estimator: Estimator, batch: Batch, height: int) -> tuple[pl.Series, dict[str, int]]:
+def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[pl.Series, dict[str, int]]:
     """Return the advantage of each row of a frame, and numbers of groups and rows."""
     values = estimator.compute(batch) if len(batch.rows) else batch.reward
     finite = pl.when(values.is_finite()).then(values)
     table = pl.DataFrame({"row": batch.rows}).with_columns(finite.alias("advantage"))
-    rows = pl.DataFrame({"row": pl.int_range(height, dtype=pl.UInt32, eager=True)})
+    rows = pl.DataFrame({"row": pl.int_range(len(has_group), dtype=pl.UInt32, eager=True)})
     column = rows.join(table, on="row", how="left", maintain_order="left")["advantage"]
     facts = {"scored": int(batch.is_scored.sum()), "groups": len(batch.sizes), "undefined": 0}
     if estimator.unscored != "left out":
-        return column.fill_null(0.0), facts
+        zero = pl.when(has_group).then(column.fill_null(0.0))
+        return pl.select(zero.alias("advantage")).to_series(), facts
     return column, facts | {"undefined": table["advantage"].null_count()}
 
 
@@ -162,5 +164,5 @@ def _checked_weights(weights: Sequence[float] | None, rewards: Sequence[pl.Serie
 
 def _checked_tokens(lengths: pl.Series) -> pl.Series:
     if lengths.null_count() or not bool((lengths >= 0).all()) or not bool((lengths % 1 == 0).all()):
-        raise UsageError(f"lengths {lengths.name}: expected whole numbers of tokens, at least 0, in each row.")
+        raise UsageError(f"length {lengths.name}: expected whole numbers of tokens, at least 0, in each row.")
     return lengths.cast(pl.Int64)

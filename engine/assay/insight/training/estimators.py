@@ -40,6 +40,7 @@ class Estimator:
         float64: Whether the package computes in float64.
         over_tokens: Whether the advantages depend on the tokens of a response.
         needs_baselines: Whether each row needs the reward of another rollout.
+        several: Whether it is made for several rewards of a row.
     """
 
     formula: str
@@ -49,6 +50,7 @@ class Estimator:
     float64: bool = False
     over_tokens: bool = False
     needs_baselines: bool = False
+    several: bool = False
 
     @property
     def dtype(self) -> Any:
@@ -166,7 +168,7 @@ def _trl_normalized(batch: Batch, values: pl.Series) -> pl.Series:
 def _trl_rloo(batch: Batch) -> pl.Series:
     reward = batch.reward
     others = batch.count(reward) - 1.0
-    return _choose(batch.single, reward - reward, reward - (batch.sum(reward) - reward) / others)
+    return reward - (batch.sum(reward) - reward) / others
 
 
 def _trl_rloo_normalized(batch: Batch) -> pl.Series:
@@ -373,7 +375,7 @@ ESTIMATORS = {
     "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, partial(_trl_grpo, scale="group")),
     "trl-grpo-batch": _in_place("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale="batch")),
     "trl-grpo-none": _in_place("r-μ", _GRPO, partial(_trl_grpo, scale="none")),
-    "trl-gdpo": _in_place(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo),
+    "trl-gdpo": _in_place(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, several=True),
     "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo),
     "trl-rloo-normalized": _in_place(f"x = r - mean of the others, {_ALL}", _RLOO, _trl_rloo_normalized),
     "trl-async-grpo": Estimator("(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True),
@@ -383,7 +385,9 @@ ESTIMATORS = {
     "verl-dr-grpo-vectorized": Estimator("as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, scaled=False)),
     "verl-rloo": Estimator("r·n/(n-1) - μ·n/(n-1); alone r", f"{_VERL}587", _verl_rloo),
     "verl-rloo-vectorized": Estimator("(n·r - Σr)/(n-1); alone 0", f"{_VERL}833", _verl_rloo_vectorized),
-    "verl-gdpo": _over_tokens_too(f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}", f"{_VERL}361", _verl_gdpo),
+    "verl-gdpo": _over_tokens_too(
+        f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}", f"{_VERL}361", _verl_gdpo, several=True
+    ),
     "verl-grpo-passk": Estimator(
         "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null",
         f"{_VERL}471",
@@ -424,6 +428,7 @@ ESTIMATORS = {
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
         f"{_NEMO_RL}116",
         _nemo_rl_gdpo,
+        several=True,
     ),
     "nemo-rl-reinforce-plus-plus": _over_tokens_too(f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus),
     "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", prime_rl_grpo),

@@ -31,6 +31,15 @@ def _sizes(value: str | None) -> list[int] | None:
         raise UsageError(f"--k {value}: expected numbers of rows.", "For example --k 1,4,8") from None
 
 
+def _shares(value: str | None) -> list[float]:
+    try:
+        return [float(share) for share in _names(value)]
+    except ValueError:
+        raise UsageError(
+            f"--thresholds {value}: expected shares from 0 to 1.", "For example --thresholds 0.5"
+        ) from None
+
+
 @command(epilog=_EXAMPLES, modules=("assay.cli.tables", "assay.insight.grouping"))
 def groups(
     result: Annotated[
@@ -45,6 +54,10 @@ def groups(
         str | None,
         typer.Option(help="Sizes of subsets, as in pass@k. [default: 1,4,8 as far as there are rows]", metavar="N,…"),
     ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Also compute G-Pass@k: shares of k rows that must pass, such as 0.5,0.75.", metavar="X,…"),
+    ] = None,
     vote: Annotated[
         str | None, typer.Option(help="Column with the answer of each row, for maj@k.", metavar="COLUMN")
     ] = None,
@@ -53,7 +66,20 @@ def groups(
     ] = "skip",
     advantages: Annotated[
         str | None,
-        typer.Option(help="Also compute the advantage of each row in its group.", metavar="grpo|dr_grpo|rloo"),
+        typer.Option(
+            help="Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
+            "verl-rloo, … (see docs/trainers/advantages.md).",
+            metavar="NAME",
+        ),
+    ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the tokens of each text, for advantages normalized over tokens.", metavar="COLUMN"
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Column with the reward of a greedy response, for ReMax.", metavar="COLUMN")
     ] = None,
     eps: Annotated[float, typer.Option(help="Added to the standard deviation of grpo.", metavar="X")] = 1e-6,
     ci: Annotated[
@@ -96,7 +122,10 @@ def groups(
             result,
             by=None if by is None else _names(by),
             k=_sizes(k),
+            thresholds=_shares(thresholds),
             vote=vote,
+            length=length,
+            baseline=baseline,
             eps=eps,
             seed=seed,
             task=_names(task),

@@ -52,6 +52,12 @@ def report(
     ] = None,
     examples: Annotated[int, typer.Option(help="Most examples of each kind.", metavar="N", min=0)] = 10,
     no_text: Annotated[bool, typer.Option("--no-text", help="Leave out the texts that were scored.")] = False,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the length of each text, such as tokens. [default: code points]", metavar="COLUMN"
+        ),
+    ] = None,
     task: Annotated[
         str | None,
         typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…"),
@@ -80,6 +86,7 @@ def report(
             by=None if by is None else _names(by),
             examples=examples,
             text=not no_text,
+            length=length,
             task=_names(task),
             group=_names(group),
         )

@@ -22,6 +22,12 @@ def tripwire(
     ],
     *,
     by: Annotated[str, typer.Option(help="Column with the training step.", metavar="COLUMN")] = "step",
+    length: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the length of each text, such as tokens. [default: code points]", metavar="COLUMN"
+        ),
+    ] = None,
     limits: Annotated[
         str | None,
         typer.Option(help="YAML, JSON or TOML: for each wire a number, several by name, or false.", metavar="FILE"),
@@ -40,7 +46,7 @@ def tripwire(
     from assay.insight.wires import Tripwires
 
     path = check_out(out, overwrite=overwrite)
-    wires = Tripwires(limits, by=by)
+    wires = Tripwires(limits, by=by, length=length)
     opened = open_result(result)
     if by not in opened.schema:
         hint = did_you_mean(by, opened.schema) or f"Columns: {listed(list(opened.schema))}"
