@@ -26,12 +26,12 @@ def _sizes(value: str | None) -> list[int] | None:
 
 
 def _shares(value: str | None) -> list[float]:
-    return _listed("--thresholds", value or "", float, "shares from 0 to 1", "0.5,0.75")
+    return [] if value is None else _listed("--thresholds", value, float, "shares from 0 to 1", "0.5,0.75")
 
 
 def _listed(option: str, value: str, kind: type[_N], expected: str, example: str) -> list[_N]:
     try:
-        return [kind(item) for item in names(value)]
+        return [kind(item) for item in value.split(",")]
     except ValueError:
         raise UsageError(f"{option} {value}: expected {expected}.", f"For example {option} {example}") from None
 
