@@ -62,7 +62,7 @@ def groups(
         str | None,
         typer.Option(
             help="Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
-            "verl-rloo, … (see docs/trainers/advantages.md).",
+            "verl-rloo, … (see docs/advantages.md).",
             metavar="NAME",
         ),
     ] = None,
