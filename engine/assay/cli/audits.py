@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import counted
 from assay.writing.documents import Document, Lines, Table
+from assay.writing.numbers import decimal, percent
 
 if TYPE_CHECKING:
     from assay.insight.auditing import Audit
@@ -20,14 +21,6 @@ _CELL = 80
 """Characters of a cell that are shown."""
 
 
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else format(value, form)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}".replace("%", " %")
-
-
 # ── assay audit ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -36,7 +29,7 @@ def audit_document(audit: "Audit") -> Document:
     real = audit.real
     facts = (
         f"{counted(real['tasks'], 'task')} · {counted(real['rows'], 'real rollout')} · mean reward "
-        f"{_number(real['mean_reward'])} · pass rate {_percent(real['pass_rate'])}"
+        f"{decimal(real['mean_reward'])} · pass rate {percent(real['pass_rate'])}"
     )
     numbers = dict.fromkeys(("tasks", "mean", "passes", "beats", "centile"), True)
     tables = [
@@ -55,9 +48,9 @@ def _probe(probe: Mapping[str, Any]) -> list[str]:
     names = probe["stopped_by"]
     more = [f"… {len(names) - _STOPPING} more"] if len(names) > _STOPPING else []
     errors = [f"({counted(probe['errors'], 'row')} with errors)"] if probe["errors"] else []
-    shares = (_percent(probe["pass_share"]), _percent(probe["beats_real"]), _number(probe["percentile"], ".1f"))
+    shares = (percent(probe["pass_share"]), percent(probe["beats_real"]), decimal(probe["percentile"], ".1f"))
     stopping = " ".join([", ".join([*names[:_STOPPING], *more]), *errors]).strip()
-    return [probe["id"], f"{probe['tasks']:,}", _number(probe["mean_reward"]), *shares, stopping]
+    return [probe["id"], f"{probe['tasks']:,}", decimal(probe["mean_reward"]), *shares, stopping]
 
 
 def _checks(audit: "Audit") -> list[str]:
@@ -67,7 +60,7 @@ def _checks(audit: "Audit") -> list[str]:
         tasks = f"{item['probe']} on {item['tasks']:,} of {counted(item['of'], 'task')}"
         through.setdefault(item["check"], []).append(tasks)
     return [
-        f"free reward: {_number(audit.free_reward)}, the greatest mean of the free probes",
+        f"free reward: {decimal(audit.free_reward)}, the greatest mean of the free probes",
         *([f"every free probe passes {', '.join(names)}"] if names else []),
         *(
             f"{probe['id']} earns more than the best real completion on {probe['gains']:,} of {counted(probe['tasks'], 'task')}"

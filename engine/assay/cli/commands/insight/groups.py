@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.app import command, command_line, to_stderr
+from assay.cli.arguments import AsData, GroupNames, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
@@ -18,10 +19,6 @@ Examples:
   assay groups rewards.parquet --advantages grpo --out groups.parquet"""
 
 
-def _names(value: str | None) -> list[str]:
-    return [name for name in (value or "").split(",") if name]
-
-
 def _sizes(value: str | None) -> list[int] | None:
     if value is None:
         return None
@@ -31,11 +28,9 @@ def _sizes(value: str | None) -> list[int] | None:
         raise UsageError(f"--k {value}: expected numbers of rows.", "For example --k 1,4,8") from None
 
 
-@command(epilog=_EXAMPLES, modules=("assay.cli.tables", "assay.insight.grouping"))
+@command(epilog=_EXAMPLES, modules=("assay.cli.groupings", "assay.insight.grouping"))
 def groups(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     by: Annotated[
         str | None,
@@ -60,27 +55,18 @@ def groups(
         str, typer.Option(help="Intervals: by Student's t, or by 2,000 resamples of the tasks.", metavar="t|bootstrap")
     ] = "t",
     seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N")] = 0,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…"),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that name the group. [default: those of the task, model, step, as far as they exist]",
-            metavar="NAME,…",
-        ),
-    ] = None,
+    task: TaskNames = None,
+    group: GroupNames = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="Write the table of groups: .parquet, .jsonl or .csv.", metavar="PATH"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print the summary and the pairs as JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
-    from assay.cli.tables import print_groups
+    from assay.cli.groupings import print_groups
     from assay.insight.grouping import groups as look
     from assay.system.atomic_file import check_target
     from assay.writing.writers import ENDINGS, open_writer
@@ -94,13 +80,13 @@ def groups(
     with to_stderr().status("reading"):
         found = look(
             result,
-            by=None if by is None else _names(by),
+            by=None if by is None else names(by),
             k=_sizes(k),
             vote=vote,
             eps=eps,
             seed=seed,
-            task=_names(task),
-            group=_names(group),
+            task=names(task),
+            group=names(group),
             **kinds,
         )
     with open_writer(path, found.table.schema) as writer:
