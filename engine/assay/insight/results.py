@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.aggregating.results import RESULTS
-from assay.errors import ColumnsError, InputError, UsageError, counted, did_you_mean, listed, shown_path
+from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, combined
@@ -24,7 +24,8 @@ from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
 from assay.scoring.in_memory import engine_error
 from assay.system.signals import interruptible
-from assay.system.special_files import engine_path, what_is
+from assay.system.special_files import engine_path
+from assay.writing.files import result_files
 from assay.writing.writers import read_provenance
 
 __all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
@@ -239,7 +240,7 @@ def open_result(source: Any) -> Result:
     if not isinstance(source, str | Path):
         fact = f"A result is a path or a Polars frame, not {type(source).__name__}."
         raise UsageError(fact, "Make a frame of an Arrow table with pl.from_arrow(table).")
-    paths, name = _files(Path(source)), shown_path(source)
+    paths, name = result_files(Path(source)), shown_path(source)
     opened = combined(open_each(paths, Reading()))
     # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
     plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
@@ -269,29 +270,6 @@ def _provenance(path: str | Path) -> Mapping[str, Any]:
     except (InputError, ValueError, TypeError, RecursionError):
         provenance = {}
     return provenance if isinstance(provenance, Mapping) else {}
-
-
-def _files(path: Path) -> list[Path]:
-    """Return the files of a result."""
-    if path.is_dir():
-        files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
-        if expected := len(_list(_provenance(path).get("shards"))):
-            files = [file for file in files if file.name.startswith("part-")]
-            if len(files) != expected:
-                fact = f"{shown_path(path)}/: the run is not finished: {len(files):,} of {counted(expected, 'part')}."
-                raise InputError(fact, "The command that started it continues it.")
-        if not files:
-            raise InputError(f"{shown_path(path)}/: no parquet files in this folder.")
-        return files
-    if path.suffix.lower() != ".parquet":
-        hint = "Write it with: assay score … --out NAME.parquet"
-        raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
-    if path.exists() and (kind := what_is(path)):
-        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
-    if not path.exists():
-        near = [file.name for file in path.parent.glob("*.parquet")] if path.parent.is_dir() else []
-        raise InputError(f"{shown_path(path)}: no such file.", did_you_mean(path.name, near))
-    return [path]
 
 
 def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files: tuple[File, ...] = ()) -> Result:
