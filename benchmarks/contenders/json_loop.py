@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import jsonschema_rs
-
 
 def prepare(spec, frame):
+    import jsonschema_rs
+
     data = json.loads(Path(spec).read_text("utf-8"))
     rows = frame.to_dicts()
     if data["id"] == "json_match":
@@ -17,7 +17,7 @@ def prepare(spec, frame):
     known = (
         {} if one else {text: jsonschema_rs.validator_for(json.loads(text)) for text in {row["schema"] for row in rows}}
     )
-    return (lambda row: _valid(row, one or known[row["schema"]])), rows
+    return (lambda row: valid(row, one or known[row["schema"]])), rows
 
 
 def run(prepared, frame):
@@ -26,12 +26,12 @@ def run(prepared, frame):
     return {"reward": [float(score(row)) for row in rows]}
 
 
-def _valid(row, validator):
+def valid(row, validator):
     try:
         value = json.loads(row["completion"])
     except ValueError:
         return 0.0
-    return validator.is_valid(value)
+    return validator.isvalid(value)
 
 
 def _match(row):

@@ -18,6 +18,7 @@ __all__ = [
     "BatchOptions",
     "BenchOptions",
     "CompileOptions",
+    "DiffLimits",
     "FileOptions",
     "FunctionOptions",
     "Option",
@@ -36,10 +37,10 @@ REGEX_TIMEOUT = 0.2
 MAX_RATIO = 200.0
 PART_BYTES = 256 << 20
 
-PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Scale")
+PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Scale", "Limits: exit with 3 if exceeded")
 """Groups of options, in the order in which the help lists them."""
 
-INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE = PANELS
+INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE, LIMITS = PANELS
 
 _T = TypeVar("_T")
 
@@ -121,6 +122,12 @@ def _rows_or_share(flag: str, value: Any) -> Any:
 def _finite(flag: str, value: Any) -> Any:
     if not (isinstance(value, int | float) and math.isfinite(value)):
         raise UsageError(f"{flag} {value}: expected a number.")
+    return value
+
+
+def _distance(flag: str, value: Any) -> Any:
+    if not _finite(flag, value) >= 0:
+        raise UsageError(f"{flag} {value}: expected a number, at least 0.")
     return value
 
 
@@ -432,6 +439,27 @@ class BenchOptions(_TaskOptions, ReadingOptions, _TextOptions, total=False):
     rows: Annotated[int | None, Option("Measure on the first N rows only.", metavar="N", parse=_some_rows)]
 
 
+class DiffLimits(TypedDict, total=False):
+    """Limits on what two rewards of the same rollouts differ in; a limit is exceeded by more than it."""
+
+    max_flips: Annotated[
+        int | str | None,
+        Option("Rows whose state may differ.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
+    ]
+    max_regressions: Annotated[
+        int | str | None,
+        Option("Rows that may fail after passing.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
+    ]
+    max_changed: Annotated[
+        int | str | None,
+        Option("Rows whose reward may differ.", LIMITS, cli=str | None, parse=_rows_or_share, metavar="N|P%"),
+    ]
+    max_delta: Annotated[
+        float | None,
+        Option("How far the mean reward may move, up or down.", LIMITS, parse=_distance, metavar="X"),
+    ]
+
+
 class FileOptions(ScoreOptions, total=False):
     """Options for scoring rollouts from file to file."""
 
@@ -469,6 +497,31 @@ class FileOptions(ScoreOptions, total=False):
         ),
     ]
     overwrite: Annotated[bool, Option("Replace an existing result; start over in a folder.", OUTPUT, default=False)]
+    seal: Annotated[
+        bool,
+        Option(
+            "Also record the SHA-256 of each input and task file in the footer, for assay verify and --reuse.",
+            OUTPUT,
+            default=False,
+        ),
+    ]
+    reuse: Annotated[
+        Any,
+        Option(
+            "Take the scores of checks that have not changed from this earlier result of the same rollouts.",
+            SCALE,
+            cli=str | None,
+            metavar="EARLIER",
+        ),
+    ]
+    reuse_code: Annotated[
+        bool,
+        Option(
+            "With --reuse, also take those of your own check classes if the hash of their code is the same.",
+            SCALE,
+            default=False,
+        ),
+    ]
     raw_csv: Annotated[bool, Option("Do not escape CSV cells that look like formulas.", OUTPUT, default=False)]
     part_bytes: Annotated[
         int | str,

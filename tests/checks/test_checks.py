@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay import CHECKS, load_verifier
+from assay.checks.registry import BUILTIN
 from assay.checks.similarity.check import Metric
 from assay.expressions.counts import COUNTS
 from assay.testing import assert_check_conforms, assert_plan_conforms, hostile_texts
@@ -202,6 +203,7 @@ def test_a_check_is_documented_by_its_class(check):
 
 def test_names_are_unique_and_complete():
     names = [name for check in CHECKS for name in (check.type, *check.aliases)]
+    assert list(BUILTIN) == names
     assert sorted(names) == sorted(
         [
             "contains",

@@ -30,7 +30,7 @@ from typing import NoReturn, TextIO
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""

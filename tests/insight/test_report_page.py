@@ -14,9 +14,9 @@ import pytest
 from report_cases import hostile
 
 import assay
-from assay.insight.reports.markdown import escaped, fenced
 from assay.insight.reports.page import MOST_BYTES, script_sha256
-from assay.insight.reports.shown import number, percent
+from assay.writing.documents import escaped, fenced
+from assay.writing.numbers import number, percent
 
 REPORTS = Path(assay.__file__).parent / "insight" / "reports"
 VOID = {"meta", "link", "br", "hr", "img", "input"}

@@ -1,59 +1,78 @@
-"""The check types. To add one, write one class in one file and add one line here."""
+"""The check types, each imported when it is used. To add one, write one class in one file and add one line here."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 
 from assay.checks.base import Check
-from assay.checks.expectations.check import TaskExpectations
-from assay.checks.instructions.check import IFEval
-from assay.checks.instructions.language import Language
-from assay.checks.json.keys import ExpectedOutputSchema, JsonKeys, JsonValid
-from assay.checks.json.match import JsonMatch
-from assay.checks.json.schema import JsonSchema
-from assay.checks.mathematics.equality import Math
-from assay.checks.similarity.check import Similarity
-from assay.checks.text.counts import Case, CountOf
-from assay.checks.text.equality import Choice, Equals, ListEquals
-from assay.checks.text.length import MaxLength, MinLength
-from assay.checks.text.length_penalty import LengthPenalty
-from assay.checks.text.numbers import Number, NumberRange
-from assay.checks.text.pattern import Regex
-from assay.checks.text.phrases import Contains, ContainsAll, ContainsAny, EndsWith, NotContains, StartsWith
-from assay.checks.text.repetition import Repetition
-from assay.checks.tools.names import ToolF1, ToolTrajectory
-from assay.checks.tools.tool_calls import ToolCalls
-from assay.checks.tools.validity import ToolValid
 
-__all__ = ["CHECKS"]
+__all__ = ["BUILTIN", "CHECKS"]
 
-CHECKS: tuple[type[Check], ...] = (
-    TaskExpectations,
-    Contains,
-    NotContains,
-    ContainsAny,
-    ContainsAll,
-    StartsWith,
-    EndsWith,
-    Regex,
-    Equals,
-    Number,
-    NumberRange,
-    Choice,
-    ListEquals,
-    Math,
-    Similarity,
-    CountOf,
-    Case,
-    MinLength,
-    MaxLength,
-    LengthPenalty,
-    Repetition,
-    Language,
-    IFEval,
-    JsonValid,
-    JsonKeys,
-    JsonSchema,
-    JsonMatch,
-    ExpectedOutputSchema,
-    ToolCalls,
-    ToolTrajectory,
-    ToolF1,
-    ToolValid,
-)
+_CLASSES = {
+    "task_expectations": "expectations.check:TaskExpectations",
+    "contains": "text.phrases:Contains",
+    "must_contain": "text.phrases:Contains",
+    "not_contains": "text.phrases:NotContains",
+    "must_not_contain": "text.phrases:NotContains",
+    "contains_any": "text.phrases:ContainsAny",
+    "contains_all": "text.phrases:ContainsAll",
+    "starts_with": "text.phrases:StartsWith",
+    "ends_with": "text.phrases:EndsWith",
+    "regex": "text.pattern:Regex",
+    "equals": "text.equality:Equals",
+    "exact_match": "text.equality:Equals",
+    "number": "text.numbers:Number",
+    "numeric": "text.numbers:Number",
+    "number_range": "text.numbers:NumberRange",
+    "choice": "text.equality:Choice",
+    "list_equals": "text.equality:ListEquals",
+    "math": "mathematics.equality:Math",
+    "similarity": "similarity.check:Similarity",
+    "count": "text.counts:CountOf",
+    "case": "text.counts:Case",
+    "min_length": "text.length:MinLength",
+    "max_length": "text.length:MaxLength",
+    "length_penalty": "text.length_penalty:LengthPenalty",
+    "repetition": "text.repetition:Repetition",
+    "language": "instructions.language:Language",
+    "ifeval": "instructions.check:IFEval",
+    "json_valid": "json.keys:JsonValid",
+    "json_keys": "json.keys:JsonKeys",
+    "json_schema": "json.schema:JsonSchema",
+    "json_match": "json.match:JsonMatch",
+    "expected_output_schema": "json.keys:ExpectedOutputSchema",
+    "tool_calls": "tools.tool_calls:ToolCalls",
+    "tool_trajectory": "tools.names:ToolTrajectory",
+    "tool_f1": "tools.names:ToolF1",
+    "tool_valid": "tools.validity:ToolValid",
+}
+
+
+class _Builtin(Mapping[str, type[Check]]):
+    def __getitem__(self, name: str) -> type[Check]:
+        module, _, attribute = _CLASSES[name].partition(":")
+        check: type[Check] = getattr(import_module(f"assay.checks.{module}"), attribute)
+        return check
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES  # without an import
+
+
+BUILTIN: Mapping[str, type[Check]] = _Builtin()
+"""The check types of Assay by every name that specs may use; a class is imported when it is looked up."""
+
+CHECKS: tuple[type[Check], ...]
+"""All of them, in the order of the documentation; whoever asks for it imports them all."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "CHECKS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["CHECKS"] = tuple(dict.fromkeys(BUILTIN.values()))
+    return globals()["CHECKS"]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import counted
 from assay.writing.documents import Document, Lines, Quote, Table
+from assay.writing.numbers import interval, number, p_value, percent
 
 if TYPE_CHECKING:
     from assay.insight.diffing import Diff
@@ -15,22 +16,7 @@ __all__ = ["diff_document", "whatif_document"]
 _STATES = ("pass", "fail", "unscored")
 _SHOWN = 10
 _TEXT = 2_000
-
-
-def _number(value: float | None, form: str = "+.4f") -> str:
-    """Return a number for people, without the zero before the point; ``–`` for none."""
-    if value is None:
-        return "–"
-    text = format(value, form)
-    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
-
-
-def _p(value: float | None) -> str:
-    return "p <.0001" if value is not None and value < 0.0001 else f"p {_number(value, '.4f')}"  # noqa: PLR2004
-
-
-def _interval(ends: Sequence[float] | None) -> str:
-    return "" if ends is None else f" [{_number(ends[0])}, {_number(ends[1])}]"
+_CHANGE = "+.4f"
 
 
 # ── assay diff ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -66,13 +52,14 @@ def _facts(diff: "Diff") -> list[str]:
     ]
     delta, test = diff.delta, diff.reward_test
     directions = f"{delta['up']:,} up, {delta['down']:,} down, {delta['equal']:,} equal"
-    lines.append(f"reward: mean {_number(delta['mean'])} a row, {directions}")
+    lines.append(f"reward: mean {number(delta['mean'], _CHANGE)} a row, {directions}")
     few = f" (roughly: few tasks, {test['tasks']})" if test["few"] and test["mean"] is not None else ""
-    lines.append(f"for new tasks: reward {_number(test['mean'])}{_interval(test['ci95'])}, {_p(test['p'])}")
+    ends = f"{number(test['mean'], _CHANGE)} {interval(test['ci95'], _CHANGE)}".rstrip()
+    lines.append(f"for new tasks: reward {ends}, p {p_value(test['p'])}")
     if diff.flip_test is not None:
-        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {_number(diff.flip_test['z'])}"
+        how = "McNemar, exact" if diff.flip_test["test"] == "mcnemar" else f"z {number(diff.flip_test['z'], _CHANGE)}"
         moved = f"{diff.flip_test['fail_to_pass']:,} gained, {diff.flip_test['pass_to_fail']:,} lost"
-        lines[-1] += f"; passes {moved}: {how}, {_p(diff.flip_test['p'])}"
+        lines[-1] += f"; passes {moved}: {how}, p {p_value(diff.flip_test['p'])}"
     lines[-1] += few
     for name, checks in (("before", diff.only_before), ("after", diff.only_after)):
         lines += [f"only {name}: {', '.join(checks)}"] if checks else []
@@ -88,7 +75,8 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
     columns = {"check": False, "changed": True, "pass->fail": True, "fail->pass": True, "mean delta": True}
     counts = ("changed", "pass_to_fail", "fail_to_pass")
     rows = [
-        [check["check"], *(f"{check[name]:,}" for name in counts), _number(check["mean_delta"])] for check in checks
+        [check["check"], *(f"{check[name]:,}" for name in counts), number(check["mean_delta"], _CHANGE)]
+        for check in checks
     ]
     return Table(columns, rows)
 
@@ -101,7 +89,7 @@ def _by(entries: Sequence[Mapping[str, Any]]) -> list[Table]:
             [
                 "–" if entry["value"] is None else str(entry["value"]),
                 *(f"{entry[name]:,}" for name in ("rows", "regressions", "fail_to_pass")),
-                _number(entry["mean_delta"]),
+                number(entry["mean_delta"], _CHANGE),
             ]
             for entry in shown
         ]
@@ -120,7 +108,7 @@ def _signatures(signatures: Sequence[Mapping[str, Any]]) -> Table:
 
 def _example(example: Mapping[str, Any]) -> list[Lines | Table | Quote]:
     keys = " · ".join(f"{name} {value}" for name, value in example["key"].items())
-    sides = [f"{_number(example[side]['reward'], '.4g')} {_mark(example[side])}" for side in ("before", "after")]
+    sides = [f"{number(example[side]['reward'], '.4g')} {_mark(example[side])}" for side in ("before", "after")]
     heading = f"row {example['row']:,}{f' · {keys}' if keys else ''} · {' -> '.join(sides)} · {' '.join(example['signature'])}"
     ours, theirs = (str(example[f"feedback_{side}"] or "").splitlines() for side in ("before", "after"))
     lines = [f"- {line}" for line in ours if line not in theirs] + [f"+ {line}" for line in theirs if line not in ours]
@@ -137,7 +125,7 @@ def _mark(side: Mapping[str, Any]) -> str:
 def _limit(limit: Mapping[str, Any], rows: int) -> str:
     value, allowed = limit["value"], limit["allowed"]
     if limit["limit"] == "--max-delta":
-        return f"the mean reward moved by {_number(value, '+.6g')}; --max-delta allows {allowed:g}"
+        return f"the mean reward moved by {number(value, '+.6g')}; --max-delta allows {allowed:g}"
     return f"{value:,} of {counted(rows, 'row')}; {limit['limit']} allows {allowed}"
 
 
@@ -147,16 +135,16 @@ def _limit(limit: Mapping[str, Any], rows: int) -> str:
 def whatif_document(whatif: "WhatIf") -> Document:
     """Return rewards with other weights as a document: what they are, what changes, what the weights do, how models rank."""
     sides = {"now": whatif.before, "then": whatif.after}
-    rows = [[name, _number(one["mean_reward"], ".4f"), _share(one["pass_rate"])] for name, one in sides.items()]
+    rows = [[name, number(one["mean_reward"], ".4f"), percent(one["pass_rate"])] for name, one in sides.items()]
     blocks: list[Lines | Table | Quote] = [Table({"": False, "mean reward": True, "pass rate": True}, rows)]
     blocks += [block for block in diff_document(whatif.diff).blocks if whatif.diff.changed or whatif.diff.flips]
     columns = {"check": False, "weight": True, "mean": True, "slope": True, "elasticity": True, "mean without": True}
     columns |= {"passes ×0": True, "×½": True, "×2": True}
     rows = [
         [
-            *(entry["check"], f"{entry['weight']:g}", _number(entry["mean"], ".4f"), _number(entry["slope"])),
-            *(_number(entry["elasticity"]), _number(entry["mean_without"], ".4f")),
-            *(_share(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
+            *(entry["check"], f"{entry['weight']:g}", number(entry["mean"], ".4f"), number(entry["slope"], _CHANGE)),
+            *(number(entry["elasticity"], _CHANGE), number(entry["mean_without"], ".4f")),
+            *(percent(entry["pass_rate"][factor]) for factor in ("0", "0.5", "2")),
         ]
         for entry in whatif.sensitivity
     ]
@@ -167,12 +155,8 @@ def whatif_document(whatif: "WhatIf") -> Document:
     return Document("assay whatif", [*blocks, *([Lines(own)] if own else [])])
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
-
-
 def _ranking(ranking: Mapping[str, Any]) -> list[Lines | Table | Quote]:
-    rows = [[str(at), entry["model"], _number(entry["mean"], ".4f")] for at, entry in enumerate(ranking["order"], 1)]
+    rows = [[str(at), entry["model"], number(entry["mean"], ".4f")] for at, entry in enumerate(ranking["order"], 1)]
     blocks: list[Lines | Table | Quote] = [Table({"": True, "model": False, "mean": True}, rows, "Ranking")]
     never = [
         f"{pair['above']} is no worse than {pair['below']} on any check"
@@ -190,7 +174,9 @@ def _ranking(ranking: Mapping[str, Any]) -> list[Lines | Table | Quote]:
         columns = {"share of": False, "from": True, "to": True, "moves": True, "pairs reversed": True}
         cells = [
             [move["check"], *(f"{move[name]:.1%}" for name in ("share", "to", "cost")), f"{move['reversed']:,}"]
-            for move in ranking["pareto"]
+            for move in ranking["pareto"][:_SHOWN]
         ]
         blocks.append(Table(columns, cells))
+        if (left_out := len(ranking["pareto"]) - len(cells)) > 0:
+            blocks.append(Lines([f"… and {counted(left_out, 'costlier move')} in --json"]))
     return blocks

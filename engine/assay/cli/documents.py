@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from assay.cli.tables import print_table
 from assay.errors import UsageError, printable, shown_path
 from assay.system.atomic_file import check_target, new_file
 from assay.system.stdout import write_data
@@ -74,14 +74,4 @@ def print_document(console: Console, document: Document) -> None:
                 Text("\n".join(f"  {line}" for line in printable(text, lines=True).split("\n"))), soft_wrap=True
             )
         else:
-            _print_table(console, block)
-
-
-def _print_table(console: Console, block: Table) -> None:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for name, is_number in block.columns.items():
-        justify = "right" if is_number else "left"
-        table.add_column(Text(printable(name)), justify=justify, no_wrap=is_number, overflow="fold")  # type: ignore[arg-type]
-    for row in block.rows:
-        table.add_row(*(Text(printable(cell, lines=True)) for cell in row))
-    console.print(table)
+            print_table(console, block.columns, block.rows)

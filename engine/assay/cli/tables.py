@@ -1,158 +1,46 @@
-"""Print what ``assay.insight`` finds as tables; control characters from data are escaped."""
+"""Print tables and notes; control characters from data are escaped."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import polars as pl
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.errors import counted, printable
+from assay.errors import printable
 
-if TYPE_CHECKING:
-    from assay.insight.grouping import Groups
+__all__ = ["print_notes", "print_table"]
 
-__all__ = ["print_groups", "print_notes", "print_table", "shown_interval", "shown_number", "shown_p"]
-
-_PAIRS_SHOWN = 20
 _LEAST_WIDTH = 16
-"""Columns of the terminal that names may have at least."""
-
-
-def shown_number(value: float | None, form: str = ".3f") -> str:
-    """Return a number for people, without the zero before the point; ``–`` for none."""
-    if value is None:
-        return "–"
-    text = format(value, form)
-    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
-
-
-def shown_interval(low: float | None, high: float | None, form: str = ".3f") -> str:
-    """Return an interval for people; ``""`` for none."""
-    return "" if low is None or high is None else f"[{shown_number(low, form)}, {shown_number(high, form)}]"
-
-
-def shown_p(p: float | None) -> str:
-    """Return a p value for people."""
-    return "<.0001" if p is not None and p < 0.0001 else shown_number(p, ".4f")  # noqa: PLR2004
+"""Columns of the terminal that names and texts may have at least."""
+_GAP = 2
 
 
 def print_table(console: Console, columns: Mapping[str, bool], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table.
+    """Print a table; one that needs more room than the terminal has is folded by the terminal, for a number is never cut.
 
     Args:
         console: Where.
         columns: The headings, each with whether its cells are numbers, which are aligned right and not folded.
-        rows: The cells, which may come from data.
+        rows: The cells, which may come from data; line breaks stay.
     """
-    cells = [[printable(cell) for cell in row] for row in rows]
+    cells = [[printable(cell, lines=True) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for at, (name, is_number) in enumerate(columns.items()):
-        # numbers are cut only where names, folded, leave no room for them
-        least = None if is_number else min(_LEAST_WIDTH, max((len(row[at]) for row in cells), default=0))
+    widths = []
+    for name, is_number, *column in zip(map(printable, columns), columns.values(), *cells, strict=True):
+        widest = max(cell_len(line) for cell in (name, *column) for line in cell.split("\n"))
+        widths.append(widest if is_number else min(_LEAST_WIDTH, widest))
         justify: Any = "right" if is_number else "left"
-        table.add_column(Text(printable(name)), justify=justify, no_wrap=is_number, overflow="fold", min_width=least)
+        table.add_column(Text(name), justify=justify, no_wrap=is_number, overflow="fold", min_width=widths[-1])
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    if (needed := sum(widths) + _GAP * (len(widths) - 1)) > console.width:
+        table.width = needed
+    console.print(table, crop=False, soft_wrap=table.width is not None)
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """Print notes, a line each."""
     for note in notes:
         console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
-
-
-# ── assay groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def print_groups(console: Console, groups: "Groups") -> None:
-    """Print the summary of groups, a line for each model, and the pairs."""
-    facts = groups.facts
-    numbers = (counted(facts[name], name.removesuffix("s")) for name in ("rows", "groups", "tasks"))
-    console.print(" · ".join(numbers), highlight=False)
-    by, models = list(facts["by"]), groups.as_json()["summary"]
-    names = [name for name in (models[0]["metrics"] if models else ()) if name not in _REPEATED]
-    passing = [name for name in names if name.startswith("pass")]
-    shares = [name for name in names if name.startswith(("flat", "all_"))]
-    extremes = [name for name in names if "@" in name and name not in passing]
-    keys, means = dict.fromkeys(by, False), {"groups": True, "mean": True, "95 %": True}
-    rest = [passing[at : at + _WIDE] for at in range(_FIRST, len(passing), _WIDE)]
-    rest += [extremes[at : at + _WIDE] for at in range(0, len(extremes), _WIDE)]
-    print_table(
-        console,
-        keys | means | dict.fromkeys(passing[:_FIRST], True),
-        ([*_values(model, by), *_mean(model), *_cells(model, passing[:_FIRST])] for model in models),
-    )
-    for part in rest:
-        console.print()
-        print_table(
-            console,
-            keys | dict.fromkeys(part, True),
-            ([*_values(model, by), *_cells(model, part)] for model in models),
-        )
-    if not any(model["metrics"]["flat"]["groups"] for model in models):
-        shares = []  # groups of one row
-    console.print()
-    print_table(
-        console,
-        keys | dict.fromkeys([*shares, "row mean", "design effect"], True),
-        ([*_values(model, by), *_cells(model, shares), *_row_mean(model)] for model in models),
-    )
-    if groups.pairs.height:
-        _print_pairs(console, groups.pairs)
-    print_notes(console, [*_few(models), *groups.notes])
-
-
-_FIRST, _WIDE = 5, 8
-"""Most metrics beside the mean, and in a table of their own."""
-
-_REPEATED = ("pass^1", "best@1", "worst@1", "maj@1")
-"""Metrics of one row that are another one, too."""
-
-
-def _values(model: Mapping[str, Any], by: Sequence[str]) -> list[str]:
-    return ["–" if model["of"][name] is None else str(model["of"][name]) for name in by]
-
-
-def _mean(model: Mapping[str, Any]) -> list[str]:
-    mean = model["metrics"]["mean"]
-    low, high = mean["ci95"] or (None, None)
-    return [f"{mean['groups']:,}", shown_number(mean["value"]), shown_interval(low, high)]
-
-
-def _cells(model: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    return [shown_number(model["metrics"][name]["value"]) for name in names]
-
-
-def _row_mean(model: Mapping[str, Any]) -> list[str]:
-    row_mean = model["metrics"]["row_mean"]
-    return [shown_number(row_mean["value"]), shown_number(row_mean["design_effect"], ".2f")]
-
-
-def _few(models: Sequence[Mapping[str, Any]]) -> list[str]:
-    few = [model["metrics"]["mean"]["tasks"] for model in models if model["metrics"]["mean"]["few"]]
-    return [f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %"] if few else []
-
-
-def _print_pairs(console: Console, pairs: pl.DataFrame) -> None:
-    columns = {"pair": False, "tasks": True, "difference": True, "95 %": True, "p": True, "Holm": True}
-    columns |= {"won:tied:lost": True, "r": True}
-    first = pairs.sort("p", nulls_last=True, maintain_order=True).head(_PAIRS_SHOWN)
-    rows = (
-        (
-            *(f"{row['b']} − {row['a']}", f"{row['tasks']:,}", shown_number(row["difference"], "+.4f")),
-            *(
-                shown_interval(row["low"], row["high"]),
-                shown_p(row["p"]),
-                shown_p(row["p_holm"]),
-            ),
-            *(f"{row['wins']:,}:{row['ties']:,}:{row['losses']:,}", shown_number(row["correlation"], ".2f")),
-        )
-        for row in first.iter_rows(named=True)
-    )
-    console.print()
-    print_table(console, columns, rows)
-    if (more := pairs.height - first.height) > 0:
-        console.print(f"… and {counted(more, 'pair')} more in --json", highlight=False)

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from assay.cli.tables import print_notes, print_table
 from assay.errors import AssayError, counted, printable
 from assay.insight.explanation import as_written, explanation
 from assay.scoring.summary import top
+from assay.writing.numbers import count, decimal
 
 if TYPE_CHECKING:
     from assay.insight.bench import Bench
@@ -38,10 +39,6 @@ _FEW_ROWS = 5_000
 """Below this number of rows, the fixed cost of a run dominates."""
 
 
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else format(value, form)
-
-
 def print_error(console: Console, error: AssayError) -> None:
     """Print an error: the fact, a blank line, the hint."""
     console.print(Text.assemble(("error: ", "bold red"), printable(str(error), lines=True)), soft_wrap=True)
@@ -56,24 +53,17 @@ def print_summary(console: Console, summary: "Summary") -> None:
     """Print the problems of a run, its numbers, and each check with its most frequent reasons."""
     print_problems(console, summary)
     console.print(
-        f"{summary.headline} · {_number(summary.rows_per_second, ',.0f')} rows/s", highlight=False, soft_wrap=True
+        f"{summary.headline} · {decimal(summary.rows_per_second, ',.0f')} rows/s", highlight=False, soft_wrap=True
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (
-        ("check", "left"),
-        ("mean", "right"),
-        ("failures", "right"),
-        ("most frequent reasons", "left"),
-    ):
-        table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
-    for check in summary.checks:
-        table.add_row(Text(printable(check.id)), _number(check.mean), f"{check.failures:,}", Text(_reasons(check)))
-    console.print(table)
+    print_table(
+        console,
+        {"check": False, "mean": True, "failures": True, "most frequent reasons": False},
+        ([check.id, decimal(check.mean), count(check.failures), _reasons(check)] for check in summary.checks),
+    )
     _print_errors(console, summary)
     for name, values in summary.by.items():
         _print_by(console, name, values)
-    for note in summary.notes:
-        console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
+    print_notes(console, summary.notes)
     where = (
         "not written; name a file with --out"
         if summary.out is None
@@ -89,16 +79,18 @@ def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) 
     """Print the means of the values of a column; of many, the worst."""
     worst = sorted(values, key=lambda value: (value["mean_reward"] is None, value["mean_reward"] or 0.0))
     shown = values if len(values) <= _VALUES else worst[:_VALUES]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (printable(name), "rows", "tasks", "mean reward", "95 %", "pass rate", "95 %"):
-        table.add_column(Text(heading), justify="left" if not table.columns else "right", overflow="fold")
-    for value in shown:
-        cells = [f"{value['rows']:,}", f"{value['tasks']:,}"]
-        for measure, form in (("mean_reward", ".4f"), ("pass_rate", ".1%")):
-            low, high = value[f"{measure}_ci95"] or (None, None)
-            cells += [_number(value[measure], form), "" if low is None else f"[{low:{form}}, {high:{form}}]"]
-        table.add_row(Text("–" if value["value"] is None else printable(str(value["value"]))), *cells)
-    console.print(table)
+    print_table(
+        console,
+        {printable(name): False, **dict.fromkeys(("rows", "tasks", "mean reward, 95 %", "pass rate, 95 %"), True)},
+        (
+            [
+                "–" if value["value"] is None else str(value["value"]),
+                *(count(value["rows"]), count(value["tasks"])),
+                *(_estimate(value, measure, form) for measure, form in (("mean_reward", ".4f"), ("pass_rate", ".1%"))),
+            ]
+            for value in shown
+        ),
+    )
     if len(shown) < len(values):
         console.print(f"… the {len(shown)} least of {len(values):,}; all with --json", highlight=False)
     note = "means over groups of a task, a model and a step; a group's rows count once together"
@@ -108,6 +100,11 @@ def _print_by(console: Console, name: str, values: Sequence[Mapping[str, Any]]) 
         console.print(
             f"few tasks ({min(few)}): an interval over fewer than 30 is only roughly one of 95 %", highlight=False
         )
+
+
+def _estimate(value: Mapping[str, Any], measure: str, form: str) -> str:
+    ends = value[f"{measure}_ci95"]
+    return decimal(value[measure], form) + (f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else "")
 
 
 def print_problems(console: Console, summary: "Summary") -> None:
@@ -155,14 +152,12 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
             else f"  weight {verifier.share.weight:g}",
         )
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("check", "type", "weight", "runs as"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for entry in explanation(verifier):
         indent = "  " * entry["depth"]
-        for cells in ((entry["id"], entry["type"], _role(entry), entry["runs_as"]), *_parts(entry)):
-            table.add_row(Text(indent + printable(cells[0])), *(Text(printable(cell)) for cell in cells[1:]))
-    console.print(table)
+        parts = ((entry["id"], entry["type"], _role(entry), entry["runs_as"]), *_parts(entry))
+        rows += [[f"{indent}{name}", *cells] for name, *cells in parts]
+    print_table(console, dict.fromkeys(("check", "type", "weight", "runs as"), False), rows)
 
 
 def _combination(verifier: "VerifierSpec") -> str:
@@ -238,15 +233,12 @@ def print_bench(console: Console, bench: "Bench") -> None:
         f"{bench.times_faster_than_loop:.1f} × as fast as the loop over rows ({loop:,.1f} µs per row, on {loop_rows})",
     ):
         console.print(line, highlight=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("check", "type", "ns/row", "runs as"):
-        table.add_column(name, justify="right" if name == "ns/row" else "left", overflow="fold")
-    for check in bench.checks:
-        cells = (check.id, check.type, f"{check.ns_per_row:,.0f}", check.runs_as)
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console.print(table)
-    for note in bench.notes:
-        console.print(Text.assemble(("note: ", "yellow"), printable(note)), soft_wrap=True)
+    print_table(
+        console,
+        {"check": False, "type": False, "ns/row": True, "runs as": False},
+        ([check.id, check.type, f"{check.ns_per_row:,.0f}", check.runs_as] for check in bench.checks),
+    )
+    print_notes(console, bench.notes)
     if bench.rows < _FEW_ROWS:
         rows = counted(bench.rows, "row")
         console.print(

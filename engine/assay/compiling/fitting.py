@@ -12,6 +12,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import ColumnsError
+from assay.expressions.json import mended
 from assay.expressions.lane import exactly, rowwise
 from assay.expressions.mixed import JSON, TYPED
 from assay.functions.golds import GOLD_COLUMNS
@@ -171,7 +172,7 @@ def _text_of_json(text: str) -> str:
     value = json.loads(text)
     if isinstance(value, list | dict):
         raise _NoSuchValueError("a list or an object is not text")
-    return str(value)
+    return mended(str(value))
 
 
 def _is_larger(source: Any, target: Any) -> bool:

@@ -3,9 +3,10 @@
 All problems with the columns are reported here, before a row is read.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any, Unpack
 
@@ -39,20 +40,23 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
+from assay.compiling.plain_rows import PlainRows
 from assay.compiling.requirements import (
     check_columns,
     consumed_columns,
     doubted_rows,
     kept_columns,
     needed_columns,
+    read_columns,
     referred_columns,
     refused_rows,
 )
 from assay.compiling.verifiers import verifiers_of_run
-from assay.errors import SpecError, UsageError, said_by
+from assay.errors import AssayWarning, ColumnsError, InputError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
+from assay.functions.golds import GOLD_COLUMNS
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
 from assay.options import CompileOptions, documented, settle
@@ -65,6 +69,9 @@ from assay.values.failures import no_rollout_expr
 __all__ = ["NO_CHECK", "Plan", "compile", "no_task", "no_task_expr"]
 
 _ROW = HIDDEN + "row"
+_MAX_SCHEMAS = 32
+"""Schemas of plain rows for which a plan is kept."""
+
 NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
@@ -91,6 +98,8 @@ class Plan:
         details: Whether the output has the columns of verifiers and checks.
         any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
         lengths: Whether the output has the length of each scored text.
+        evaluated: The verifiers with checks in place of those whose outcomes an earlier run has found; none for the verifiers
+            themselves.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -99,20 +108,26 @@ class Plan:
     details: bool = True
     any_role: bool = False
     lengths: bool = False
+    evaluated: tuple[VerifierSpec, ...] = ()
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths)
+        own = (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths, self.evaluated)
+        return Plan, own
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """All checks that run, with groups and the checks in them, in order, each with its verifier."""
-        return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
+        return [(v, spec, spec.check) for v in self._evaluated for spec in v.nodes if spec.check is not None]
+
+    @property
+    def _evaluated(self) -> tuple[VerifierSpec, ...]:
+        return self.evaluated or self.verifiers
 
     @property
     def readers(self) -> list[Check]:
@@ -283,6 +298,50 @@ class Plan:
         with in_pieces(max(1, each)):
             return self.lazy(frame, watched=watched).collect()
 
+    def score_rows(self, rows: Any) -> pl.DataFrame:
+        """Score rows of plain Python values, as trainers and evaluators have them.
+
+        Columns of the plan that the rows lack are null, and so are missing keys. A completion may be text or messages. Golds may be
+        lists or arrays (NumPy, PyTorch), which are lists of golds. No type is an error: where a value cannot be read at all, its row is unscored.
+
+        Args:
+            rows: Mappings of columns to values, or one mapping of columns to lists or arrays. Only columns of the plan's schema
+                and others that its checks may read are looked at.
+
+        Returns:
+            One row for each rollout, in order, as ``assay.score`` returns them.
+
+        Raises:
+            InputError: A row is not a mapping, columns have different lengths, or a row names a function that is not registered.
+        """
+        prepare_process()
+        schema = dict(self.schema)
+        plain = PlainRows(rows, [*schema, *(name for name in read_columns(self.verifiers) if name not in schema)])
+        frame, plan = self._suited(plain, schema)
+        for message in plan.refuse(frame, rows=plain.height):
+            warnings.warn(message, AssayWarning, stacklevel=2)
+        return plan.score(frame, rows=plain.height)
+
+    def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
+        """Return plain rows with types that hold their values, and this plan for these types."""
+        try:
+            natural = plain.natural(schema)
+            # NOTE: a gold keeps its type: the text "True" is not the JSON of True
+            types = schema | dict(natural.schema)
+            wider = types | {name: dtype for name, dtype in schema.items() if name not in GOLD_COLUMNS}
+            try:
+                return fitted(natural.lazy(), wider), self._for_schema(tuple(wider.items()))
+            except ColumnsError:
+                return natural.lazy(), self._for_schema(tuple(types.items()))
+        except (InputError, ColumnsError, SpecError):
+            forced = plain.forced(schema)
+            return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
+
+    @cached_property
+    def _for_schema(self) -> Callable[[tuple[tuple[str, Any], ...]], "Plan"]:
+        """Return this plan for another schema; the last ones are kept."""
+        return lru_cache(_MAX_SCHEMAS)(lambda schema: self if schema == self.schema else replace(self, schema=schema))
+
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
 
@@ -300,14 +359,14 @@ class Plan:
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             *self.shared_layers,
-            [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
+            [expr for verifier in self._evaluated for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
-            [*(expr for _, second in single for expr in second), *extra_layer(self.verifiers)],
+            [*(expr for _, second in single for expr in second), *extra_layer(self._evaluated)],
             *self._group_layers,
-            *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
-            *_side_by_side([reward_steps(self.verifiers)]),
-            [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
+            *_side_by_side([verifier_steps(verifier) for verifier in self._evaluated]),
+            *_side_by_side([reward_steps(self._evaluated)]),
+            [verdict.expr(self._evaluated).alias(hidden(verdict.name)) for verdict in VERDICTS],
             [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
         ]
         return [step for step in steps if step]
@@ -346,7 +405,7 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        messages = [message for verifier in self.verifiers for message in _unscored_by(verifier)]
+        messages = [message for verifier in self._evaluated for message in _unscored_by(verifier)]
         return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from assay.insight.stats import FEW_TASKS, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import InputFile, open_rollouts, unchanged
 from assay.names import COMPLETION, HIDDEN
+from assay.options import DiffLimits, settle
 from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
@@ -95,44 +96,28 @@ class Diff:
         """Whether a limit is exceeded."""
         return any(limit["exceeded"] for limit in self.limits)
 
-    def within(
-        self,
-        *,
-        max_flips: int | str | None = None,
-        max_regressions: int | str | None = None,
-        max_changed: int | str | None = None,
-        max_delta: float | None = None,
-    ) -> "Diff":
+    def within(self, **limits: Unpack[DiffLimits]) -> "Diff":
         """Return the diff with limits, each exceeded only by more than it.
 
         Args:
-            max_flips: Rows, or a percentage of them, whose state may differ.
-            max_regressions: The same of rows that passed and fail.
-            max_changed: The same of rows whose reward differs.
-            max_delta: How far the mean reward may move, up or down.
+            limits: See ``assay.options.DiffLimits``.
 
         Raises:
             UsageError: A limit is not a number of rows, a percentage or a number, or the results do not say what passes.
         """
-        asked = (
-            ("--max-flips", max_flips, self.flips),
-            ("--max-regressions", max_regressions, self.regressions),
-            ("--max-changed", max_changed, self.changed),
-        )
-        limits = []
-        for option, allowed, rows in asked:
-            limit = RowLimit(option, allowed)
-            if allowed is not None and rows is None:
-                raise UsageError(f"{option} {allowed}: the results have no column `passed`.")
-            if allowed is not None and rows is not None:
-                limits.append(_limit(option, allowed, rows, exceeded=limit.exceeded(rows, self.rows)))
-        if max_delta is not None:
-            if not (math.isfinite(max_delta) and max_delta >= 0):
-                raise UsageError(f"--max-delta {max_delta}: expected a number, at least 0.")
+        settled = settle(DiffLimits, limits, "within")
+        counts = {"max_flips": self.flips, "max_regressions": self.regressions, "max_changed": self.changed}
+        exceeded = []
+        for name, rows in counts.items():
+            limit = RowLimit(option := f"--{name.replace('_', '-')}", settled[name])  # type: ignore[literal-required]
+            if limit.given is not None and rows is None:
+                raise UsageError(f"{option} {limit.given}: the results have no column `passed`.")
+            if limit.given is not None and rows is not None:
+                exceeded.append(_limit(option, limit.given, rows, exceeded=limit.exceeded(rows, self.rows)))
+        if (most := settled["max_delta"]) is not None:
             mean = self.delta["mean"]
-            exceeded = mean is not None and abs(mean) > max_delta
-            limits.append(_limit("--max-delta", max_delta, mean, exceeded=exceeded))
-        return replace(self, limits=limits)
+            exceeded.append(_limit("--max-delta", most, mean, exceeded=mean is not None and abs(mean) > most))
+        return replace(self, limits=exceeded)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import polars as pl
 
@@ -24,6 +24,7 @@ from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
 from assay.insight.results import ROW, Result, open_result
 from assay.loading.formats.engine_source import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
+from assay.options import DiffLimits
 from assay.spec.canonical import forms_of, spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import Share, VerifierSpec, load_verifier
@@ -66,7 +67,7 @@ class WhatIf:
     ranking: dict[str, Any] | None
     notes: tuple[str, ...]
 
-    def within(self, **limits: Any) -> "WhatIf":
+    def within(self, **limits: Unpack[DiffLimits]) -> "WhatIf":
         """Return the same with limits, as ``Diff.within``."""
         return replace(self, diff=self.diff.within(**limits))
 
@@ -122,36 +123,25 @@ def _names(value: Sequence[str] | str) -> tuple[str, ...]:
 # ── the change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Stored(RunCheck):
-    """A check of which only the column of scores is there."""
+class _OfScores(Check):
+    """A check of a type that is not here, of which only the column of scores is: every row has one."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.type = kind  # type: ignore[misc]
+
+    @property
+    def is_builtin(self) -> bool:
+        return False
+
+    def expr(self) -> pl.Expr:
+        raise TypeError("only the scores of the check are there")
+
+
+class _OfSomeScores(_OfScores, RunCheck):
+    """The same of a check that gives some rows none."""
 
     nullable = True
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.type = kind  # type: ignore[misc]
-
-    @property
-    def is_builtin(self) -> bool:
-        return False
-
-    def expr(self) -> pl.Expr:
-        raise TypeError("only the scores of the check are there")
-
-
-class _StoredAlways(Check):
-    """A check of a type that is not here, which gives every row a score."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.type = kind  # type: ignore[misc]
-
-    @property
-    def is_builtin(self) -> bool:
-        return False
-
-    def expr(self) -> pl.Expr:
-        raise TypeError("only the scores of the check are there")
 
 
 class _Change(NamedTuple):
@@ -270,14 +260,14 @@ def _verifier(form: Mapping[str, Any], share: float | None, threshold: float, re
     ident, kind = str(form.get("id")), str(form.get("kind"))
     own = None if share is None else Share(share, (), threshold)
     if kind != NATIVE:
-        check: Check = _Stored(kind) if kind == FUNCTION else _StoredAlways(kind)
+        check: Check = _OfSomeScores(kind) if kind == FUNCTION else _OfScores(kind)
         spec = CheckSpec(ident, kind, 1.0, required=False, negate=False, params=form.get("params"), check=check)
         limit = form.get("passThreshold")
         limit = float(limit) if isinstance(limit, int | float) else 1.0
         return VerifierSpec(ident, ident, limit, (spec,), kind=kind, share=own)
     loaded = load_verifier(spec_of(form))
     checks = tuple(
-        replace(spec, check=_StoredAlways(spec.type), note="")
+        replace(spec, check=_OfScores(spec.type), note="")
         if spec.check is None and check_column(loaded, spec) in result.schema
         else spec
         for spec in loaded.checks

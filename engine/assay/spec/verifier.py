@@ -7,15 +7,16 @@ problems. A param that a check cannot use makes the check broken: it scores 0.0 
 import hashlib
 import json
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS
-from assay.checks.registry import CHECKS
+from assay.checks.registry import BUILTIN
 from assay.errors import SpecError, path_text, shown_path
 from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
@@ -187,8 +188,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     known = _check_types(checks)
 
-    def types_for(data: Any) -> dict[str, type[Check]]:
-        return known | plugins_of(data, known)
+    def types_for(data: Any) -> Mapping[str, type[Check]]:
+        return known.new_child(plugins_of(data, known))
 
     origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
     reader = SpecReader(document, types_for(document.data), strict=strict, origin=origin)
@@ -240,10 +241,10 @@ def load_verifiers(
     return tuple(loaded)
 
 
-def _check_types(checks: Sequence[type[Check]]) -> dict[str, type[Check]]:
-    """Map every name that specs may use to its check type."""
-    types: dict[str, type[Check]] = {}
-    for check in (*CHECKS, *GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
+def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
+    """Map every name that specs may use to its check type; those of Assay are imported when they are looked up."""
+    types: ChainMap[str, type[Check]] = ChainMap({}, cast("dict[str, type[Check]]", BUILTIN))
+    for check in (*GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
         clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")

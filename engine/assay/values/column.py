@@ -22,7 +22,7 @@ from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
 from assay.values.shape import LEAVES, NESTS, Shape
 
-__all__ = ["OPEN", "STRUCTURED", "Column", "column"]
+__all__ = ["OPEN", "STRUCTURED", "Column", "column", "text_of"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Structured columns; they become JSON text, because rows may differ in every field."""
@@ -95,7 +95,7 @@ class Column:
     def series(self, values: Sequence[Any]) -> pl.Series:
         """Return values of a known batch as a series."""
         if self._as_text:
-            return pl.Series(self.name, [_text(value, self.name) for value in values], dtype=pl.String)
+            return pl.Series(self.name, [text_of(value, self.name) for value in values], dtype=pl.String)
         values = [_mended(value) for value in values] if self._mends else values
         if self._kinds <= LEAVES and self._type in _LEAF_TYPES:
             return pl.Series(self.name, values, dtype=_LEAF_TYPES[self._type])
@@ -346,7 +346,8 @@ def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
     raise TypeError("several types")
 
 
-def _text(value: Any, name: str) -> str | None:
+def text_of(value: Any, name: str) -> str | None:
+    """Return a value as text, of a structured one its JSON; ``name`` is that of the column, for messages."""
     return mended(value) if isinstance(value, str) else _json(value, name)
 
 

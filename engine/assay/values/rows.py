@@ -9,7 +9,7 @@ from assay.errors import InputError
 from assay.expressions.json import mended
 from assay.values.column import Column, column
 
-__all__ = ["Columns", "from_columns", "from_rows"]
+__all__ = ["Columns", "from_columns", "from_rows", "transposed"]
 
 
 class Columns:
@@ -33,7 +33,7 @@ class Columns:
         Raises:
             InputError: A value does not fit into any column.
         """
-        for name, values in _transposed(rows).items():
+        for name, values in transposed(rows).items():
             self._columns.setdefault(name, column(name, self._mapping)).see(values, first)
 
     def settle(self) -> pl.Schema:
@@ -56,7 +56,7 @@ class Columns:
 
     def frame(self, rows: Sequence[Mapping[str, Any]], names: Collection[str] | None = None) -> pl.DataFrame:
         """Return a known batch, or some of its columns, as a frame."""
-        values = _transposed(rows)
+        values = transposed(rows)
         nulls = [None] * len(rows)
         selected = self._columns if names is None else [name for name in self._columns if name in names]
         return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in selected})
@@ -75,10 +75,15 @@ def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> 
     Raises:
         InputError: A row is not a mapping, a completion is neither text nor messages, or a value does not fit into any column.
     """
-    return from_columns(_transposed(rows), mapping)
+    return from_columns(transposed(rows), mapping)
 
 
-def _transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
+def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return mappings as columns; a missing key gives None.
+
+    Raises:
+        InputError: A row is not a mapping, or has two keys with one name.
+    """
     columns: dict[str, list[Any]] = {}
     for height, row in enumerate(rows):
         if not isinstance(row, Mapping):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from assay.errors import printable
 
-__all__ = ["Document", "Lines", "Quote", "Table"]
+__all__ = ["Document", "Lines", "Quote", "Table", "escaped", "fenced"]
+
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Document:
 
     def markdown(self) -> str:
         """Return the document as Markdown (GFM)."""
-        parts = [f"# {_escaped(self.title)}", *map(_as_markdown, self.blocks)]
+        parts = [f"# {escaped(self.title)}", *map(_as_markdown, self.blocks)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def html(self) -> str:
@@ -64,23 +66,26 @@ class Document:
         return _PAGE.format(title=_safe(self.title), style=_STYLE, body=body)
 
 
-def _escaped(text: str) -> str:
-    """Escape what Markdown would take as markup, on one line."""
-    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", printable(text))
+def escaped(text: str) -> str:
+    """Return text on one line with nothing in it that Markdown reads as more than text."""
+    return _MARKUP.sub(r"\\\g<0>", printable(text))
+
+
+def fenced(text: str) -> str:
+    """Return a Markdown block of text, with a fence longer than any inside."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def _as_markdown(block: Lines | Table | Quote) -> str:
-    heading = [f"## {_escaped(block.heading)}"] if block.heading else []
+    heading = [f"## {escaped(block.heading)}"] if block.heading else []
     if isinstance(block, Lines):
-        return "\n\n".join([*heading, "\n".join(f"- {_escaped(line)}" for line in block.lines)])
+        return "\n\n".join([*heading, "\n".join(f"- {escaped(line)}" for line in block.lines)])
     if isinstance(block, Quote):
-        text = printable(block.text, lines=True)
-        longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-        fence = "`" * max(3, longest + 1)
-        return "\n\n".join([*heading, f"{fence}text\n{text}\n{fence}"])
+        return "\n\n".join([*heading, fenced(printable(block.text, lines=True))])
     rule = ["---:" if is_number else "---" for is_number in block.columns.values()]
-    cells = ([_escaped(cell.replace("\n", " · ")) for cell in row] for row in block.rows)
-    rows = [[_escaped(name) for name in block.columns], rule, *cells]
+    cells = ([escaped(cell.replace("\n", " · ")) for cell in row] for row in block.rows)
+    rows = [[escaped(name) for name in block.columns], rule, *cells]
     return "\n\n".join([*heading, "\n".join(f"| {' | '.join(row)} |" for row in rows)])
 
 

@@ -143,6 +143,7 @@ def differently_read(path):
 @settings(max_examples=sized(40, 12), deadline=None)
 @given(files_of_lines())
 @example([b'{"completion": "b"}'] * 3 + HOSTILE)
+@example([b"[1]", b'{"completion": []}'])
 @example([b'{"a": 1, "completion": "x"}'] * 3 + [b'{"a": 9007199254740993, "completion": "x"}', b'{"a": 0.5}'])
 @example([b'{"a": [1.5]}'] * 3 + [b'{"a": [9223372036854775807]}'] * 3)
 @example([b'{"a": [1]}'] * 3 + [b'{"a": [9007199254740993]}'] * 3 + [b'{"a": [0.5]}'] * 3)

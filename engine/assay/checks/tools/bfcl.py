@@ -6,9 +6,10 @@ argument that may be absent has ``""`` among its values.
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import eq
 from typing import Any
 
-from assay.checks.tools.equality import ABSENT, Difference
+from assay.checks.tools.equality import ABSENT, Difference, alike
 from assay.checks.tools.shown import shown
 
 __all__ = ["bfcl_difference"]
@@ -146,7 +147,9 @@ def _fits(value: Any, kind: type, item_kind: type | None, allowed: Sequence[Any]
         return _plain(value) in [_plain(other) for other in _texts(allowed)]
     if kind is list:
         plain = [_plain(item) for item in value]
-        return any(_same(plain, [_plain(item) for item in other]) for other in allowed if isinstance(other, list | str))
+        return any(
+            alike(plain, [_plain(item) for item in other], eq) for other in allowed if isinstance(other, list | str)
+        )
     return _is_among(value, allowed)
 
 
@@ -175,22 +178,4 @@ def _objects_fit(value: list[Any], allowed: Any) -> bool:
 def _is_among(value: Any, allowed: Sequence[Any]) -> bool:
     if not isinstance(value, dict | list):
         return value in allowed
-    return any(_same(value, other) for other in allowed)
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Return whether two values are equal in Python, where true is 1, whatever the depth of the stack."""
-    stack = [(left, right)]
-    while stack:
-        one, other = stack.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
-            if one.keys() != other.keys():
-                return False
-            stack += [(value, other[key]) for key, value in one.items()]
-        elif isinstance(one, list) and isinstance(other, list):
-            if len(one) != len(other):
-                return False
-            stack += zip(one, other, strict=True)
-        elif isinstance(one, dict | list) or isinstance(other, dict | list) or one != other:
-            return False
-    return True
+    return any(alike(value, other, eq) for other in allowed)

@@ -1,14 +1,16 @@
 """Whether arguments of calls equal those that are expected."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from assay.checks.tools.shown import name_text, shown
 
-__all__ = ["ABSENT", "Difference", "difference", "equal"]
+__all__ = ["ABSENT", "Difference", "alike", "difference", "equal"]
 
 ABSENT = object()
 """In place of an argument that is not there."""
+
+_ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 class Difference(NamedTuple):
@@ -32,12 +34,26 @@ class Difference(NamedTuple):
 
 def equal(left: Any, right: Any) -> bool:
     """Return whether two JSON values are equal: 1 and 1.0 are, true and 1 are not, the order of keys does not matter."""
-    if not isinstance(left, dict | list):
-        return _equal_atoms(left, right)
+    return alike(
+        left, right, lambda one, other: isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
+    )
+
+
+def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
+    """Return whether two JSON values have the same shape and the same atoms, whatever the depth of the stack.
+
+    Args:
+        left: A value.
+        right: Another.
+        same: Whether two atoms of different types are the same.
+    """
     stack = [(left, right)]
     while stack:
         one, other = stack.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
+        if type(one) is type(other) and type(one) in _ATOMS:  # what most values are
+            if one != other:
+                return False
+        elif isinstance(one, dict) and isinstance(other, dict):
             if one.keys() != other.keys():
                 return False
             stack += [(value, other[key]) for key, value in one.items()]
@@ -45,15 +61,9 @@ def equal(left: Any, right: Any) -> bool:
             if len(one) != len(other):
                 return False
             stack += zip(one, other, strict=True)
-        elif not _equal_atoms(one, other):
+        elif isinstance(one, dict | list) or isinstance(other, dict | list) or not same(one, other):
             return False
     return True
-
-
-def _equal_atoms(one: Any, other: Any) -> bool:
-    if isinstance(one, dict | list) or isinstance(other, dict | list):
-        return False
-    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def difference(got: Mapping[str, Any], expected: Mapping[str, Any], *, subset: bool) -> Difference | None:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from assay.cli.app import (
     takes,
     to_stderr,
 )
+from assay.cli.arguments import names
 from assay.errors import FailedRunError, UsageError
 from assay.options import FileOptions
 from assay.system.stdout import only_data, write_data
@@ -31,7 +32,7 @@ Examples:
 
 
 @contextlib.contextmanager
-def _rewards(names: list[str], out: str | None, options: dict[str, Any]) -> Iterator[str | None]:
+def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> Iterator[str | None]:
     """Yield where to write the rewards: a temporary file if they are read again and not kept; with the columns that are named."""
     if not names or out is not None:
         yield out
@@ -102,13 +103,13 @@ def score(
         )
     if options["workers"] is None and rubric is not None and options["function_timeout"] is not None:
         options["workers"] = 1  # only a process can be killed wherever a function hangs
-    names = [name for name in (by or "").split(",") if name]
-    if names and out is not None and not is_folder(out) and not out.lower().endswith(".parquet"):
+    columns = names(by)
+    if columns and out is not None and not is_folder(out) and not out.lower().endswith(".parquet"):
         raise UsageError(
             f"--by {by}: reads the rewards again, which are not parquet.", "Name --out NAME.parquet, or none."
         )
     lenient = options.pop("lenient")
-    with only_data(), _rewards(names, out, options) as written, progress("scoring") as tell:
+    with only_data(), _rewards(columns, out, options) as written, progress("scoring") as tell:
         import_modules(options["modules"])
         options["checks"] = import_checks(options["checks"])
         summary = score_file(
@@ -120,10 +121,10 @@ def score(
             lenient=True,  # the summary and the exit code tell what a warning would
             **options,
         )
-        if names:
+        if columns:
             from assay.insight.summarizing import by_group
 
-            summary.by = by_group(written, names)
+            summary.by = by_group(written, columns)
         if written != out:
             summary.out, summary.root = None, ""
     console = to_stderr()

@@ -1,28 +1,14 @@
 """A report as Markdown: tables as GitHub has them, texts in fences that nothing inside can end."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.errors import printable
-from assay.insight.reports.shown import (
-    KINDS,
-    concerns,
-    count,
-    cut,
-    headline,
-    interval,
-    label,
-    multiline,
-    number,
-    p_value,
-    percent,
-    title,
-)
+from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, multiline, title
+from assay.writing.documents import escaped, fenced
+from assay.writing.numbers import count, interval, number, p_value, percent
 
-__all__ = ["as_markdown", "escaped", "fenced"]
+__all__ = ["as_markdown"]
 
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~&!@$]")
 _TEXT, _REASON = 2_000, 300
 
 
@@ -47,23 +33,12 @@ def as_markdown(report: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Return text with nothing in it that Markdown reads as more than text."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
-
-
-def fenced(text: str) -> str:
-    """Return a block of text, with a fence longer than any inside."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
-
-
 def _name(value: Any) -> str:
     return escaped(label(value))
 
 
 def _one_line(text: str) -> str:
-    return escaped(printable(cut(text, _REASON)))
+    return escaped(cut(text, _REASON))
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
@@ -73,7 +48,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
 
 
 def _list(heading: str, lines: Iterable[str]) -> str:
-    items = "\n".join(f"- {escaped(printable(cut(line, _TEXT)))}" for line in lines)
+    items = "\n".join(f"- {escaped(cut(line, _TEXT))}" for line in lines)
     return f"## {heading}\n\n{items}" if items else ""
 
 

@@ -12,20 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from assay.errors import counted, printable
 from assay.insight.reports import svg
-from assay.insight.reports.shown import (
-    KINDS,
-    concerns,
-    count,
-    cut,
-    headline,
-    interval,
-    label,
-    multiline,
-    number,
-    p_value,
-    percent,
-    title,
-)
+from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, multiline, title
+from assay.writing.numbers import count, interval, number, p_value, percent
 
 __all__ = ["MOST_BYTES", "as_page", "script_sha256"]
 

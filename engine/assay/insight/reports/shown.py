@@ -1,23 +1,19 @@
-"""How reports show numbers and texts to people, and what of a report needs a look."""
+"""How reports show texts to people, and what of a report needs a look."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay.errors import counted, printable
+from assay.writing.numbers import count, number, percent
 
 __all__ = [
     "KINDS",
     "LABEL",
     "concerns",
-    "count",
     "cut",
     "headline",
-    "interval",
     "label",
     "multiline",
-    "number",
-    "p_value",
-    "percent",
     "title",
 ]
 
@@ -28,44 +24,6 @@ KINDS = {"worst": "Worst", "best": "Best", "errors": "Errors"}
 """The kinds of examples, with their headings."""
 
 _DIGEST = 12
-
-
-def number(value: float | None, form: str = ".3f") -> str:
-    """Return a number, without the zero before the point; ``–`` for none."""
-    if value is None:
-        return "–"
-    if abs(value) >= 1e6 and "," not in form:  # noqa: PLR2004
-        return format(value, ".4g")
-    text = format(value, form if abs(value) < 1e15 else ".4g")  # noqa: PLR2004
-    if not float(text.replace(",", "")):
-        text = text.lstrip("-")
-    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
-
-
-def count(value: int | None) -> str:
-    """Return a number of things."""
-    return "–" if value is None else f"{value:,}"
-
-
-def percent(value: float | None, digits: int = 1) -> str:
-    """Return a share in percent; only all is 100 %, and only nothing is 0 %."""
-    if value is None:
-        return "–"
-    text = f"{value:.{digits}%}"
-    least = 10**-digits
-    if 0 < value < 1:
-        text = f">{100 - least:g}%" if text == f"{1:.{digits}%}" else f"<{least:g}%" if not float(text[:-1]) else text
-    return text.replace("%", " %")
-
-
-def interval(ends: tuple[float, float] | list[float] | None, form: str = ".2f") -> str:
-    """Return an interval; ``""`` for none."""
-    return "" if ends is None else f"[{number(ends[0], form)}, {number(ends[1], form)}]"
-
-
-def p_value(p: float | None) -> str:
-    """Return a p value."""
-    return "<.0001" if p is not None and p < 0.0001 else number(p, ".4f")  # noqa: PLR2004
 
 
 def cut(text: str, most: int) -> str:

@@ -6,7 +6,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from assay.insight.reports.shown import number
+from assay.writing.numbers import number
 
 __all__ = ["bars", "intervals", "line", "ranks"]
 

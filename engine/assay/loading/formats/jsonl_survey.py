@@ -113,7 +113,9 @@ class _Survey:
         """Return the error of a file that is not JSON lines, but something else; None if it has malformed lines."""
         if not self._bad or self._bad[0].row or self._bad[0].code not in _NOT_OBJECTS or self._source.form:
             return None
-        if len(self._bad) < self._rows and not self._head.removeprefix(BOM).lstrip().startswith(b"["):
+        # where other lines are rows, only an array that its line does not end makes an array of the file
+        begins = self._bad[0].code in _NOT_JSON and self._head.removeprefix(BOM).lstrip().startswith(b"[")
+        if len(self._bad) < self._rows and not begins:
             return None
         whole = len(self._head) < _HEAD
         texts = self._reading.max_bad_rows in (None, 0)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
+from assay.cli.arguments import AsData, Overwrite, TaskNames, names
 from assay.errors import FailedRunError
 from assay.options import FileOptions
 from assay.system.stdout import only_data
@@ -34,9 +35,7 @@ def audit(
         str | None,
         typer.Option(help="JSONL with more probes: probe, class, completion, maybe task_id.", metavar="FILE"),
     ] = None,
-    task: Annotated[
-        str, typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…")
-    ] = "",
+    task: TaskNames = None,
     max_passing: Annotated[
         str | None,
         typer.Option(help="Exit with 3 if a hack passes on more than N (or P%) of its tasks.", metavar="N|P%"),
@@ -50,8 +49,8 @@ def audit(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Also write the audit: .html, .md or .json.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
     **options: Any,
 ) -> None:
     """Question a verifier: what empty, copied, disguised and swapped texts earn on each task, and which check stops them."""
@@ -68,7 +67,7 @@ def audit(
             rollouts,
             sample=sample,
             probes=probe or (),
-            task=[name for name in task.split(",") if name],
+            task=names(task),
             max_passing=max_passing,
             max_free=max_free,
             min_control=min_control,

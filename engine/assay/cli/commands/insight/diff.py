@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
+from assay.cli.arguments import AsData, ByNames, Overwrite, TaskNames, names
 from assay.errors import UsageError
-from assay.options import FileOptions, options_of
+from assay.options import DiffLimits, FileOptions, options_of, settle
 from assay.system.stdout import only_data
 
 __all__ = ["diff"]
@@ -21,11 +22,11 @@ _SCORING = (
     *("tasks", "mapping", "preset", "storage_options", "memory_limit", "utf8", "max_bad_rows", "any_role"),
     *("checks", "modules", "function_timeout", "regex_timeout"),
 )
-_LIMITS = "Limits: exit with 3 if exceeded"
 
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.comparisons", "assay.cli.documents", "assay.insight.diffing"))
 @takes(FileOptions, *_SCORING)
+@takes(DiffLimits)
 def diff(
     sources: Annotated[
         list[str],
@@ -54,49 +55,28 @@ def diff(
     allow_missing: Annotated[
         str | None, typer.Option(metavar="N|P%", help="With --on: leave out up to N (or P%) rows on one side only.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Columns whose values to tell apart. [default: model]")
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Columns that name the task. [default: task_id, else example_id]"),
-    ] = None,
+    by: ByNames = None,
+    task: TaskNames = None,
     examples: Annotated[int, typer.Option(metavar="N", help="Rows that flipped to show.")] = 10,
-    max_flips: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows whose state may differ.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_regressions: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows that may fail after passing.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_changed: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows whose reward may differ.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_delta: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="How far the mean reward may move, up or down.", rich_help_panel=_LIMITS),
-    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Also write the diff: .html, .md or .json.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
     **options: Any,
 ) -> None:
     """Compare two rewards of the same rollouts: which rows flipped, why, and what that says of new tasks."""
     from assay.cli.comparisons import diff_document
     from assay.cli.documents import check_out, deliver
     from assay.insight import diffing
-    from assay.system.quantities import RowLimit
 
     path = check_out(out, overwrite=overwrite)
-    limits = {"max_flips": max_flips, "max_regressions": max_regressions, "max_changed": max_changed}
-    for name, limit in limits.items():
-        RowLimit(f"--{name.replace('_', '-')}", limit)
+    limits: Any = settle(DiffLimits, {name: options.pop(name) for name in options_of(DiffLimits)}, "diff")
     modules, scoring = options.pop("modules"), _given(options)
     common: dict[str, Any] = {
-        "by": ("model",) if by is None else _names(by),
+        "by": names("model" if by is None else by),
         "examples": examples,
-        "task": _names(task),
+        "task": names(task),
     }
     _refuse(sources, before, after, scoring, rollouts, rescore=rescore, joined=on is not None)
     with only_data(), to_stderr().status("comparing"):
@@ -107,16 +87,12 @@ def diff(
             found = diffing.rescored(sources[0], rollouts=rollouts or None, **common, **scoring)
         else:
             one, other = (before, after) if before else sources
-            common |= {"on": _names(on), "allow_missing": allow_missing}
+            common |= {"on": names(on), "allow_missing": allow_missing}
             found = diffing.diff(one, other, rollouts=sources if before else None, **common, **scoring)
-        found = found.within(**limits, max_delta=max_delta)
+        found = found.within(**limits)
     deliver(to_stderr(), found.as_json(), diff_document(found), out=path, as_data=as_data)
     if found.exceeds:
         raise typer.Exit(3)
-
-
-def _names(value: str | None) -> tuple[str, ...]:
-    return tuple(name for name in (value or "").split(",") if name)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from assay.cli.app import command, command_line, to_stderr
+from assay.cli.arguments import AsData, GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
 __all__ = ["groups"]
+
+_N = TypeVar("_N", int, float)
 
 _EXAMPLES = """\b
 Examples:
@@ -18,24 +21,24 @@ Examples:
   assay groups rewards.parquet --advantages grpo --out groups.parquet"""
 
 
-def _names(value: str | None) -> list[str]:
-    return [name for name in (value or "").split(",") if name]
-
-
 def _sizes(value: str | None) -> list[int] | None:
-    if value is None:
-        return None
+    return None if value is None else _listed("--k", value, int, "numbers of rows", "1,4,8")
+
+
+def _shares(value: str | None) -> list[float]:
+    return [] if value is None else _listed("--thresholds", value, float, "shares from 0 to 1", "0.5,0.75")
+
+
+def _listed(option: str, value: str, kind: type[_N], expected: str, example: str) -> list[_N]:
     try:
-        return [int(size) for size in value.split(",")]
+        return [kind(item) for item in value.split(",")]
     except ValueError:
-        raise UsageError(f"--k {value}: expected numbers of rows.", "For example --k 1,4,8") from None
+        raise UsageError(f"{option} {value}: expected {expected}.", f"For example {option} {example}") from None
 
 
-@command(epilog=_EXAMPLES, modules=("assay.cli.tables", "assay.insight.grouping"))
+@command(epilog=_EXAMPLES, modules=("assay.cli.groupings", "assay.insight.grouping"))
 def groups(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     by: Annotated[
         str | None,
@@ -45,6 +48,10 @@ def groups(
         str | None,
         typer.Option(help="Sizes of subsets, as in pass@k. [default: 1,4,8 as far as there are rows]", metavar="N,…"),
     ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Also compute G-Pass@k: shares of k rows that must pass, such as 0.5,0.75.", metavar="X,…"),
+    ] = None,
     vote: Annotated[
         str | None, typer.Option(help="Column with the answer of each row, for maj@k.", metavar="COLUMN")
     ] = None,
@@ -53,34 +60,33 @@ def groups(
     ] = "skip",
     advantages: Annotated[
         str | None,
-        typer.Option(help="Also compute the advantage of each row in its group.", metavar="grpo|dr_grpo|rloo"),
+        typer.Option(
+            help="Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
+            "verl-rloo, … (see docs/advantages.md).",
+            metavar="NAME",
+        ),
+    ] = None,
+    length: LengthColumn = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Column with the reward of a greedy response, for ReMax.", metavar="COLUMN")
     ] = None,
     eps: Annotated[float, typer.Option(help="Added to the standard deviation of grpo.", metavar="X")] = 1e-6,
     ci: Annotated[
         str, typer.Option(help="Intervals: by Student's t, or by 2,000 resamples of the tasks.", metavar="t|bootstrap")
     ] = "t",
     seed: Annotated[int, typer.Option(help="Seed of the resamples.", metavar="N")] = 0,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…"),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that name the group. [default: those of the task, model, step, as far as they exist]",
-            metavar="NAME,…",
-        ),
-    ] = None,
+    task: TaskNames = None,
+    group: GroupNames = None,
     out: Annotated[
         str | None,
         typer.Option("--out", "-o", help="Write the table of groups: .parquet, .jsonl or .csv.", metavar="PATH"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print the summary and the pairs as JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
-    from assay.cli.tables import print_groups
+    from assay.cli.groupings import print_groups
     from assay.insight.grouping import groups as look
     from assay.system.atomic_file import check_target
     from assay.writing.writers import ENDINGS, open_writer
@@ -94,13 +100,16 @@ def groups(
     with to_stderr().status("reading"):
         found = look(
             result,
-            by=None if by is None else _names(by),
+            by=None if by is None else names(by),
             k=_sizes(k),
+            thresholds=_shares(thresholds),
             vote=vote,
+            length=length,
+            baseline=baseline,
             eps=eps,
             seed=seed,
-            task=_names(task),
-            group=_names(group),
+            task=names(task),
+            group=names(group),
             **kinds,
         )
     with open_writer(path, found.table.schema) as writer:

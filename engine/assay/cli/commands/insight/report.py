@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
+from assay.cli.arguments import GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError, counted, did_you_mean, printable, shown_path
 from assay.system.stdout import write_data
 
@@ -26,9 +27,7 @@ _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 
 @command(epilog=_EXAMPLES, modules=("assay.insight.reports.reporting",))
 def report(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     out: Annotated[
         str | None,
@@ -52,18 +51,10 @@ def report(
     ] = None,
     examples: Annotated[int, typer.Option(help="Most examples of each kind.", metavar="N", min=0)] = 10,
     no_text: Annotated[bool, typer.Option("--no-text", help="Leave out the texts that were scored.")] = False,
-    task: Annotated[
-        str | None,
-        typer.Option(help="Columns that name the task. [default: task_id, else example_id]", metavar="NAME,…"),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns that name the group. [default: those of the task, model, step, as far as they exist]",
-            metavar="NAME,…",
-        ),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    length: LengthColumn = None,
+    task: TaskNames = None,
+    group: GroupNames = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Report on rewards: what each check is worth, which say the same, by model, task and step, and rows worth reading."""
     from assay.insight.reports.reporting import report as look
@@ -77,11 +68,12 @@ def report(
         found = look(
             result,
             rollouts=rollouts or None,
-            by=None if by is None else _names(by),
+            by=None if by is None else names(by),
             examples=examples,
             text=not no_text,
-            task=_names(task),
-            group=_names(group),
+            length=length,
+            task=names(task),
+            group=names(group),
         )
         written = _written(found, chosen)
     if path is None:
@@ -89,10 +81,6 @@ def report(
     else:
         _write(path, written)
         _tell(found, path)
-
-
-def _names(value: str | None) -> list[str]:
-    return [name for name in (value or "").split(",") if name]
 
 
 def _format(path: Path | None, kind: str | None) -> str:
@@ -124,7 +112,8 @@ def _write(path: Path, text: str) -> None:
 
 def _tell(found: "Report", path: Path) -> None:
     """Say what was written, and what needs a look."""
-    from assay.insight.reports.shown import concerns, interval, number, percent
+    from assay.insight.reports.shown import concerns
+    from assay.writing.numbers import interval, number, percent
 
     data, console = found.as_json(), to_stderr()
     summary = data["summary"]

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
+from assay.cli.arguments import AsData, ResultPath, names
 from assay.system.stdout import write_data
 
 __all__ = ["show"]
@@ -16,15 +17,9 @@ Examples:
   assay show rewards.parquet --where 'reward < 0.5 and model == "elm"' --sort -reward"""
 
 
-def _names(values: list[str] | None) -> list[str]:
-    return [name for value in values or () for name in value.split(",") if name]
-
-
 @command(epilog=_EXAMPLES, modules=("assay.cli.cards", "assay.insight.rows.showing"))
 def show(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     failed: Annotated[
         list[str] | None, typer.Option(help="Rows on which this check fails. May be repeated.", metavar="CHECK")
@@ -60,7 +55,7 @@ def show(
             metavar="FILE",
         ),
     ] = None,
-    as_data: Annotated[bool, typer.Option("--json", help="Print the rows as JSON on stdout.")] = False,
+    as_data: AsData = False,
 ) -> None:
     """Show rows of a result: key columns, reward, each check with its feedback, the gold, and the text with what matched."""
     from assay.cli.cards import print_cards
@@ -71,11 +66,11 @@ def show(
         failed=failed or (),
         passed=passed or (),
         where=where or (),
-        sort=_names(sort),
+        sort=names(sort),
         limit=limit,
         random=random,
         row=row or (),
-        columns=_names(columns),
+        columns=names(columns),
         rollouts=rollouts or None,
     )
     if as_data:

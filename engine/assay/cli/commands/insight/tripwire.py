@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
+from assay.cli.arguments import AsData, LengthColumn, Overwrite, ResultPath
 from assay.errors import FailedRunError, InputError, did_you_mean, listed
 
 __all__ = ["tripwire"]
@@ -17,11 +18,10 @@ Examples:
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.audits", "assay.insight.wires"))
 def tripwire(
-    result: Annotated[
-        str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
-    ],
+    result: ResultPath,
     *,
     by: Annotated[str, typer.Option(help="Column with the training step.", metavar="COLUMN")] = "step",
+    length: LengthColumn = None,
     limits: Annotated[
         str | None,
         typer.Option(help="YAML, JSON or TOML: for each wire a number, several by name, or false.", metavar="FILE"),
@@ -30,8 +30,8 @@ def tripwire(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="PATH", help="Also write the alerts: .html, .md or .json.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print the alerts as JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
 ) -> None:
     """Look for steps at which rewards need a look: all 0 or 1, flat groups, errors, length, drift, jumps, stuck checks."""
     from assay.cli.audits import alerts_document
@@ -40,7 +40,7 @@ def tripwire(
     from assay.insight.wires import Tripwires
 
     path = check_out(out, overwrite=overwrite)
-    wires = Tripwires(limits, by=by)
+    wires = Tripwires(limits, by=by, length=length)
     opened = open_result(result)
     if by not in opened.schema:
         hint = did_you_mean(by, opened.schema) or f"Columns: {listed(list(opened.schema))}"

@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli.app import command, command_line, to_stderr
+from assay.cli.app import command, command_line, takes, to_stderr
+from assay.cli.arguments import AsData, ByNames, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError
+from assay.options import DiffLimits, settle
 from assay.system.stdout import only_data
 
 __all__ = ["whatif"]
@@ -16,13 +18,13 @@ Examples:
   assay whatif rewards.parquet --set policy=2 --drop curt --rank model
   assay whatif rewards.parquet --set robot.required=true --threshold 0.9 --out new.parquet --max-flips 1%"""
 
-_LIMITS = "Limits: exit with 3 if exceeded"
 _REQUIRED = ".required"
 
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.comparisons", "assay.cli.documents", "assay.insight.whatifs"))
+@takes(DiffLimits)
 def whatif(
-    result: Annotated[str, typer.Argument(help="A parquet file of assay score, or a folder of parts.")],
+    result: ResultPath,
     *,
     values: Annotated[
         list[str] | None,
@@ -39,27 +41,9 @@ def whatif(
     rank: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of the models: how they rank, and what reverses two.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Columns whose values to tell apart. [default: model]")
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="NAME,…", help="Columns that name the task. [default: task_id, else example_id]"),
-    ] = None,
+    by: ByNames = None,
+    task: TaskNames = None,
     examples: Annotated[int, typer.Option(metavar="N", help="Rows that flip to show.")] = 3,
-    max_flips: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows whose state may differ.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_regressions: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows that may fail after passing.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_changed: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Rows whose reward may differ.", rich_help_panel=_LIMITS)
-    ] = None,
-    max_delta: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="How far the mean reward may move, up or down.", rich_help_panel=_LIMITS),
-    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -69,26 +53,24 @@ def whatif(
             help="Write the rewards as .parquet, or what is shown as .html, .md or .json.",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    as_data: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    overwrite: Overwrite = False,
+    as_data: AsData = False,
+    **limits: Any,
 ) -> None:
     """Try other weights, thresholds and required checks on a result, without its rollouts."""
     from assay.cli.comparisons import whatif_document
     from assay.cli.documents import check_out, deliver
     from assay.insight import whatifs
-    from assay.system.quantities import RowLimit
 
     path = check_out(out, overwrite=overwrite, others=(".parquet",))
-    limits = {"max_flips": max_flips, "max_regressions": max_regressions, "max_changed": max_changed}
-    for name, limit in limits.items():
-        RowLimit(f"--{name.replace('_', '-')}", limit)
+    settle(DiffLimits, limits, "whatif")
     weights, required = _set(values or [])
     change: dict[str, Any] = {"weights": weights, "required": required, "drop": drop or ()}
     change["pass_threshold"] = threshold
-    columns: dict[str, Any] = {"by": ("model",) if by is None else _names(by), "task": _names(task)}
+    columns: dict[str, Any] = {"by": names("model" if by is None else by), "task": names(task)}
     with only_data(), to_stderr().status("computing"):
         found = whatifs.whatif(result, **change, **columns, rank=rank, examples=examples)
-        found = found.within(**limits, max_delta=max_delta)
+        found = found.within(**limits)
         if path is not None and path.suffix.lower() == ".parquet":
             whatifs.write_rewards(result, _apart(path, result), **change, command=command_line())
             path = None
@@ -101,10 +83,6 @@ def _apart(path: Path, result: str) -> Path:
     if path.exists() and Path(result).exists() and path.resolve() == Path(result).resolve():
         raise UsageError(f"--out {path}: is the result itself.", "Name another file.")
     return path
-
-
-def _names(value: str | None) -> tuple[str, ...]:
-    return tuple(name for name in (value or "").split(",") if name)
 
 
 def _set(values: list[str]) -> tuple[dict[str, float], dict[str, bool]]:
