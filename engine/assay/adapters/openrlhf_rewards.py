@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.errors import said_by
+from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
 __all__ = ["openrlhf", "response_of", "reward_info"]
@@ -50,7 +50,11 @@ def openrlhf(
             {"completion": response, gold: label, "prompt": prompt}
             for response, label, prompt in zip(responses, labels, prompts, strict=True)
         ]
-        info = reward_info(batcher.outcomes_sync(rows), unscored, checks)
+        try:
+            outcomes = batcher.outcomes_sync(rows)
+        except AssayError as error:  # Polars cannot run in this process
+            outcomes = [error] * len(rows)
+        info = reward_info(outcomes, unscored, checks)
         return _only(info) if len(rows) == 1 else info
 
     return reward_func
