@@ -71,8 +71,9 @@ class _Parquet:
         if batch.height:
             # rechunk, because the engine's chunks would show in the bytes
             plain = plain_frame(batch.rechunk())
-            self._content.add(plain)
-            self._writer.write_table(in_schema(_arrow(plain), self._schema))
+            table = _arrow(plain)
+            self._content.add(plain, table)
+            self._writer.write_table(in_schema(table, self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         content = self._content.content()
