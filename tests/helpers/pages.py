@@ -35,7 +35,7 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""
 
-OPTIONAL = {"datasets", "dspy", "gepa", "openai"}
+OPTIONAL = {"datasets", "dspy", "gepa", "nemo_rl", "openai", "skyrl_gym"}
 """Packages that an example may need; without them it is left out."""
 
 WIDTH = 100
