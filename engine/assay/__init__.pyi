@@ -58,6 +58,7 @@ from assay.rubrics.rubric import Rubric as Rubric
 from assay.runs.score_file import score_file as score_file
 from assay.scoring.arrow_batches import batch_schema as batch_schema
 from assay.scoring.arrow_batches import score_batch as score_batch
+from assay.scoring.batching import Batcher as Batcher
 from assay.scoring.in_memory import score as score
 from assay.scoring.summary import Summary as Summary
 from assay.spec.json_schema import json_schema as json_schema

@@ -1,5 +1,6 @@
 """Rows of plain Python values, as trainers have them: every type is scored or unscored, and none is an error."""
 
+import pickle
 import random
 from datetime import date
 from decimal import Decimal
@@ -199,8 +200,6 @@ def test_no_value_is_an_error_and_company_changes_nothing(seed):
 
 
 def test_a_plan_travels_with_its_schemas():
-    import pickle
-
     plan = assay.compile(GOLD)
     assert plan.score_rows([{"completion": chat("4"), "answer": [4]}])["reward"].to_list() == [1.0]
     assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301  (made here)

@@ -1,0 +1,255 @@
+"""Gather single calls into batches: a batch of a thousand rows costs little more than one row.
+
+Trainers and evaluators call for one rollout at a time, from coroutines or from threads. Their rows wait here for the calls that come
+at the same time, and are scored together in one thread.
+"""
+
+import asyncio
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+from assay.checks.base import RunCheck
+from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
+from assay.compiling.requirements import needed_columns, referred_columns
+from assay.compiling.verifiers import Rewarding, verifiers_of_run
+from assay.errors import UsageError
+from assay.names import FN_NAME
+from assay.spec.verifier import VerifierSource, VerifierSpec
+from assay.system.processes import prepare_process
+
+__all__ = ["Batcher", "Verifiers", "plan_of"]
+
+Verifiers = Plan | Rewarding | VerifierSource | Sequence[VerifierSource] | None
+Row = Mapping[str, Any]
+Outcome = dict[str, Any] | BaseException
+"""The results of a row, or what scoring it raised."""
+
+_GOLD = "answer"
+"""The column of golds that plain rows have; a function reads ``expected`` instead where rows have that."""
+
+_PROMPT = "prompt"
+"""The column by which examples are told apart."""
+
+_IDLE = 5.0
+"""Seconds without calls after which the thread ends; the next call starts another."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Rows to score, and who waits for them.
+
+    Attributes:
+        rows: The rows.
+        answer: Takes the outcome of each.
+        waits: Whether calls of other threads may follow within the window.
+    """
+
+    rows: Sequence[Row]
+    answer: Callable[[Sequence[Outcome]], None]
+    waits: bool = False
+
+
+def plan_of(verifiers: Verifiers) -> Plan:
+    """Return a plan for rows of plain values: its results only, without columns that pass through.
+
+    Args:
+        verifiers: Verifiers, a rubric, or a plan; None if the rows name functions.
+    """
+    if isinstance(verifiers, Plan):
+        return replace(verifiers, keep=())
+    loaded = verifiers_of_run(verifiers)
+    names = [*needed_columns(loaded), *referred_columns(loaded), _GOLD, *([FN_NAME] if verifiers is None else [])]
+    names += [_PROMPT] if _whole(loaded) else []
+    return compile(loaded, dict.fromkeys(names, pl.String), keep=())
+
+
+def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:
+    """Return the ids of the functions that see all rollouts of an example."""
+    nodes = [spec for verifier in verifiers for spec in verifier.nodes]
+    return [spec.id for spec in nodes if isinstance(spec.check, RunCheck) and spec.check.whole]
+
+
+class Batcher:
+    """Score single rows in batches that gather themselves; the results are those of one call for each row.
+
+    Calls from coroutines are gathered by turns of their event loop: rows of tasks that run together are one batch, and what arrives
+    while a batch is scored is the next one. Calls from threads wait a few milliseconds for others.
+
+    Args:
+        verifiers: One or more verifiers: objects, paths or mappings; a rubric; or a plan, whose ``score_rows`` is used. None if
+            the rows name functions.
+        window: How long the call of a thread waits for others, in seconds.
+        most: Maximum rows of a batch.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        UsageError: A reward function sees all rollouts of an example, which single rows do not show.
+
+    Example:
+        >>> import assay
+        >>> batcher = assay.Batcher({"checks": [{"type": "contains", "value": "refund"}]})
+        >>> batcher.score_sync({"completion": "A refund is on its way."})["reward"]
+        1.0
+    """
+
+    def __init__(
+        self,
+        verifiers: Verifiers,
+        *,
+        window: float = 0.002,
+        most: int = 4096,
+    ) -> None:
+        self.plan = plan_of(verifiers)
+        self.window = window
+        self.most = most
+        if whole := _whole(self.plan.verifiers):
+            raise UsageError(
+                f"{', '.join(whole)}: sees all rollouts of an example; single rows cannot be scored.",
+                "Score whole batches: plan.score_rows(rows).",
+            )
+        self._start()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (self.plan, self.window, self.most)
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        self._is_running = False
+        self._turns: WeakKeyDictionary[Any, list[tuple[Row, asyncio.Future[Any]]]] = WeakKeyDictionary()
+
+    # ── calls ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def score(self, row: Row) -> dict[str, Any]:
+        """Score a row, together with the other rows of this turn of the event loop.
+
+        Args:
+            row: Columns and values, as ``plan.score_rows`` takes them.
+
+        Returns:
+            The result columns: ``reward`` (None = unscored), ``passed``, ``feedback``, ``error``, ``score/…`` and ``check/…``.
+
+        Raises:
+            InputError: The row cannot be read; the others of its batch are scored.
+        """
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        turn = self._turns.setdefault(loop, [])
+        if not turn:
+            loop.call_soon(self._end_turn, loop)
+        future = loop.create_future()
+        turn.append((row, future))
+        result: dict[str, Any] = await future
+        return result
+
+    def score_sync(self, row: Row) -> dict[str, Any]:
+        """Score a row, together with the rows of other threads; as ``score``.
+
+        Raises:
+            InputError: The row cannot be read.
+        """
+        self._check_process()
+        future: Future[dict[str, Any]] = Future()
+
+        def answer(outcomes: Sequence[Outcome]) -> None:
+            _settle(future, outcomes[0])
+
+        self._submit(_Call([row], answer, waits=True))
+        return future.result()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():  # a fork has no threads, and perhaps a lock that nobody releases
+            self._start()
+        prepare_process()
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        turn = self._turns.pop(loop, [])
+        waiting = [(row, future) for row, future in turn if not future.done()]
+        futures = [future for _, future in waiting]
+
+        def settle(outcomes: Sequence[Outcome]) -> None:
+            for future, outcome in zip(futures, outcomes, strict=True):
+                _settle(future, outcome)
+
+        def answer(outcomes: Sequence[Outcome]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+                loop.call_soon_threadsafe(settle, outcomes)
+
+        if waiting:
+            self._submit(_Call([row for row, _ in waiting], answer))
+
+    # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _submit(self, call: _Call) -> None:
+        with self._lock:
+            self._calls.put(call)
+            if not self._is_running:
+                threading.Thread(target=self._run, name="assay-batches", daemon=True).start()
+                self._is_running = True
+
+    def _run(self) -> None:
+        while True:
+            try:
+                calls = [*self._gathered()]
+            except queue.Empty:
+                with self._lock:
+                    if self._calls.empty():
+                        self._is_running = False
+                        return
+                continue
+            outcomes = iter(_outcomes(self.plan, [row for call in calls for row in call.rows]))
+            for call in calls:
+                call.answer([next(outcomes) for _ in call.rows])
+
+    def _gathered(self) -> Iterator[_Call]:
+        """Wait for a call, and yield it with those that come with it.
+
+        Raises:
+            queue.Empty: No call has come for a while.
+        """
+        call = self._calls.get(timeout=_IDLE)
+        rows, end = len(call.rows), time.monotonic() + self.window
+        yield call
+        while rows < self.most:
+            rest = end - time.monotonic() if call.waits else 0.0
+            try:
+                call = self._calls.get(timeout=rest) if rest > 0 else self._calls.get_nowait()
+            except queue.Empty:
+                return
+            rows += len(call.rows)
+            yield call
+
+
+def _rebuilt(plan: Plan, window: float, most: int) -> Batcher:
+    return Batcher(plan, window=window, most=most)
+
+
+def _outcomes(plan: Plan, rows: Sequence[Row]) -> list[Outcome]:
+    """Score rows; if that raises, score each half, so that a row that raises does so alone."""
+    try:
+        return list(plan.score_rows(rows).to_dicts())
+    except BaseException as error:  # noqa: BLE001  (all of them are for the callers: Polars' panics, too)
+        if len(rows) == 1:
+            return [error]
+    middle = len(rows) // 2
+    return [*_outcomes(plan, rows[:middle]), *_outcomes(plan, rows[middle:])]
+
+
+def _settle(future: Any, outcome: Outcome) -> None:
+    if future.done():  # it was cancelled
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
