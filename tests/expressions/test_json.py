@@ -259,10 +259,10 @@ def test_a_looping_model_costs_linear_time(piece):
     texts = [brackets + '"' + piece * (size // len(piece)) for size in (10_000, 100_000)]
     taken = []
     for text in texts:
-        started = time.perf_counter()
+        started = time.thread_time()
         assert not is_json(text)
-        taken.append(time.perf_counter() - started)
-    assert taken[1] < 40 * taken[0] + 0.05  # quadratic time would be a hundredfold
+        taken.append(time.thread_time() - started)
+    assert taken[1] < 40 * taken[0] + 0.2  # quadratic time would be a hundredfold, and seconds
 
 
 def test_many_keys_cost_one_reading_of_the_text(monkeypatch):

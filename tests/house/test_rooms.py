@@ -42,6 +42,7 @@ ROOMS = (
         "testing",
         "rubrics",
         "environments",
+        "adapters",
         "insight.probing",
         "insight",
         "insight.rows",

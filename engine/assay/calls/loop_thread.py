@@ -1,10 +1,13 @@
 """An event loop that runs in a thread of its own."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any
+
+from assay.errors import Abandoned
 
 __all__ = ["LoopThread", "run_to_end"]
 
@@ -15,7 +18,8 @@ def run_to_end(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, A
     while True:
         try:
             return loop.run_until_complete(task)
-        except (SystemExit, KeyboardInterrupt):
+        except (SystemExit, KeyboardInterrupt, Abandoned):
+            # where the loop itself is abandoned, the call that hung has ended, and those of other runs go on
             if task.done():  # raised by the coroutine itself
                 raise
         except RuntimeError:
@@ -40,7 +44,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
+        with contextlib.suppress(Abandoned), asyncio.Runner() as runner:
             run_to_end(runner.get_loop(), self._live())
 
     async def _live(self) -> None:

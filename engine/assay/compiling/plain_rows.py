@@ -11,33 +11,11 @@ import polars as pl
 from assay.errors import RAISED, InputError
 from assay.names import BAD, COMPLETION
 from assay.values.column import column, text_of
+from assay.values.plain import plain
 from assay.values.rows import transposed
 from assay.values.shape import LEAVES
 
 __all__ = ["PlainRows"]
-
-_CONVERTERS = ("tolist", "to_list", "as_py", "model_dump")
-"""Methods by which arrays, tensors, series, scalars and models of other libraries give plain values; none of them is imported."""
-
-_DEPTH = 100
-"""Levels of nesting that are converted."""
-
-
-def _plain(value: Any, depth: int = _DEPTH) -> Any:
-    """Return a value of plain Python types: arrays as lists, scalars as numbers, models as mappings."""
-    if type(value) in LEAVES or not depth:
-        return value
-    if type(value) is dict or isinstance(value, Mapping):
-        return {key: _plain(inner, depth - 1) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, depth - 1) for inner in value]
-    method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
-    if method is None or isinstance(value, type):
-        return value
-    try:
-        return _plain(method(), depth - 1)
-    except RAISED:
-        return str(value)
 
 
 class PlainRows:
@@ -104,10 +82,10 @@ class PlainRows:
 
 
 def _values(name: str, values: Any) -> list[Any]:
-    plain = values if type(values) is list and LEAVES.issuperset(map(type, values)) else _plain(values)
-    if not isinstance(plain, list):
+    converted = values if type(values) is list and LEAVES.issuperset(map(type, values)) else plain(values)
+    if not isinstance(converted, list):
         raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
-    return plain
+    return converted
 
 
 def _completion_problem(completion: Any) -> str | None:

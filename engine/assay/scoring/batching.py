@@ -27,7 +27,7 @@ from assay.names import FN_NAME
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
-__all__ = ["Batcher", "Verifiers", "plan_of"]
+__all__ = ["Batcher", "Outcome", "Verifiers", "plan_of"]
 
 Verifiers = Plan | Rewarding | VerifierSource | Sequence[VerifierSource] | None
 Row = Mapping[str, Any]
@@ -55,7 +55,7 @@ class _Call:
     """
 
     rows: Sequence[Row]
-    answer: Callable[[Sequence[Outcome]], None]
+    answer: Callable[[list[Outcome]], None]
     waits: bool = False
 
 
@@ -159,14 +159,18 @@ class Batcher:
         Raises:
             InputError: The row cannot be read.
         """
+        (outcome,) = self.outcomes_sync([row])
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def outcomes_sync(self, rows: Sequence[Row]) -> list[Outcome]:
+        """Score rows, together with those of other threads; an exception stands in the place of its row."""
         self._check_process()
-        future: Future[dict[str, Any]] = Future()
-
-        def answer(outcomes: Sequence[Outcome]) -> None:
-            _settle(future, outcomes[0])
-
-        self._submit(_Call([row], answer, waits=True))
-        return future.result()
+        future: Future[list[Outcome]] = Future()
+        if rows:
+            self._submit(_Call(rows, future.set_result, waits=True))
+        return future.result() if rows else []
 
     def _check_process(self) -> None:
         if self._process != os.getpid():  # a fork has no threads, and perhaps a lock that nobody releases

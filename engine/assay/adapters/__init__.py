@@ -1,0 +1,32 @@
+"""What trainers and evaluators call: one file for each, imported when it is used; no package of theirs is needed to import Assay.
+
+``assay.adapters.trl("spec.yaml")`` is a reward function for TRL. The other names work alike; ``verl`` is a module, because verl
+takes a path to one.
+"""
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "nemo_gym": "nemo_gym_verify",
+    "nemo_rl": "nemo_rl_environment",
+    "openrlhf": "openrlhf_rewards",
+    "skyrl": "skyrl_environment",
+    "trl": "trl_rewards",
+}
+"""The function for each package, and the file that has it.
+
+NOTE: no file may have the name of a function: importing the file would put the module in its place.
+"""
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (names are written once, above)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return globals().setdefault(name, getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,114 @@
+"""The reward function of OpenRLHF.
+
+A query is the prompt and the response, with special tokens. OpenRLHF logs an exception and goes on without a reward, so nothing is
+raised here: what went wrong has a number in ``extra_logs``. Read from openrlhf 0.11.2: ``utils/agent.py``.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from assay.errors import said_by
+from assay.scoring.batching import Batcher, Outcome, Verifiers
+
+__all__ = ["openrlhf", "response_of", "reward_info"]
+
+_logger = logging.getLogger(__name__)
+
+_SPECIAL = r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<(?:bos|eos|pad|start_of_turn|end_of_turn)>|\[(?:BOS|EOS|PAD|/?INST)\]"
+"""Special tokens of common tokenizers."""
+
+_LEAST = 8
+"""Characters of a prompt that OpenRLHF leaves at least, where it cuts its beginning."""
+
+
+def openrlhf(
+    spec: Verifiers, *, gold: str = "answer", unscored: float = 0.0, special_tokens: Sequence[str] | None = None
+) -> Callable[..., dict[str, Any]]:
+    """Return the ``reward_func`` of a file that ``--reward.remote_url`` names.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        gold: The column as which checks read the labels.
+        unscored: The reward of a query that cannot be scored.
+        special_tokens: What is cut from both ends of a response; by default the special tokens of common tokenizers.
+
+    Returns:
+        ``reward_func(queries, prompts, labels)``; see ``reward_info`` for what it returns. Calls of several threads are scored together.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+    """
+    batcher = Batcher(spec)
+    special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
+
+    def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:
+        responses = [response_of(query, prompt, special) for query, prompt in zip(queries, prompts, strict=True)]
+        rows = [
+            {"completion": response, gold: label, "prompt": prompt}
+            for response, label, prompt in zip(responses, labels, prompts, strict=True)
+        ]
+        return reward_info(batcher.outcomes_sync(rows), unscored, checks=_checks(batcher))
+
+    return reward_func
+
+
+def _checks(batcher: Batcher) -> list[str]:
+    return [name for name in batcher.plan.results if name.startswith(("check/", "score/"))]
+
+
+def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
+    """Return the response within a query, without special tokens at its ends; None if the query does not begin with the prompt.
+
+    Args:
+        query: The decoded prompt and response.
+        prompt: The prompt; a tokenizer may have put special tokens before it, and OpenRLHF may have cut its beginning.
+        special: A pattern for a special token.
+    """
+    ends = rf"\A(?:\s*(?:{special}))+|(?:(?:{special})\s*)+\Z"
+    begins = query.find(prompt)
+    if begins >= 0 and not re.sub(ends, "", query[:begins]).strip():
+        response = query[begins + len(prompt) :]
+    else:
+        rest = (prompt[at:] for at in range(len(prompt) - _LEAST + 1))
+        kept = next((end for end in rest if query.startswith(end)), None)
+        if kept is None:
+            return None
+        response = query[len(kept) :]
+    return re.sub(ends, "", response)
+
+
+def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str]) -> dict[str, Any]:
+    """Return rewards in the shape of OpenRLHF, for one query a number, for several a list.
+
+    Args:
+        outcomes: The results of each query, or the exception.
+        unscored: The reward of a query without one.
+        checks: The result columns to log.
+
+    Returns:
+        ``rewards`` and ``scores``, the same; and in ``extra_logs`` ``unscored`` and ``exceptions``, 1.0 for a query that has none or
+        raised one, and the score of each check, ``unscored`` where it did not run.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            _logger.error("A query has no reward: %s", said_by(outcome))
+    results = [{} if isinstance(outcome, BaseException) else outcome for outcome in outcomes]
+    rewards = [_number(result.get("reward"), unscored) for result in results]
+    logs = {
+        "unscored": [float(result.get("reward") is None) for result in results],
+        "exceptions": [float(isinstance(outcome, BaseException)) for outcome in outcomes],
+        **{name: [_number(result.get(name), unscored) for result in results] for name in checks},
+    }
+    if len(rewards) == 1:
+        return {
+            "rewards": rewards[0],
+            "scores": rewards[0],
+            "extra_logs": {name: each[0] for name, each in logs.items()},
+        }
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
+
+
+def _number(value: float | None, unscored: float) -> float:
+    return unscored if value is None else float(value)

@@ -1,0 +1,32 @@
+"""Values of other libraries as plain Python: arrays, tensors, series, scalars, models, configurations. None of these libraries is imported."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.errors import RAISED
+from assay.values.shape import LEAVES
+
+__all__ = ["plain"]
+
+_CONVERTERS = ("tolist", "to_list", "as_py", "model_dump")
+"""Methods by which arrays, tensors, series, scalars and models of other libraries give plain values; none of them is imported."""
+
+_DEPTH = 100
+"""Levels of nesting that are converted."""
+
+
+def plain(value: Any, depth: int = _DEPTH) -> Any:
+    """Return a value of plain Python types: arrays as lists, scalars as numbers, models as mappings."""
+    if type(value) in LEAVES or not depth:
+        return value
+    if type(value) is dict or isinstance(value, Mapping):
+        return {key: plain(inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return [plain(inner, depth - 1) for inner in value]
+    method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
+    if method is None or isinstance(value, type):
+        return value
+    try:
+        return plain(method(), depth - 1)
+    except RAISED:
+        return str(value)

@@ -1,0 +1,260 @@
+"""Adapters for trainers, called as the trainers call them; tests/peers runs the trainers themselves."""
+
+import asyncio
+import math
+import pickle
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import assay
+from assay.adapters import verl
+from assay.adapters.openrlhf_rewards import response_of
+from assay.errors import FailedRunError, UsageError
+
+SPEC = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
+        {"id": "short", "type": "max_length", "value": 10},
+    ],
+}
+
+
+def chat(text):
+    return [{"role": "assistant", "content": text}]
+
+
+class Logs:
+    def __init__(self):
+        self.extra, self.metrics = {}, {}
+
+    def arguments(self):
+        return {"log_extra": self.extra.__setitem__, "log_metric": self.metrics.__setitem__, "trainer_state": object()}
+
+
+def test_an_adapter_is_imported_when_it_is_used_and_no_trainer_with_it():
+    code = (
+        "import sys, assay.adapters as a; a.trl, a.openrlhf, a.skyrl, a.nemo_rl, a.nemo_gym; import assay.adapters.verl;"
+        "print(sorted({'torch', 'trl', 'verl', 'ray', 'openrlhf', 'skyrl_gym', 'starlette'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert set(assay.adapters.__all__) <= set(dir(assay.adapters))
+
+
+# ── TRL ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_trl_gets_none_for_unscored_completions_and_their_reasons():
+    reward, logs = assay.adapters.trl(SPEC), Logs()
+    completions = [chat("4"), chat("5"), "4 " * 20, None]
+    rewards = reward(
+        prompts=["2 + 2?"] * 4, completions=completions, completion_ids=[[1]] * 4, answer=[4] * 4, **logs.arguments()
+    )
+    assert rewards == [1.0, 0.25, 0.75, None]
+    assert logs.extra["math_feedback"] == [
+        "",
+        'right: does not contain "4"',
+        "short: has more than 10 characters",
+        "",
+    ]
+    assert logs.extra["math_error"] == ["", "", "", "the completion is null"]
+    assert logs.metrics == {"math/right": 2 / 3, "math/short": 2 / 3, "math/unscored": 0.25}
+    assert reward.__name__ == "math"
+
+
+def test_trl_reads_golds_from_the_column_that_is_named():
+    reward = assay.adapters.trl(SPEC, gold="solution", name="mine")
+    assert reward(prompts=["?"], completions=["4"], solution=[np.array([3, 4])], expected=["no"]) == [1.0]
+    assert reward.__name__ == "mine"
+    with pytest.raises(UsageError, match="gold='solution': there is no such column"):
+        reward(prompts=["?"], completions=["4"], answer=["4"])
+
+
+def test_functions_of_single_checks_share_one_pass(monkeypatch):
+    passes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: passes.append(1) or score_rows(plan, rows))
+    right, short = assay.adapters.trl(SPEC, per_check=True)
+    assert [(each.__name__, each.weight) for each in (right, short)] == [("math/right", 3.0), ("math/short", 1.0)]
+    completions = ["4", "5 " * 10]
+    assert right(prompts=["?"] * 2, completions=completions, answer=[4, 4]) == [1.0, 0.0]
+    assert short(prompts=["?"] * 2, completions=completions, answer=[4, 4]) == [1.0, 0.0]
+    assert len(passes) == 1
+    completions[1] = "4"  # the same list, in the next step
+    assert right(prompts=["?"] * 2, completions=completions, answer=[4, 4]) == [1.0, 1.0]
+    assert short(prompts=["?"] * 2, completions=list(completions), answer=[4, 4]) == [1.0, 1.0]
+    assert len(passes) == 3
+
+
+@pytest.mark.parametrize("per_check", [False, True])
+def test_functions_of_trl_pickle(per_check):
+    functions = pickle.loads(pickle.dumps(assay.adapters.trl(SPEC, per_check=per_check)))  # noqa: S301  (made here)
+    for function in functions if per_check else [functions]:
+        assert function(prompts=["?"], completions=["4"], answer=["4"]) == [1.0]
+
+
+def test_a_rubric_of_functions_that_see_groups_scores_the_groups_of_a_batch():
+    def best(completions):
+        return [float(len(text) == max(map(len, completions))) for text in completions]
+
+    reward = assay.adapters.trl(assay.Rubric([best]))
+    assert reward(prompts=["a", "a", "b"], completions=["4", "44", "4"]) == [0.0, 1.0, 1.0]
+
+
+# ── verl ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def of_verl(**changes):
+    sample = {
+        "data_source": "gsm8k",
+        "solution_str": "4",
+        "ground_truth": "4",
+        "extra_info": {"index": 1},
+        "spec": SPEC,
+    }
+    return sample | changes
+
+
+def test_verl_gets_the_same_keys_for_every_sample():
+    async def run():
+        calls = [
+            verl.compute_score(**of_verl()),
+            verl.compute_score(**of_verl(solution_str="5", extra_info={"level": np.array([1])})),
+            verl.compute_score(**of_verl(ground_truth=None, unscored=-1.0)),
+        ]
+        return await asyncio.gather(*calls)
+
+    right, wrong, unscored = asyncio.run(run())
+    assert right == {
+        "score": 1.0,
+        "passed": 1.0,
+        "unscored": 0.0,
+        "feedback": "",
+        "error": "",
+        "score/math": 1.0,
+        "check/math/right": 1.0,
+        "check/math/short": 1.0,
+    }
+    assert (wrong["score"], wrong["feedback"]) == (0.25, 'right: does not contain "4"')
+    assert (unscored["score"], unscored["unscored"], unscored["error"]) == (-1.0, 1.0, "gold is missing: answer")
+    assert math.isnan(unscored["check/math/right"])
+    assert [*right] == [*wrong] == [*unscored]
+    assert [type(value) for value in right.values()] == [type(value) for value in unscored.values()]
+
+
+def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
+    with pytest.raises(FailedRunError, match="cannot be scored: gold is missing"):
+        asyncio.run(verl.compute_score(**of_verl(ground_truth=None)))
+    with pytest.raises(UsageError, match="expected a number"):
+        verl.score(**of_verl(ground_truth=None, unscored="zero"))
+    path = tmp_path / "spec.yaml"
+    path.write_text("checks: [{type: contains, value: {column: extra_info.word}}]", "utf-8")
+    assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0
+
+
+# ── OpenRLHF ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("query", "prompt", "response"),
+    [
+        ("2 + 2? 4<eos>", "2 + 2?", " 4"),
+        ("<s>2 + 2? 4</s></s>", "2 + 2?", " 4"),
+        (
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n4<|im_end|>\n",
+            "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n",
+            "4",
+        ),
+        ("<|begin|><|begin|>user: q</s>a <|x|> b<|eot_id|><|end_of_text|>", "user: q</s>", "a <|x|> b"),
+        ("the end of it? 4", "a long beginning, and the end of it?", " 4"),
+        ("something else", "2 + 2?", None),
+        ("the prompt is quoted later: 2 + 2? 4", "2 + 2?", None),
+        ("2 + 2?", "2 + 2?", ""),
+    ],
+)
+def test_the_response_is_what_follows_the_prompt(query, prompt, response):
+    assert response_of(query, prompt) == response
+
+
+def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
+    reward = assay.adapters.openrlhf(SPEC, unscored=-1.0)
+    assert reward(["2 + 2? 4<eos>"], ["2 + 2?"], ["4"]) == {
+        "rewards": 1.0,
+        "scores": 1.0,
+        "extra_logs": {
+            "unscored": 0.0,
+            "exceptions": 0.0,
+            "score/math": 1.0,
+            "check/math/right": 1.0,
+            "check/math/short": 1.0,
+        },
+    }
+    several = reward(["a 4", "b"], ["a", "c"], ["4", None])
+    assert several["rewards"] == [1.0, -1.0]
+    assert several["extra_logs"]["unscored"] == [0.0, 1.0]
+    assert not caplog.records
+    named = assay.adapters.openrlhf(assay.compile(None, {"completion": str, "fn_name": str}), gold="fn_name")
+    result = named(["a 4"], ["a"], ["no_such_function"])
+    assert (result["rewards"], result["extra_logs"]["exceptions"]) == (0.0, 1.0)
+    assert "A query has no reward: InputError" in caplog.text
+
+
+# ── SkyRL, NeMo-RL, NeMo-Gym ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_absent_package_is_named_with_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skyrl_gym", None)
+    with pytest.raises(UsageError, match=r"pip install 'assay\[skyrl\]'"):
+        assay.adapters.skyrl(SPEC)
+    monkeypatch.setitem(sys.modules, "nemo_rl", None)
+    with pytest.raises(UsageError, match="NeMo-RL is not installed"):
+        assay.adapters.nemo_rl(SPEC)
+
+
+def test_nemo_rl_gets_a_tensor_for_a_batch(monkeypatch):
+    interfaces = types.ModuleType("nemo_rl.environments.interfaces")
+    interfaces.EnvironmentInterface = object
+    interfaces.EnvironmentReturn = types.SimpleNamespace
+    torch = types.SimpleNamespace(
+        float32="float32", tensor=lambda values, dtype: values, ones_like=lambda values: [1.0] * len(values)
+    )
+    modules = {"nemo_rl": types.ModuleType("nemo_rl"), "nemo_rl.environments": types.ModuleType("environments")}
+    for name, module in {**modules, "nemo_rl.environments.interfaces": interfaces, "torch": torch}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    environment = assay.adapters.nemo_rl(SPEC, unscored=0.0)
+    log = [
+        {"role": "user", "content": "2 + 2?", "token_ids": object()},
+        {"role": "assistant", "content": "4", "token_ids": object()},
+    ]
+    returned = environment.step([log, log, log], [{"ground_truth": "4"}, {"expected_answer": "5"}, None])
+    assert returned.rewards == [1.0, 0.25, 0.0]
+    assert returned.terminateds == [1.0] * 3
+    assert returned.observations[1] == {"role": "environment", "content": 'right: does not contain "5"'}
+    assert environment.global_post_process_and_metrics("batch") == ("batch", {})
+
+
+def test_nemo_gym_gets_the_request_back_with_its_reward():
+    class Server:
+        verify = assay.adapters.nemo_gym(SPEC)
+
+    def body(text, **fields):
+        output = [
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "content": [{"type": "output_text", "text": text}]},
+        ]
+        return {"responses_create_params": {"input": []}, "response": {"output": output}, **fields}
+
+    async def run():
+        return await asyncio.gather(
+            Server().verify(body("4", expected_answer="4")), Server().verify(body("5", expected_answer="4"))
+        )
+
+    right, wrong = asyncio.run(run())
+    assert (right["reward"], wrong["reward"]) == (1.0, 0.25)
+    assert wrong["reward_components"] == {"check/math/right": 0.0, "check/math/short": 1.0}
+    assert wrong["expected_answer"] == "4"
+    with pytest.raises(FailedRunError):
+        asyncio.run(Server().verify({"response": {"output": []}}))
