@@ -8,6 +8,9 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "gepa": "gepa_evaluators",
+    "gepa_adapter": "gepa_evaluators",
+    "gepa_batch": "gepa_evaluators",
     "nemo_gym": "nemo_gym_verify",
     "nemo_rl": "nemo_rl_environment",
     "openrlhf": "openrlhf_rewards",

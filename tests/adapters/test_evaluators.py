@@ -1,0 +1,114 @@
+"""Adapters for optimisers and evaluators, called as these call them; tests/peers runs the packages themselves."""
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+import assay
+from assay.errors import UsageError
+
+SPEC = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
+        {"id": "short", "type": "max_length", "value": 10},
+    ],
+}
+WRONG = 'right: does not contain "4"'
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """Puts a module of stand-ins in the place of one of a package, and of the packages around it."""
+
+    def put(name, **names):
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            module = types.ModuleType(".".join(parts[:end]))
+            module.__path__ = []
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        vars(module).update(names)
+
+    return put
+
+
+def absent(monkeypatch, name):
+    for module in [name, *(module for module in sys.modules if module.startswith(f"{name}."))]:
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+def test_an_adapter_is_imported_when_it_is_used_and_no_package_with_it():
+    code = (
+        "import sys, assay.adapters as a; [getattr(a, name) for name in a.__all__];"
+        "print(sorted({'gepa', 'dspy', 'inspect_ai', 'verifiers', 'lm_eval', 'lighteval', 'evaluate', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# ── GEPA ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_gepa_gets_numbers_words_and_objectives(package):
+    package("gepa.adapters.default_adapter.default_adapter", EvaluationResult=lambda *values: values)
+    evaluator = assay.adapters.gepa(SPEC)
+    data = {"input": "2 + 2?", "answer": "4", "additional_context": {}}
+    assert evaluator(data, "4") == (1.0, "", {"right": 1.0, "short": 1.0})
+    assert evaluator(data, "5") == (0.25, WRONG, {"right": 0.0, "short": 1.0})
+    assert evaluator({"input": "2 + 2?", "additional_context": {"answer": 4}}, "4")[0] == 1.0
+
+
+def test_gepa_has_a_number_and_the_reason_where_there_is_no_reward(package):
+    package("gepa.adapters.default_adapter.default_adapter", EvaluationResult=lambda *values: values)
+    unscored = (-1.0, "gold is missing: answer", {"right": -1.0, "short": -1.0})
+    assert assay.adapters.gepa(SPEC, unscored=-1.0)({"input": "2 + 2?"}, "4") == unscored
+
+
+def test_the_batch_of_gepa_is_one_pass(monkeypatch):
+    sizes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: sizes.append(len(rows)) or score_rows(plan, rows))
+    evaluate = assay.adapters.gepa_batch(SPEC, lambda candidate, example: candidate.format(**example))
+    example = {"question": "2 + 2?", "answer": "4"}
+    results = evaluate([("It is {answer}", example), ("Who knows", example)])
+    assert sizes == [2]
+    assert results == [
+        (1.0, {"Input": "2 + 2?", "Output": "It is 4", "Feedback": "", "scores": {"right": 1.0, "short": 1.0}}),
+        (0.25, {"Input": "2 + 2?", "Output": "Who knows", "Feedback": WRONG, "scores": {"right": 0.0, "short": 1.0}}),
+    ]
+
+
+def test_a_program_that_raises_leaves_the_others_alone():
+    async def run(candidate, example):
+        return str(1 / example)
+
+    results = assay.adapters.gepa_batch({"checks": [{"type": "contains", "value": "0.5"}]}, run)([("", 0), ("", 2)])
+    assert results[0][0] == 0.0
+    assert results[0][1]["Feedback"] == results[0][1]["Output"] == "ZeroDivisionError: division by zero"
+    assert results[1][0] == 1.0
+
+
+def test_the_adapter_of_gepa_shows_inputs_without_golds(package):
+    package("gepa.core.adapter", EvaluationBatch=types.SimpleNamespace)
+    adapter = assay.adapters.gepa_adapter(SPEC, lambda candidate, example: candidate["system"])
+    batch = adapter.evaluate([{"input": "2 + 2?", "answer": "4"}, {"a": 2, "answer": "5"}], {"system": "4"}, True)
+    assert (batch.scores, batch.outputs) == ([1.0, 0.25], ["4", "4"])
+    assert batch.objective_scores == [{"right": 1.0, "short": 1.0}, {"right": 0.0, "short": 1.0}]
+    records = adapter.make_reflective_dataset({"system": "4"}, batch, ["system", "tool"])
+    assert records["system"] == records["tool"]
+    assert records["system"] == [
+        {"Inputs": "2 + 2?", "Generated Outputs": "4", "Feedback": ""},
+        {"Inputs": {"a": 2}, "Generated Outputs": "4", "Feedback": 'right: does not contain "5"'},
+    ]
+    assert adapter.evaluate([], {"system": "4"}).scores == []
+    assert adapter.evaluate([{"answer": "4"}], {"system": "4"}).trajectories is None
+
+
+@pytest.mark.parametrize(
+    ("name", "package_name", "arguments"),
+    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,))],
+)
+def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):
+    absent(monkeypatch, package_name)
+    with pytest.raises(UsageError, match=r"pip install 'assay\["):
+        getattr(assay.adapters, name)(SPEC, *arguments)
