@@ -1,5 +1,6 @@
 """Adapters for optimisers and evaluators, called as these call them; tests/peers runs the packages themselves."""
 
+import asyncio
 import subprocess
 import sys
 import types
@@ -104,9 +105,66 @@ def test_the_adapter_of_gepa_shows_inputs_without_golds(package):
     assert adapter.evaluate([{"answer": "4"}], {"system": "4"}).trajectories is None
 
 
+# ── Inspect ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Score(types.SimpleNamespace):
+    """What an adapter needs of Inspect's class."""
+
+    @classmethod
+    def unscored(cls, **fields):
+        return cls(value=None, metadata=None, **fields)
+
+
+class Target(list):
+    """What an adapter needs of Inspect's class."""
+
+    @property
+    def text(self):
+        return "".join(self)
+
+
+def message(role, text):
+    return types.SimpleNamespace(role=role, text=text, content=text)
+
+
+def state(text, **metadata):
+    output = types.SimpleNamespace(completion=text or "", choices=[] if text is None else [text])
+    given = [message("system", "Add."), message("user", "2 + 2?")]
+    return types.SimpleNamespace(input=given, messages=given, output=output, metadata=metadata, target=[""])
+
+
+@pytest.fixture
+def inspect_scorer(package):
+    def scorer(metrics, name):
+        return lambda factory: lambda: setattr(scored := factory(), "told", (name, metrics)) or scored
+
+    package("inspect_ai.scorer", Score=Score, scorer=scorer, mean=lambda: "mean", stderr=lambda: "stderr")
+    return assay.adapters.inspect(SPEC)
+
+
+def test_a_sample_of_inspect_has_a_value_and_an_explanation_or_a_reason(inspect_scorer):
+    async def scores():
+        calls = [("4", ["4"]), ("5", ["4"]), ("5", ["4", "5"]), (None, ["4"]), ("4", [""])]
+        return await asyncio.gather(*(inspect_scorer(state(text), Target(golds)) for text, golds in calls))
+
+    right, wrong, other, silent, blind = asyncio.run(scores())
+    assert inspect_scorer.told == ("math", ["mean", "stderr"])
+    assert (right.value, wrong.value, other.value, silent.value, blind.value) == (1.0, 0.25, 1.0, None, None)
+    assert (wrong.answer, wrong.explanation, wrong.metadata["checks"]) == ("5", WRONG, {"right": 0.0, "short": 1.0})
+    assert (silent.reason, silent.explanation) == ("no_response", "the completion is null")
+    assert (blind.reason, blind.explanation) == ("scoring_failed", "gold is missing: answer")
+
+
+def test_an_exception_leaves_a_sample_of_inspect_unscored(inspect_scorer, monkeypatch):
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: 1 / 0)
+    score = asyncio.run(inspect_scorer(state("4"), Target(["4"])))
+    assert (score.reason, score.explanation) == ("scoring_failed", "ZeroDivisionError: division by zero")
+
+
 @pytest.mark.parametrize(
     ("name", "package_name", "arguments"),
-    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,))],
+    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,)), ("inspect", "inspect_ai", ())],
 )
 def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):
     absent(monkeypatch, package_name)

@@ -13,7 +13,7 @@ real_packages.needs("gepa", "pip install 'assay[gepa]'")
 from gepa import optimize  # noqa: E402
 from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, optimize_anything  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 SPEC = {
     "id": "triage",

@@ -11,6 +11,7 @@ _HOMES = {
     "gepa": "gepa_evaluators",
     "gepa_adapter": "gepa_evaluators",
     "gepa_batch": "gepa_evaluators",
+    "inspect": "evaluators.inspect_scorer",
     "nemo_gym": "nemo_gym_verify",
     "nemo_rl": "nemo_rl_environment",
     "openrlhf": "openrlhf_rewards",
