@@ -8,7 +8,8 @@ import types
 import pytest
 
 import assay
-from assay.errors import UsageError
+from assay.adapters import verifiers
+from assay.errors import FailedRunError, UsageError
 
 SPEC = {
     "id": "math",
@@ -160,6 +161,63 @@ def test_an_exception_leaves_a_sample_of_inspect_unscored(inspect_scorer, monkey
     monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: 1 / 0)
     score = asyncio.run(inspect_scorer(state("4"), Target(["4"])))
     assert (score.reason, score.explanation) == ("scoring_failed", "ZeroDivisionError: division by zero")
+
+
+# ── verifiers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fields(types.SimpleNamespace):
+    """A model of a package, as far as adapters look at it."""
+
+    def model_dump(self):
+        return {name: value for name, value in vars(self).items() if name != "prompt_text"}
+
+
+class Trace(types.SimpleNamespace):
+    """What an adapter needs of a trace."""
+
+    def record_metrics(self, values):
+        self.metrics.update(values)
+
+
+def trace_of(text, **more):
+    messages = [] if text is None else [Fields(role="assistant", content=text, tool_calls=None, **more)]
+    return Trace(assistant_messages=messages, messages=messages, last_reply=text, root_reply=None, metrics={}, info={})
+
+
+def test_traces_of_verifiers_get_a_reward_metrics_and_feedback_or_an_error():
+    reward, traces = verifiers.reward(SPEC), [trace_of(text) for text in ("4", "5", None)]
+    task = Fields(answer="4", prompt_text="2 + 2?")
+
+    async def scored():
+        return await asyncio.gather(*(reward(task=task, trace=each) for each in traces), return_exceptions=True)
+
+    *rewards, error = asyncio.run(scored())
+    assert rewards == [1.0, 0.25]
+    assert isinstance(error, FailedRunError)
+    assert traces[1].metrics == {"math/right": 0.0, "math/short": 1.0}
+    assert traces[1].info == {"math": {"passed": False, "feedback": WRONG, "error": None}}
+    assert traces[2].info["math"]["error"] == "the completion is null"
+    other = verifiers.reward(SPEC, gold="truth", unscored=0.5)
+    assert asyncio.run(other(task=Fields(truth="5", prompt_text=""), trace=traces[1])) == 1.0
+    assert asyncio.run(other(task=Fields(truth=None, prompt_text=""), trace=traces[1])) == 0.5
+
+
+def test_a_group_of_verifiers_is_one_batch_whose_metrics_are_functions(caplog):
+    reward = verifiers.reward(SPEC)
+    call = {"id": "1", "name": "add", "arguments": "{}"}
+    completions = [[{"role": "assistant", "content": "4", "tool_calls": [call]}], "5", None]
+    states = [
+        {"input": {"answer": "no"}, "info": {"level": 1}, "prompt": [{"role": "user", "content": "2 + 2?"}]},
+        {},
+        {},
+    ]
+    rewards = asyncio.run(reward(completions=completions, answers=["4", "4", "4"], states=states))
+    assert rewards == [1.0, 0.25, 0.0]
+    assert "the completion is null" in caplog.text
+    assert states[1]["math"]["feedback"] == WRONG
+    assert {metric.__name__: metric(states[1]) for metric in reward.metrics} == {"math/right": 0.0, "math/short": 1.0}
+    assert [metric(states[2]) for metric in reward.metrics] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,19 @@ def glue_of(page):
     return [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-def run_page(page, folder):
-    """Write the files of a page, and run its commands and its other programs, in order; the output of each."""
+def run_page(page, folder, without=None):
+    """Write the files of a page, and run its commands and its other programs, in order; the output of each.
+
+    Programs that hold the text ``without`` are for another version.
+    """
     blocks, printed = blocks_of((DOCS / "trainers" / page).read_text("utf-8")), []
     for block in blocks:
         if block.file is not None:
             (folder / block.file).write_text(block.text, "utf-8")
     assay = f"{sys.executable} -m assay"
     for block in blocks:
+        if without is not None and without in block.text:
+            continue
         commands = [["bash", "-c", command.replace("assay", assay, 1)] for command in commands_of(block)]
         if block.kind == "python" and block.file is None:
             commands = [[sys.executable, "-c", block.text]]
