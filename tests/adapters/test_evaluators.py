@@ -106,6 +106,34 @@ def test_the_adapter_of_gepa_shows_inputs_without_golds(package):
     assert adapter.evaluate([{"answer": "4"}], {"system": "4"}).trajectories is None
 
 
+# ── DSPy ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def metric(package):
+    package("dspy", Prediction=types.SimpleNamespace)
+    return assay.adapters.dspy(SPEC, field="sum", unscored=-1.0)
+
+
+def test_dspy_gets_score_feedback_and_objectives(metric):
+    right, wrong = metric({"answer": "4"}, {"sum": 4}), metric({"answer": "4"}, {"sum": "5"}, None, "self", [])
+    assert (right.score, right.feedback, right.objective_scores) == (1.0, "", {"right": 1.0, "short": 1.0})
+    assert (wrong.score, wrong.feedback, wrong.objective_scores) == (0.25, WRONG, {"right": 0.0, "short": 1.0})
+    unscored = metric({"answer": "4"}, {"sum": None})
+    assert (unscored.score, unscored.feedback) == (-1.0, "the completion is null")
+
+
+def test_dspy_learns_from_traces_that_pass(metric):
+    assert [metric({"answer": gold}, {"sum": "4"}, trace=[]) for gold in ("4", "5", None)] == [True, False, False]
+
+
+def test_the_last_field_of_a_prediction_is_its_completion(package):
+    package("dspy", Prediction=types.SimpleNamespace)
+    assert assay.adapters.dspy(SPEC)({"answer": "4"}, {"reasoning": "no", "sum": "4"}).score == 1.0
+    with pytest.raises(UsageError, match=r"no field `summ`\.\s+Did you mean `sum`"):
+        assay.adapters.dspy(SPEC, field="summ")({"answer": "4"}, {"sum": "4"})
+
+
 # ── Inspect ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -222,7 +250,7 @@ def test_a_group_of_verifiers_is_one_batch_whose_metrics_are_functions(caplog):
 
 @pytest.mark.parametrize(
     ("name", "package_name", "arguments"),
-    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,)), ("inspect", "inspect_ai", ())],
+    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,)), ("dspy", "dspy", ()), ("inspect", "inspect_ai", ())],
 )
 def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):
     absent(monkeypatch, package_name)

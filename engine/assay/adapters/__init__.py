@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "dspy": "dspy_metric",
     "gepa": "gepa_evaluators",
     "gepa_adapter": "gepa_evaluators",
     "gepa_batch": "gepa_evaluators",

@@ -16,7 +16,7 @@ from assay.errors import RAISED, UsageError, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 
-__all__ = ["gepa", "gepa_adapter", "gepa_batch"]
+__all__ = ["Scorer", "gepa", "gepa_adapter", "gepa_batch"]
 
 Run = Callable[[Any, Any], Any]
 """A program: a candidate and an example to a completion; it may be async."""
@@ -44,7 +44,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, An
         UsageError: GEPA is not installed.
     """
     result_type = _of_gepa("adapters.default_adapter.default_adapter", "EvaluationResult")
-    scorer = _Scorer(spec, unscored)
+    scorer = Scorer(spec, unscored)
 
     def evaluator(data: Mapping[str, Any], response: str) -> Any:
         (outcome,) = scorer.outcomes([(data, response)])
@@ -70,7 +70,7 @@ def gepa_batch(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    scorer = _Scorer(spec, unscored)
+    scorer = Scorer(spec, unscored)
 
     def batch_evaluator(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[float, dict[str, Any]]]:
         return [(outcome["score"], _side_info(outcome)) for outcome in scorer.run(run, pairs)]
@@ -91,7 +91,7 @@ def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0) -> "BatchA
         SpecError: A verifier cannot be used.
         UsageError: GEPA is not installed.
     """
-    return BatchAdapter(_Scorer(spec, unscored), run, _of_gepa("core.adapter", "EvaluationBatch"))
+    return BatchAdapter(Scorer(spec, unscored), run, _of_gepa("core.adapter", "EvaluationBatch"))
 
 
 class BatchAdapter:
@@ -103,7 +103,7 @@ class BatchAdapter:
 
     propose_new_texts = None
 
-    def __init__(self, scorer: "_Scorer", run: Run, batch_type: Any) -> None:
+    def __init__(self, scorer: "Scorer", run: Run, batch_type: Any) -> None:
         self._scorer = scorer
         self._run = run
         self._batch_type = batch_type
@@ -130,7 +130,7 @@ class BatchAdapter:
         return {component: list(records) for component in components_to_update}
 
 
-class _Scorer:
+class Scorer:
     """Scores of pairs of an example and a completion, as plain mappings."""
 
     def __init__(self, spec: Verifiers, unscored: float) -> None:
@@ -164,6 +164,7 @@ class _Scorer:
             "score": self._unscored if unscored else float(result["reward"]),
             "feedback": raised or feedback_of(result),
             "checks": checks,
+            "passed": not unscored and bool(result["passed"]),
             "completion": None if isinstance(completion, BaseException) else completion,
             "shown": raised or completion,
             "inputs": _inputs(example, self._golds),
