@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 from typing import get_args
 
 import pytest
@@ -189,17 +188,6 @@ def test_many_pairs_score_as_each_does(metric):
         ]
         assert len({row["score"] for row in found}) > (1 if metric == "levenshtein_distance" else 20)
         assert any(row["error"] for row in found) == (metric in PARTIAL)
-
-
-def test_many_pairs_need_no_numpy(monkeypatch):
-    texts, golds = hostile_pairs(300, seed=7)
-    with set_to(small_batch=0):
-        for metric in ("osa", "token_set", "levenshtein_distance"):
-            check = Similarity(SimilarityParams(metric=metric, value=""))
-            expected = check._of_pairs(texts, golds)
-            with monkeypatch.context() as patch:
-                patch.setitem(sys.modules, "numpy", None)
-                assert check._of_pairs(texts, golds).to_list() == expected.to_list()
 
 
 @pytest.mark.parametrize("metric", get_args(Metric))

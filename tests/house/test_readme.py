@@ -168,9 +168,9 @@ def test_every_page_is_on_the_site():
         for page in (value if isinstance(value, list) else [value])
     ]
     outside = {"index.md", "samples.md", "CONTRIBUTING.md", "CHANGELOG.md"}
-    assert sorted(pages) == sorted(outside | {page.name for page in DOCS.glob("*.md")})
+    assert sorted(pages) == sorted(outside | {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")})
     linked = "".join(TEXTS.values())
-    assert [page.name for page in DOCS.glob("*.md") if f"{page.name}" not in linked] == []
+    assert [page.name for page in DOCS.rglob("*.md") if f"{page.name}" not in linked] == []
 
 
 def test_the_front_page_names_every_job():

@@ -44,6 +44,7 @@ ROOMS = (
         "environments",
         "adapters",
         "insight.probing",
+        "insight.training",
         "insight",
         "insight.rows",
         "insight.reports",

@@ -6,7 +6,7 @@ A row is scored if its ``reward`` is not null. A check passes where its score is
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,7 @@ class Result:
         labels: What lines of feedback begin with, and the name of the check that each stands for.
         files: The files it is read from.
         notes: What the user should know.
+        length_column: The column of lengths that the user names, such as numbers of tokens.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Result:
     labels: Mapping[str, str]
     files: tuple[File, ...] = ()
     notes: tuple[str, ...] = ()
+    length_column: str | None = None
 
     @property
     def verifiers(self) -> tuple[Mapping[str, Any], ...]:
@@ -118,7 +120,9 @@ class Result:
 
     @property
     def length(self) -> pl.Expr | None:
-        """Code points of the scored text: the column ``length``, else those of a kept ``completion``; None if there is neither."""
+        """What ``with_length`` named; else code points of the scored text: the column ``length``, or those of a kept ``completion``."""
+        if self.length_column is not None:
+            return exactly(self.length_column).cast(pl.Int64, strict=False)
         if self.schema.get("length", pl.Null()).is_integer():
             return pl.col("length").cast(pl.Int64)
         dtype = self.schema.get(COMPLETION)
@@ -131,6 +135,19 @@ class Result:
     def rows(self) -> int:
         """The number of rows."""
         return int(self.collect(self.frame.select(pl.len())).item())
+
+    def with_length(self, column: str | None) -> "Result":
+        """Return the result with lengths from a column, such as numbers of tokens; None for those of the texts.
+
+        Raises:
+            UsageError: There is no such column, or it has no whole numbers.
+        """
+        if column is None:
+            return self
+        self.columns([column], "--length")
+        if not self.schema[column].is_integer():
+            raise UsageError(f"--length {column}: expected whole numbers, not {self.schema[column]}.")
+        return replace(self, length_column=column)
 
     def check(self, name: str) -> ScoreColumn:
         """Return a check by its name, or by its id if no other has it.
