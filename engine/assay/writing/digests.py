@@ -138,10 +138,10 @@ class _Column:
             self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
             is_laid_out = arrow is not None and not nulls and arrow.num_chunks == 1 and arrow.type in _TEXTS
-            array = arrow.chunk(0) if is_laid_out else _laid_out(present.cast(self.dtype))
-            lengths, data = _text_buffers(array)
-            self._sizes.update(lengths)
-            self._data.update(data)
+            present = present.cast(self.dtype)
+            sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
+            self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
+            self._data.update(_text_buffer(arrow.chunk(0) if is_laid_out else _laid_out(present)))
         elif isinstance(self.dtype, pl.List | pl.Array):
             sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
             self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
@@ -174,11 +174,10 @@ def _laid_out(values: pl.Series) -> Any:
     return values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def _text_buffers(array: Any) -> tuple[memoryview, memoryview]:
-    """Return the sizes of texts or binaries, without nulls, and their bytes, one behind the other."""
-    if not len(array):
-        return memoryview(b""), memoryview(b"")
+def _text_buffer(array: Any) -> memoryview:
+    """Return the bytes of texts or binaries, without nulls, one behind the other."""
     _, offsets, data = array.buffers()
-    ends = memoryview(offsets).cast("q")[array.offset : array.offset + len(array) + 1]
-    sizes = pl.Series(pa.Array.from_buffers(pa.int64(), len(ends), [None, pa.py_buffer(ends)])).diff().slice(1)
-    return _buffer(sizes), memoryview(data or b"")[ends[0] : ends[-1]]
+    if data is None or not len(array):
+        return memoryview(b"")
+    ends = memoryview(offsets).cast("q")
+    return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
