@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench peers promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench peers peers-test promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -53,6 +53,25 @@ bench: $(VENV)/.installed  ## run the benchmarks: equal results first, then one 
 
 peers: $(VENV)/.installed  ## install what the benchmarks compare with
 	$(INSTALL) --editable '.[dev,bench]'
+
+# a folder for each, because their versions of torch, numpy and ray exclude each other's
+PEERS := $(CACHE)/peers
+PEER_TESTS := pytest pytest-randomly pytest-xdist hypothesis
+TRAINERS := trl==1.16.0 datasets
+VERL := verl==0.9.1 ray
+WITHOUT_DEPENDENCIES := openrlhf==0.11.2 skyrl-gym==0.4.0
+
+define PEER
+	test -d $(PEERS)/$(1) || $(PYTHON) -m venv $(PEERS)/$(1)
+	$(if $(UV),$(UV) pip install --quiet --python $(PEERS)/$(1)/bin/python,$(PEERS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
+endef
+
+peers-test:  ## install the trainers, each outside of this folder, and run them with rewards of Assay; some minutes
+	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
+	$(call PEER,verl) --editable . $(PEER_TESTS) $(VERL)
+	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
+	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/adapters
+	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)

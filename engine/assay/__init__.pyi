@@ -40,7 +40,13 @@ from assay.insight.reports.reporting import report as report
 from assay.insight.rows.showing import Card as Card
 from assay.insight.rows.showing import Cards as Cards
 from assay.insight.rows.showing import show as show
+from assay.insight.sealing import Verification as Verification
+from assay.insight.sealing import verify as verify
 from assay.insight.summarizing import summarize as summarize
+from assay.insight.training.advantage import Advantages as Advantages
+from assay.insight.training.advantage import advantages as advantages
+from assay.insight.training.filtering import KeptGroups as KeptGroups
+from assay.insight.training.filtering import keep_groups as keep_groups
 from assay.insight.whatifs import WhatIf as WhatIf
 from assay.insight.whatifs import whatif as whatif
 from assay.insight.wires import Alert as Alert

@@ -149,10 +149,11 @@ def printable(value: str, *, lines: bool = False) -> str:
     """
     if value.isprintable():
         return value
-    return "".join(
-        char if char.isprintable() or (lines and char == "\n") else char.encode("unicode_escape").decode()
-        for char in value
-    )
+    kept = "\n" if lines else ""
+    for char in {*value}:  # few of them, and replacements are printable
+        if not (char.isprintable() or char == kept):
+            value = value.replace(char, char.encode("unicode_escape").decode())
+    return value
 
 
 def shown_path(path: str | bytes | os.PathLike[str]) -> str:

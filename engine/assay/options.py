@@ -497,6 +497,31 @@ class FileOptions(ScoreOptions, total=False):
         ),
     ]
     overwrite: Annotated[bool, Option("Replace an existing result; start over in a folder.", OUTPUT, default=False)]
+    seal: Annotated[
+        bool,
+        Option(
+            "Also record the SHA-256 of each input and task file in the footer, for assay verify and --reuse.",
+            OUTPUT,
+            default=False,
+        ),
+    ]
+    reuse: Annotated[
+        Any,
+        Option(
+            "Take the scores of checks that have not changed from this earlier result of the same rollouts.",
+            SCALE,
+            cli=str | None,
+            metavar="EARLIER",
+        ),
+    ]
+    reuse_code: Annotated[
+        bool,
+        Option(
+            "With --reuse, also take those of your own check classes if the hash of their code is the same.",
+            SCALE,
+            default=False,
+        ),
+    ]
     raw_csv: Annotated[bool, Option("Do not escape CSV cells that look like formulas.", OUTPUT, default=False)]
     part_bytes: Annotated[
         int | str,

@@ -224,7 +224,7 @@ def test_nemo_rl_gets_a_tensor_for_a_batch(monkeypatch):
     modules = {"nemo_rl": types.ModuleType("nemo_rl"), "nemo_rl.environments": types.ModuleType("environments")}
     for name, module in {**modules, "nemo_rl.environments.interfaces": interfaces, "torch": torch}.items():
         monkeypatch.setitem(sys.modules, name, module)
-    environment = assay.adapters.nemo_rl(SPEC, unscored=0.0)
+    environment = assay.adapters.nemo_rl(SPEC, unscored=0.0)({})
     log = [
         {"role": "user", "content": "2 + 2?", "token_ids": object()},
         {"role": "assistant", "content": "4", "token_ids": object()},

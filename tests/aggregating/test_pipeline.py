@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from cases import sized
+from cases import sized, some
 from fuzz_specs import GROUPS, draw_rows
 
 import assay
@@ -311,14 +311,14 @@ GOLDS = (
 )
 
 
-@pytest.mark.parametrize("gold", GOLDS, ids=str)
+@pytest.mark.parametrize("gold", some(GOLDS), ids=str)
 @pytest.mark.parametrize("kind", ["contains", "equals", "number"])
 def test_each_reference_alone(gold, kind):
     rows = draw_rows(random.Random(f"{gold} {kind}"), sized(7_000, 30))
     assert_plan_conforms([load_verifier({"checks": [{"type": kind, "value": gold}]})], rows)
 
 
-@pytest.mark.parametrize("kind", [*GROUPS, "length_scaled"])
+@pytest.mark.parametrize("kind", some([*GROUPS, "length_scaled"]))
 def test_each_group_alone_and_three_deep(kind):
     rng = random.Random(kind)
     leaves = [

@@ -210,7 +210,7 @@ def test_close_numbers_are_matched_as_often_as_possible():
 
 
 @pytest.mark.parametrize("lists", ["ordered", "unordered"])
-@pytest.mark.parametrize("tolerance", [0, 0.1])
+@pytest.mark.parametrize("tolerance", [0, pytest.param(0.1, marks=pytest.mark.long)])
 def test_large_values(lists, tolerance):
     numbers = [*range(100_000)]
     assert grade(numbers[::-1], numbers, lists=lists, absTol=tolerance, score="share") == float(lists == "unordered")

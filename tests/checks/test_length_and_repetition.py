@@ -108,6 +108,29 @@ def test_the_length_may_be_a_column_of_tokens():
     assert score({**check, "missingGold": "fail"}, *rows)[-1] == 0.0
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 1.25])
+def test_the_overlong_buffers_of_trainers(factor):
+    """OpenRLHF's length_penalty.py:41 and, up to the longest response, verl's reward_manager/dapo.py:109."""
+    longest, buffer = 4096, 512
+    tokens = [0, 3583, 3584, 3585, 3840, 4000, 4095, 4096, *random.Random(3).choices(range(3000, 4097), k=200)]
+    check = {
+        "type": "length_penalty",
+        "max": longest,
+        "buffer": buffer,
+        "unit": {"column": "tokens"},
+        "penalty": factor,
+    }
+    spec = {"checks": [{"type": "contains", "value": "yes"}, check], "range": None}
+    rows = [{"completion": "yes" if at % 3 else "no", "tokens": count} for at, count in enumerate(tokens)]
+    expected = []
+    for row in rows:
+        exceeding = min(row["tokens"] - (longest - buffer), buffer)
+        expected.append(float(row["completion"] == "yes") + min(-exceeding / buffer * factor, 0))
+    # a buffer of 512 tokens: all numbers are exact
+    assert assay.score(rows, spec)["reward"].to_list() == expected
+    assert [assay.score([row], spec)["reward"][0] for row in rows[:8]] == expected[:8]
+
+
 def test_a_row_may_name_the_unit_and_bring_the_limits():
     rows = [
         {"completion": "one two three", "unit": unit, "limit": limit}

@@ -207,7 +207,7 @@ def test_what_checks_share_is_one_column_computed_once():
         {"type": "json_keys", "keys": ["a"], "negate": True},
     ]
     plan = assay.compile([{"id": "v", "checks": checks}, {"id": "w", "checks": checks}])
-    made = [expr.meta.output_name() for layer in plan._layers for expr in layer]
+    made = [expr.meta.output_name() for layer in plan.layers for expr in layer]
     assert len(made) == len(set(made))
     assert [name for name in made if name.startswith("__assay/lower")] == ["__assay/lower"]
     json = {name.removeprefix("__assay/json-") for name in made if name.startswith("__assay/json")}

@@ -6,7 +6,7 @@ import pickle
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import sized, some
 
 import assay
 from assay.compiling.verifiers import on_row, verifiers_of_run
@@ -79,7 +79,7 @@ def test_rows_come_from_files(tmp_path, ending):
     assert rewards(path) == SCORED
 
 
-@pytest.mark.parametrize("gold", [*SCALARS, *STRUCTURES], ids=repr)
+@pytest.mark.parametrize("gold", some([*SCALARS, *STRUCTURES]), ids=repr)
 def test_expected_is_any_json_value_and_compared_as_its_str(gold):
     said = str(gold)
     row = {"completion": f" {said} ", "verifier": {"fn_name": "exact_match", "expected": gold}}
@@ -334,22 +334,24 @@ def test_the_pass_threshold():
 
 @pytest.mark.parametrize(
     ("fn", "output", "gold", "said"),
-    [
-        ("exact_match", "a", "b", 'expected "b"'),
-        ("exact_match", "a", 'say "b"', "expected 'say \"b\"'"),
-        ("exact_match", "a", "x" * 61, f'expected "{"x" * 59}…"'),
-        ("exact_match", "a", "x" * 60, f'expected "{"x" * 60}"'),
-        ("exact_match", "a", "b\u202e\n", 'expected "b\\u202e\\n"'),
-        ("contains", "a", 7, 'does not contain "7"'),
-        ("regex_match", "a", "b+", 'does not match the pattern "b+"'),
-        ("tool_calls_match", "a", {"tool": "b"}, "the output has no JSON object"),
-        ("tool_calls_match", '{"tool": "a"}', {"tool": "b"}, 'tool differs: expected "b"'),
-        ("tool_calls_match", '{"tool": "a", "action": 1}', {"tool": "a"}, "action differs: expected none"),
-        ("tool_calls_match", '{"ref": 1}', {"ref": "b"}, 'ref differs: expected "b"'),
-        ("tool_calls_match", '{"ref": 1}', {"ref": 2}, "ref differs: expected 2"),
-        ("tool_calls_match", '{"text": "a"}', {"text": "b"}, 'text differs: expected "b"'),
-        ("tool_calls_match", "{}", {"coordinate": [1, 2]}, "coordinate differs: expected [1, 2]"),
-    ],
+    some(
+        [
+            ("exact_match", "a", "b", 'expected "b"'),
+            ("exact_match", "a", 'say "b"', "expected 'say \"b\"'"),
+            ("exact_match", "a", "x" * 61, f'expected "{"x" * 59}…"'),
+            ("exact_match", "a", "x" * 60, f'expected "{"x" * 60}"'),
+            ("exact_match", "a", "b\u202e\n", 'expected "b\\u202e\\n"'),
+            ("contains", "a", 7, 'does not contain "7"'),
+            ("regex_match", "a", "b+", 'does not match the pattern "b+"'),
+            ("tool_calls_match", "a", {"tool": "b"}, "the output has no JSON object"),
+            ("tool_calls_match", '{"tool": "a"}', {"tool": "b"}, 'tool differs: expected "b"'),
+            ("tool_calls_match", '{"tool": "a", "action": 1}', {"tool": "a"}, "action differs: expected none"),
+            ("tool_calls_match", '{"ref": 1}', {"ref": "b"}, 'ref differs: expected "b"'),
+            ("tool_calls_match", '{"ref": 1}', {"ref": 2}, "ref differs: expected 2"),
+            ("tool_calls_match", '{"text": "a"}', {"text": "b"}, 'text differs: expected "b"'),
+            ("tool_calls_match", "{}", {"coordinate": [1, 2]}, "coordinate differs: expected [1, 2]"),
+        ]
+    ),
 )
 def test_feedback_says_what_was_expected(fn, output, gold, said):
     rows = [{"completion": output, "verifier": {"fn_name": fn, "expected": gold}}]
@@ -381,22 +383,24 @@ class SpeechlessError(Exception):
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize(
     ("value", "reward", "error"),
-    [
-        (1, 1.0, None),
-        (True, 1.0, None),
-        (-2.5, -2.5, None),
-        (3, 3.0, None),
-        (float("nan"), 0.0, "ValueError: the reward is not a finite number"),
-        (float("inf"), 0.0, "ValueError: the reward is not a finite number"),
-        (10**400, 0.0, "ValueError: the reward is not a finite number"),
-        ("1", 0.0, "ValueError: the reward is not a finite number"),
-        (None, 0.0, "ValueError: the reward is not a finite number"),
-        (KeyError("x"), 0.0, "KeyError: 'x'"),
-        (RecursionError("deep"), 0.0, "RecursionError: deep"),
-        (ValueError("\ud800"), 0.0, "ValueError: \\ud800"),
-        (SystemExit(3), 0.0, "SystemExit: 3"),
-        (SpeechlessError(), 0.0, "SpeechlessError: its message cannot be shown"),
-    ],
+    some(
+        [
+            (1, 1.0, None),
+            (True, 1.0, None),
+            (-2.5, -2.5, None),
+            (3, 3.0, None),
+            (float("nan"), 0.0, "ValueError: the reward is not a finite number"),
+            (float("inf"), 0.0, "ValueError: the reward is not a finite number"),
+            (10**400, 0.0, "ValueError: the reward is not a finite number"),
+            ("1", 0.0, "ValueError: the reward is not a finite number"),
+            (None, 0.0, "ValueError: the reward is not a finite number"),
+            (KeyError("x"), 0.0, "KeyError: 'x'"),
+            (RecursionError("deep"), 0.0, "RecursionError: deep"),
+            (ValueError("\ud800"), 0.0, "ValueError: \\ud800"),
+            (SystemExit(3), 0.0, "SystemExit: 3"),
+            (SpeechlessError(), 0.0, "SpeechlessError: its message cannot be shown"),
+        ]
+    ),
     ids=repr,
 )
 def test_what_a_function_returns_or_raises(value, reward, error):

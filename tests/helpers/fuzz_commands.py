@@ -22,9 +22,14 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import assay
 
 SECONDS = 60
 """What a command may take; a machine may be busy."""
@@ -198,6 +203,56 @@ ENVIRONMENTS = (
 )
 
 
+ABOUT_RESULTS = {
+    "verify": (
+        ["--sample", (*TEXTS, "all", "5%")],
+        ["--seed", TEXTS],
+        ["--root", (*TEXTS, "0" * 64)],
+        ["--rollouts", ("rows.jsonl", "fifo.jsonl", "missing.jsonl", "/dev/zero", "folder")],
+        ["--tasks", ("tasks.jsonl", "fifo.yaml", "harbor", "/dev/null")],
+        ["--import", (*MODULES,)],
+        ["--checks", ("fine:rubric", "x", ":", "raises:x")],
+        ["--any-version"],
+        ["--overwrite"],
+    ),
+    "diff": (
+        ["--on", TEXTS],
+        ["--by", TEXTS],
+        ["--max-flips", TEXTS],
+        ["--allow-missing", TEXTS],
+        ["--rescore"],
+        ["--examples", TEXTS],
+    ),
+    "whatif": (
+        ["--set", (*TEXTS, "contains=2", "contains.required=true")],
+        ["--threshold", TEXTS],
+        ["--drop", TEXTS],
+        ["--rank", TEXTS],
+    ),
+    "groups": (["--k", TEXTS], ["--by", TEXTS], ["--vote", TEXTS], ["--eps", TEXTS], ["--group", ("task_id", *TEXTS)]),
+    "report": (["--by", TEXTS], ["--examples", TEXTS], ["--format", ("html", "md", "json", *TEXTS)], ["--no-text"]),
+    "audit": (["--sample", TEXTS], ["--probe", ("bad.jsonl", "fifo.jsonl", "v.json")], ["--max-free", TEXTS]),
+    "show": (
+        ["--where", (*TEXTS, "reward < 1")],
+        ["--sort", TEXTS],
+        ["--limit", TEXTS],
+        ["--row", TEXTS],
+        ["--failed", TEXTS],
+    ),
+    "tripwire": (
+        ["--by", ("task_id", *TEXTS)],
+        ["--limits", ("v.json", "deep.yaml", "fifo.json", "empty.yaml")],
+        ["--warn-only"],
+    ),
+}
+"""The commands about results, with options that they take and values for these."""
+
+NOT_RESULTS = (
+    *("r.parquet", "html.parquet", "missing.parquet", "folder", "held", "old.parquet", "link.parquet", "loop.parquet"),
+    *("dangling.parquet", "fifo.jsonl", "/dev/null", "/dev/zero", "", ".", "v.json", "-", "/proc/self/mem"),
+)
+
+
 @dataclass
 class Case:
     """A command, and what is around it.
@@ -234,6 +289,7 @@ def case(seed, number):
     command = rng.choice(
         ["score"] * 12
         + ["check", "check", "explain", "bench", "presets", "checks", "schema", "--help", "--version", "bogus"]
+        + [*ABOUT_RESULTS, "verify"]
     )
     drawn.stdin = rng.choice(["null", "lines", "lines", "pipe", "closed", "empty", "zero"])
     drawn.stdout = rng.choice(["file"] * 5 + ["full", "closed", "broken"])
@@ -249,6 +305,8 @@ def case(seed, number):
         drawn.arguments += (
             rng.choice([[], ["--against", _input(rng)]]) if command == "check" else rng.choice([[], ["--json"]])
         )
+    elif command in ABOUT_RESULTS:
+        _about_results(rng, drawn)
     elif command in ("presets", "checks"):
         drawn.arguments += rng.choice([[], ["--json"], ["--markdown"], ["--schema"], ["x\x1b"]])
     if rng.random() < 0.1:
@@ -317,12 +375,40 @@ def _score(rng, drawn):
     drawn.out = rng.choice(places)
     drawn.arguments += ["-o", drawn.out] if drawn.out or rng.random() < 0.1 else []
     drawn.arguments += ["--overwrite"] if rng.random() < 0.5 else []
+    drawn.arguments += ["--reuse", _result(rng)] if rng.random() < 0.15 else []
+    for option in (
+        ["--seal"],
+        ["--reuse-code"],
+        ["--lengths"],
+        ["--by", rng.choice(TEXTS)],
+        ["--min-pass-rate", rng.choice(TEXTS)],
+    ):
+        drawn.arguments += option if rng.random() < 0.08 else []
     drawn.arguments += (
         ["--tasks", rng.choice(["tasks.jsonl", "fifo.yaml", "dangling.jsonl", "harbor", "tasks.yaml"])]
         if rng.random() < 0.1
         else []
     )
     drawn.arguments += ["--storage-option", f"aws_secret_access_key={SECRET}"] if rng.random() < 0.05 else []
+
+
+def _about_results(rng, drawn):
+    (command,) = drawn.arguments
+    sources = (
+        [_spec(rng), _input(rng)] if command == "audit" else [_result(rng) for _ in range(1 + (command == "diff"))]
+    )
+    drawn.arguments += sources
+    drawn.arguments += ["--rollouts", "rows.jsonl"] if command == "verify" and rng.random() < 0.6 else []
+    options = [*ABOUT_RESULTS[command], ["--json"], ["--bogus"]]
+    options += [["--out", rng.choice(["o.md", "o.html", "o.json", "held/", "old.parquet", "no/o.md", "o.txt"])]] * (
+        command != "show"
+    )
+    for option in rng.sample(options, rng.choice([0, 0, 1, 1, 2, 3])):
+        drawn.arguments += [rng.choice(value) if isinstance(value, tuple) else value for value in option]
+
+
+def _result(rng):
+    return rng.choice([*["rewards.parquet"] * 6, "bare.parquet", "parts", "altered.parquet", *NOT_RESULTS])
 
 
 def _input(rng):
@@ -421,7 +507,28 @@ def furnish(folder, drawn):
     (folder / "tasks.yaml").write_text("- {task_id: t1, answer: b}\n")
     for name in ("old.parquet", "old.jsonl"):
         (folder / name).write_bytes(OLD)
+    for name, content in _results().items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
     _furnish_oddly(folder)
+
+
+@cache
+def _results():
+    """Results of the rows: with and without check columns, in parts, with another cell; and the rows."""
+    with tempfile.TemporaryDirectory(prefix="assay-") as name:
+        folder = Path(name)
+        (folder / "rows.jsonl").write_text(LINES)
+        assay.score_file(folder / "rows.jsonl", SPEC, folder / "rewards.parquet")
+        assay.score_file(folder / "rows.jsonl", SPEC, folder / "bare.parquet", details=False)
+        assay.score_file(folder / "rows.jsonl", SPEC, f"{folder / 'parts'}/", part_bytes=500, isolate=False)
+        footer = pq.read_metadata(folder / "rewards.parquet").metadata
+        table = pq.read_table(folder / "rewards.parquet")
+        at = table.schema.get_field_index("reward")
+        table = table.set_column(at, "reward", pa.array([0.3] * ROWS)).replace_schema_metadata(footer)
+        pq.write_table(table, folder / "altered.parquet")
+        files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "_counts")
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def _furnish_oddly(folder):

@@ -30,14 +30,15 @@ from typing import NoReturn, TextIO
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-ADAPTERS = sorted(DOCS.glob("trainers/*.md"))
-"""Pages that need packages of trainers and evaluators; tests/peers runs them."""
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *ADAPTERS]
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""
 
-OPTIONAL = {"datasets", "dspy", "gepa", "openai"}
+EVALUATORS = {"dspy.md", "gepa.md", "inspect.md", "verifiers.md"}
+"""Pages that tests/peers runs, with the packages that they are about."""
+
+OPTIONAL = {"datasets", "dspy", "gepa", "nemo_rl", "openai", "skyrl_gym"}
 """Packages that an example may need; without them it is left out."""
 
 WIDTH = 100
@@ -115,7 +116,7 @@ def steps_of(path: Path) -> list[tuple[Block, Block | None]]:
     return [
         (block, following if following is not None and following.kind == "output" else None)
         for block, following in zip(blocks, [*blocks[1:], None], strict=False)
-        if runs(block) and not (path in ADAPTERS or (block.kind == "python" and path.name in ELSEWHERE))
+        if runs(block) and path.name not in EVALUATORS and not (block.kind == "python" and path.name in ELSEWHERE)
     ]
 
 

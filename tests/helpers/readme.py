@@ -14,6 +14,8 @@ import typer.main
 from pages import DOCS, PAGES, ROOT, comparable, run_page
 
 from assay.cli.main import app
+from assay.insight.training.estimators import ESTIMATORS
+from assay.insight.training.filtering import FILTERS
 from assay.loading.presets.preset import as_markdown as presets_as_markdown
 from assay.loading.presets.preset import presets
 from assay.options import PANELS
@@ -142,12 +144,25 @@ def _meaning(param: Any) -> str:
     return f"{text} [default: {param.default}]" if plain and "[default" not in text else text
 
 
+def estimators_as_markdown() -> str:
+    """The estimators of advantages."""
+    lines = [f"| `{name}` | {made.formula} | {made.source} |\n" for name, made in ESTIMATORS.items()]
+    return "".join(["| name | formula | source |\n|---|---|---|\n", *lines])
+
+
+def filters_as_markdown() -> str:
+    """The filters of dynamic sampling."""
+    lines = [f"| `{name}` | {made.rule} | {made.source} |\n" for name, made in FILTERS.items()]
+    return "".join(["| name | kept | source |\n|---|---|---|\n", *lines])
+
+
 PARTS: dict[str, tuple[tuple[str, Callable[[], str]], ...]] = {
     "README.md": (("few", few_of_benchmarks),),
     "specs.md": (("checks", as_markdown), ("groups", groups_as_markdown), ("normalizers", normalizers_as_markdown)),
     "steps.md": (("steps", steps_as_markdown),),
     "inputs.md": (("presets", lambda: presets_as_markdown(presets())),),
     "cli.md": (("commands", commands_as_markdown),),
+    "advantages.md": (("advantages", estimators_as_markdown), ("filters", filters_as_markdown)),
 }
 """The generated parts of each page: the name between the marks, and what makes it."""
 

@@ -7,7 +7,7 @@ import sys
 
 import polars as pl
 import pytest
-from cases import ROOT, needs_alpaca
+from cases import ROOT, needs_alpaca, some
 
 import assay
 from assay import load_verifier
@@ -64,7 +64,7 @@ def _spec(folder, draw):
     return path
 
 
-@pytest.mark.parametrize("draw", spec_draws(), ids=lambda draw: f"{draw.kind}-{draw.number}")
+@pytest.mark.parametrize("draw", some(spec_draws()), ids=lambda draw: f"{draw.kind}-{draw.number}")
 def test_contenders_say_what_a_spec_says(draw, cache, monkeypatch):
     spec, rollouts, out = _spec(cache, draw), drawn_file(draw, ROWS), cache / "out.parquet"
     frame = pl.read_parquet(rollouts)
@@ -116,7 +116,7 @@ def test_assertions_carry_flags_behind_a_pattern(cache):
     assert phrase == {"type": "not-icontains", "value": "x"}
 
 
-@pytest.mark.parametrize("draw", function_draws(), ids=lambda draw: f"{draw.function}-{draw.number}")
+@pytest.mark.parametrize("draw", some(function_draws()), ids=lambda draw: f"{draw.function}-{draw.number}")
 def test_some_rows_meet_their_golds(draw):
     frame = pl.read_parquet(functions_file(draw, 200))
     on_tasks = load_verifier({"checks": [{"type": "task_expectations"}]})
@@ -143,7 +143,7 @@ def test_stages_are_those_of_the_contender():
             "drawn specs, file to file.*assay score, median",
             marks=pytest.mark.long,
         ),
-        ("test_nested", "groups, 37 golds of rows.*assay, twelve leaves"),
+        pytest.param("test_nested", "groups, 37 golds of rows.*assay, twelve leaves", marks=pytest.mark.long),
         pytest.param("test_step or test_reference", "37 golds of rows.*regex, a column", marks=pytest.mark.long),
         pytest.param(
             "file_to_file or in_memory or processes or batch or slope or peak or stages or rubric",

@@ -45,6 +45,7 @@ ROOMS = (
         "adapters",
         "adapters.evaluators",
         "insight.probing",
+        "insight.training",
         "insight",
         "insight.rows",
         "insight.reports",

@@ -11,12 +11,13 @@ import sys
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import sized, some
 from insight_cases import golden, golden_rows
 
 import assay
 from assay import InputError, UsageError
 from assay.insight import stats
+from assay.insight.training.estimators import ESTIMATORS
 from assay.thresholds import EVER, set_to
 
 
@@ -163,7 +164,7 @@ def check_mean(groups, model, name, expected):
     assert row["se"] == pytest.approx(se, abs=1e-12)
 
 
-@pytest.mark.parametrize("rows_at_once", [0, 1, 7, 100, EVER])
+@pytest.mark.parametrize("rows_at_once", some([0, 1, 7, 100, EVER]))
 def test_groups_are_the_same_however_many_are_read_at_once(rows_at_once):
     frame = pl.DataFrame(draw(2), infer_schema_length=None)
     options = {"k": [1, 2], "vote": "vote", "advantages": "rloo"}
@@ -397,6 +398,7 @@ def test_rewards_that_are_no_numbers_are_unscored_and_large_ones_stay_finite():
     assert groups.advantages.drop_nulls().is_finite().all()
 
 
+@pytest.mark.long
 def test_the_same_input_gives_the_same_bytes_with_any_number_of_threads(tmp_path):
     frame = pl.DataFrame([row for seed in range(9) for row in draw(seed)], infer_schema_length=None)
     frame.write_parquet(tmp_path / "rewards.parquet")
@@ -424,3 +426,44 @@ def test_keys_of_any_type():
     groups = assay.groups(frame, k=2)
     assert groups.pairs["difference"].to_list() == assay.groups(golden_rows(), k=2).pairs["difference"].to_list()
     json.dumps(groups.as_json())
+
+
+# ── as trainers and evaluators compute ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("like", sized([*ESTIMATORS], ["trl-grpo", "verl-gdpo", "verl-remax"]))
+def test_groups_have_the_advantages_of_a_trainer(like):
+    frame = pl.DataFrame(draw(3), infer_schema_length=None).with_row_index("tokens").with_columns(baseline=0.25)
+    frame = frame.with_columns(
+        tokens=pl.col("tokens") % 7, **{"check/a": 0.5 * pl.col("tokens") % 3, "check/b": "reward"}
+    )
+    options = {"length": "tokens", "baseline": "baseline"}
+    groups = assay.groups(frame, advantages=like, **options)
+    scored = pl.when(pl.col("reward").is_not_null()).then(pl.col("check/a", "check/b"))
+    rewards = ["check/a", "check/b"] if ESTIMATORS[like].several else "reward"
+    keys = list(groups.facts["group"])
+    keyed = frame.with_columns(scored, pl.struct(keys).rank("dense").alias("group"))
+    keyed = keyed.with_columns(pl.when(pl.all_horizontal(pl.col(groups.facts["task"]).is_not_null())).then("group"))
+    expected = assay.advantages(keyed, "group", like=like, reward=rewards, **options).frame["advantage"]
+    assert groups.advantages.to_list() == expected.to_list()
+    table = groups.table.explode("row", "advantage", empty_as_null=False).drop_nulls("row").sort("row")
+    assert table["advantage"].to_list() == [groups.advantages[row] for row in table["row"]]
+
+
+def test_unscored_rows_may_count_as_failures_to_trainers():
+    frame = pl.DataFrame({"task_id": ["a", "a"], "reward": [1.0, None]})
+    assert assay.groups(frame, advantages="prime-rl-grpo").advantages.to_list() == [0.0, None]
+    assert assay.groups(frame, advantages="prime-rl-grpo", unscored="fail").advantages.to_list() == [0.5, -0.5]
+
+
+def test_g_pass_at_k():
+    frame = pl.DataFrame({"task_id": ["a"] * 4 + ["b"] * 4, "reward": [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0]})
+    groups = assay.groups(frame.with_columns(passed=pl.col("reward") == 1), k=2, thresholds=[0.5, 1])
+    assert groups.table.select("pass@2", "g-pass@2_0.5", "g-pass@2_1.0", "mg-pass@2").rows() == [
+        (1.0, 1.0, 0.5, 0.5),
+        (0.5, 0.5, 0.0, 0.0),
+    ]
+    assert metric(groups, "g-pass@2_1.0")["value"] == 0.25
+    for shares in ([1.5], -0.1, ["x"]):
+        with pytest.raises(UsageError, match="expected shares from 0 to 1"):
+            assay.groups(frame, thresholds=shares)

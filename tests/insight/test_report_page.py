@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from report_cases import hostile
 
 import assay
 from assay.insight.reports.page import MOST_BYTES, script_sha256
@@ -19,15 +20,6 @@ from assay.writing.numbers import number, percent
 
 REPORTS = Path(assay.__file__).parent / "insight" / "reports"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
-EVIL = (
-    '"><script>alert(1)</script><img src=x onerror=alert(1)>',
-    "</pre></style><style>*{display:none}</style>",
-    "{{ 7 * 7 }}{% raw %}",
-    "\x1b[31mred\x1b[0m\x07\x00",
-    "\u202egnp.exe\u2066 \u200b\ufeff\u00ad",
-    "| a | b |\n```\n~~~\n````\n# heading\n![x](http://evil.example/x.png)",
-    "javascript:alert(1) http://evil.example/ <a href='//evil.example'>",
-)
 
 
 class Page(HTMLParser):
@@ -82,33 +74,6 @@ def above(node, tag):
 
 def text_of(node):
     return "".join(part if isinstance(part, str) else text_of(part) for part in node["parts"])
-
-
-def hostile(rows=400, checks=300, size=1_000_000):
-    """A result whose names and texts are all somebody's attack."""
-    texts = [EVIL[at % len(EVIL)] for at in range(rows)]
-    frame = pl.DataFrame(
-        {
-            "task_id": [f"{text} {at % 40}" for at, text in enumerate(texts)],
-            "model": texts,
-            "step": [at % 20 for at in range(rows)],
-            "reward": [None if at % 50 == 3 else at % 7 / 6 for at in range(rows)],
-            "passed": [at % 7 == 6 for at in range(rows)],
-            "completion": [text + ("x" * size if at < 5 else "") for at, text in enumerate(texts)],
-            "error": [f"{text} {at}" if at % 50 == 3 else None for at, text in enumerate(texts)],
-        }
-    )
-    names = [f"check/{EVIL[at % len(EVIL)]}/c{at}" for at in range(checks)]
-    scores = {
-        name: [float((row * 7 + at * at) % (at % 5 + 2) > 0) for row in range(rows)] for at, name in enumerate(names)
-    }
-    verifiers = list(dict.fromkeys(name.split("/", 1)[1].rpartition("/")[0] for name in names))
-    feedback = [
-        f"{verifiers[0]}/c0: {text}\n{verifiers[1 % len(verifiers)]}/c1: {text * 20} {at}"
-        for at, text in enumerate(texts)
-    ]
-    more = {f"score/{name}": [0.5] * rows for name in verifiers}
-    return pl.concat([frame, pl.DataFrame(more | scores)], how="horizontal").with_columns(feedback=pl.Series(feedback))
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +190,22 @@ def test_tables_say_what_their_rows_and_columns_are(html):
             cells = [cell for cell in row["children"] if cell["tag"] in ("td", "th")]
             assert sum(int(cell["attrs"].get("colspan", 1)) for cell in cells) == len(heads)
             assert len(cells) == 1 or cells[0]["attrs"]["scope"] == "row"
+
+
+def test_a_column_in_which_nothing_is_known_is_left_out(plain):
+    def headings(report):
+        return {
+            text_of(head) for table in Page(report.html()).find("thead") for head in table["children"][0]["children"]
+        }
+
+    known = headings(plain)
+    assert {"Weight", "Variance", "Separates", "95 %"} <= known
+    assert "Length" not in known
+    bare = headings(
+        assay.report(pl.DataFrame({"reward": [0.0, 1.0], "passed": [False, True], "check/v/c": [0.0, 1.0]}))
+    )
+    assert {"Check", "Pass", "Fails"} <= bare
+    assert not bare & {"Weight", "Variance", "Separates", "Within", "95 %"}
 
 
 def test_what_cannot_be_seen_is_shown_as_escapes(attacked):
@@ -383,7 +364,7 @@ def test_only_all_is_a_hundred_percent(value, shown):
     assert percent(value) == shown
 
 
-# ── a browser ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the script ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 NODE = shutil.which("node")
 
@@ -440,32 +421,3 @@ def test_the_script_sorts_by_number_with_what_is_missing_last_and_opens_details_
     ran = subprocess.run([NODE, "-e", TABLES + script + USE], capture_output=True, text=True, check=True, timeout=60)
     of_a_table = ["dbac - ascending", "abdc - descending", "abcd ascending -"]
     assert ran.stdout.splitlines() == [*of_a_table, *of_a_table, "true,true", "false,false"]
-
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-def chromium(*arguments, folder):
-    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-    command += ["--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-def test_a_browser_shows_it_without_an_error_and_prints_it(html, tmp_path):
-    file = tmp_path / "report.html"
-    file.write_text(html, "utf-8")
-    shown = chromium("--dump-dom", file.as_uri(), folder=tmp_path)
-    assert "CONSOLE" not in shown.stderr
-    page = Page(shown.stdout.partition("<!DOCTYPE html>")[2])
-    heads = [
-        head
-        for table in page.find("table")
-        if "sortable" in table["attrs"].get("class", "")
-        for head in page.find("th", page.find("thead", table)[0])
-    ]
-    assert heads
-    assert all(page.find("button", head) for head in heads)  # our script has run
-    assert len(page.find("script")) == 1
-    chromium(f"--print-to-pdf={tmp_path}/report.pdf", file.as_uri(), folder=tmp_path)
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")

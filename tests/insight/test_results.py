@@ -270,3 +270,22 @@ def test_a_file_damaged_in_the_middle_is_named(tmp_path):
     result = open_result(path)
     with pytest.raises(InputError, match="rewards"):
         result.collect(result.frame)
+
+
+def test_lengths_of_a_column_such_as_tokens():
+    frame = pl.DataFrame(
+        {"reward": [1.0, 0.5], "completion": ["abc", "d"], "tokens": pl.Series([7, None], dtype=pl.UInt16)}
+    )
+    result = open_result(frame)
+    assert result.frame.select(result.length).collect().to_series().to_list() == [3, 1]
+    named = result.with_length("tokens")
+    assert named.frame.select(named.length).collect().to_series().to_list() == [7, None]
+    assert result.with_length(None) is result
+    for column, message in (
+        ("token", "--length token: the frame has no such column."),
+        ("reward", "expected whole numbers"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            result.with_length(column)
+    assert assay.report(frame, length="tokens").summary["length"] == 7.0
+    assert assay.report(frame).summary["length"] == 2.0

@@ -10,7 +10,7 @@ import pytest
 from cases import DATA, sized
 from insight_cases import golden
 
-from assay.insight.subsets import best_weights, leader_shares, pass_at_k, pass_hat_k
+from assay.insight.subsets import best_weights, g_pass_at_k, leader_shares, mg_pass_at_k, pass_at_k, pass_hat_k
 
 
 def test_pass_at_k_of_the_worked_cases():
@@ -28,6 +28,11 @@ def test_all_subsets_of_a_group(n):
         subsets = list(itertools.combinations(range(n), k))
         assert pass_at_k(n, c, k) == sum(any(passed[i] for i in s) for s in subsets) / len(subsets)
         assert pass_hat_k(n, c, k) == sum(all(passed[i] for i in s) for s in subsets) / len(subsets)
+        for share in (0.0, 0.3, 0.5, 1.0):
+            enough = [sum(passed[i] for i in s) >= max(1, k * share) for s in subsets]
+            assert g_pass_at_k(n, c, k, share) == sum(enough) / len(subsets)
+        above = [g_pass_at_k(n, c, k, i / k) for i in range(math.ceil(k / 2) + 1, k + 1)]
+        assert mg_pass_at_k(n, c, k) == pytest.approx(2 * sum(above) / k, abs=1e-15)
         best = sum(weight * reward for weight, reward in zip(best_weights(n, k), rewards, strict=True))
         worst = sum(weight * reward for weight, reward in zip(best_weights(n, k)[::-1], rewards, strict=True))
         assert best == pytest.approx(sum(max(rewards[i] for i in s) for s in subsets) / len(subsets), abs=1e-14)
@@ -35,10 +40,7 @@ def test_all_subsets_of_a_group(n):
 
 
 def test_the_published_definitions():
-    path = DATA / "advantage_goldens.json"
-    if not path.exists():
-        pytest.skip(f"the worked cases are not there: {path}")
-    cases = [case for case in json.loads(path.read_text("utf-8"))["goldens"] if case["package"] == "definition"]
+    cases = [case for case in published() if case["package"] == "definition"]
     assert len(cases) == 16
     for case in cases:
         values, k, out = sorted(case["inputs"]["values"]), case["inputs"]["k"], case["output"]
@@ -55,6 +57,60 @@ def test_the_published_definitions():
         assert {name: value for name, value in out.items() if name in expected} == {
             name: pytest.approx(value, abs=1e-12) for name, value in expected.items() if name in out
         }
+
+
+def published():
+    path = DATA / "advantage_goldens.json"
+    if not path.exists():
+        pytest.skip(f"the worked cases are not there: {path}")
+    return json.loads(path.read_text("utf-8"))["goldens"]
+
+
+BY_FUNCTION = {"PassAtK.pass_at_k": pass_at_k, "pass_at": pass_at_k, "pass_k": pass_hat_k}
+"""Functions of lighteval and inspect_ai, and ours."""
+
+
+def test_what_evaluators_return():
+    """lighteval and inspect_ai; at_least is whether k rows pass, which is no mean over subsets."""
+    compared = 0
+    for case in published():
+        inputs, out = case["inputs"], case["output"]
+        if case["function"] == "GPassAtK.g_pass_at_k":
+            # graded scores add up to lighteval's number of passing rows
+            n, c, k = inputs["n"], int(sum(inputs["values"])), inputs["k"]
+            ours = {f"g-pass@{k}_{share}": g_pass_at_k(n, c, k, share) for share in inputs["thresholds"]}
+            assert ours | {f"mg-pass@{k}": mg_pass_at_k(n, c, k)} == pytest.approx(out, abs=1e-12)
+        elif case["function"] in BY_FUNCTION:
+            # inspect_ai leaves NaN out, as rows without a reward are here
+            values = [value for value in inputs["values"] if value != "nan"]
+            n, c = len(values), sum(value == 1 for value in values)
+            expected = None if out == "nan" else pytest.approx(out, abs=1e-12)
+            assert BY_FUNCTION[case["function"]](n, c, inputs["k"]) == expected
+        elif case["function"] == "at_least":
+            assert float(sum(value == 1 for value in inputs["values"]) >= inputs["k"]) == out
+        else:
+            continue
+        compared += 1
+    assert compared == 13 + 13 + 14 * 3
+
+
+def test_nemo_gym_and_verl_estimate_otherwise():
+    """NeMo-Gym's pass@k of 0 and 1, in percent, is the exact one; verl draws rows again, a thousand times."""
+    gym = [case for case in published() if case["package"] == "nemo-gym"]
+    drawn = [case for case in published() if case["function"] == "process_validation_metrics"]
+    assert (len(gym), len(drawn)) == (2, 2)
+    for case in gym:
+        for k in range(1, 5):
+            tasks = [(len(task), sum(row["reward"] for row in task)) for task in case["inputs"]["tasks"]]
+            exact = 100 * sum(pass_at_k(n, c, k) for n, c in tasks) / len(tasks)
+            assert case["output"][f"pass@{k}/accuracy"] == pytest.approx(exact)
+    for case in drawn:
+        n, c = len(case["inputs"]["acc"]), sum(case["inputs"]["acc"])
+        for k in (2, 4):
+            # a draw with replacement misses each passing row more often
+            replaced = 1 - ((n - c) / n) ** k
+            assert case["output"][f"best@{k}/mean"] == pytest.approx(replaced, abs=0.05)
+            assert case["output"][f"best@{k}/mean"] < pass_at_k(n, c, k)
 
 
 def test_the_best_of_large_groups():

@@ -117,7 +117,7 @@ def test_the_command_adds_the_groups_to_the_summary(tmp_path, monkeypatch, out):
     assert data["out"] == (out.split()[1] if out else None)
     assert bool(data["root"]) is out.endswith(".parquet")
     done = CliRunner().invoke(app, [*command.split(), "--by", "model", "--overwrite"], env={"COLUMNS": "120"})
-    assert "atlas-7b     33     19       0.4942  [0.4250, 0.5633]      12.5%   [1.0%, 24.0%]" in done.stderr
+    assert "atlas-7b     33     19  0.4942 [0.4250, 0.5633]   12.5% [1.0%, 24.0%]" in done.stderr
 
 
 def test_groups_are_refused_where_they_cannot_be_had(tmp_path, monkeypatch):

@@ -110,6 +110,16 @@ def test_drift_is_from_the_mean_of_the_first_steps():
     assert not [alert for mean in means for alert in fired(noisy.update([mean] * 20), "drift")]
 
 
+def test_lengths_may_be_tokens():
+    frame = pl.DataFrame(
+        {"reward": [at % 8 / 8 for at in range(64)], "tokens": [at % 8 for at in range(64)], "length": 3}
+    )
+    assert [alert.wire for alert in Tripwires(length="tokens").update(frame, step=1)] == ["length"]
+    assert Tripwires().update(frame, step=1) == []
+    with pytest.raises(UsageError, match="--length token: the frame has no such column"):
+        Tripwires(length="token").update(frame)
+
+
 def test_length_counts_within_groups():
     rows = 80
     frame = pl.DataFrame(

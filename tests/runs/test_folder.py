@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import sized, some
 
 import assay
 from assay.functions import registry as fns
@@ -266,15 +266,17 @@ def touched_input():
 
 @pytest.mark.parametrize(
     ("change", "options", "said"),
-    [
-        (other_spec, {}, "verifier v: sha256 "),
-        (other_input, {}, "input a.parquet: size "),
-        (touched_input, {}, "input b.jsonl: modified "),
-        (None, {"part_bytes": 4096}, "option part_bytes: 2500 then, 4096 now"),
-        (None, {"regex_timeout": 9}, "option regex_timeout: 0.2 then, 9 now"),
-        (None, {"details": False}, "column score/v: "),
-        (None, {"tasks": "tasks.jsonl"}, "task file tasks.jsonl was not part of it, and is now"),
-    ],
+    some(
+        [
+            (other_spec, {}, "verifier v: sha256 "),
+            (other_input, {}, "input a.parquet: size "),
+            (touched_input, {}, "input b.jsonl: modified "),
+            (None, {"part_bytes": 4096}, "option part_bytes: 2500 then, 4096 now"),
+            (None, {"regex_timeout": 9}, "option regex_timeout: 0.2 then, 9 now"),
+            (None, {"details": False}, "column score/v: "),
+            (None, {"tasks": "tasks.jsonl"}, "task file tasks.jsonl was not part of it, and is now"),
+        ]
+    ),
 )
 def test_a_folder_of_another_run_is_refused_with_what_differs(there, change, options, said):
     Path("tasks.jsonl").write_text('{"task_id": "1"}\n')

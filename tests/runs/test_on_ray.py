@@ -229,6 +229,7 @@ def test_a_function_that_is_registered_again_is_that_of_the_next_run(cluster, tm
         assert pl.read_parquet(out / "part-*.parquet")["reward"].to_list() == [reward] * 3
 
 
+@pytest.mark.long
 def test_a_node_with_other_versions_is_refused(cluster, tmp_path, gate, monkeypatch):
     monkeypatch.setattr(onray, "_VERSIONS", (("assay", "0.0.1"), ("polars", "1.0")))
     with pytest.raises(assay.UsageError, match=r"; the driver has assay 0\.0\.1 and polars 1\.0\."):

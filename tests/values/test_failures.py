@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from cases import sized, some
 from openai.types.chat import ChatCompletion
 
 import assay
@@ -217,35 +218,37 @@ V0 = {"example_id": 0, "prompt": "p", "reward": 0.0, "timing": {"total_ms": 1.0}
 
 @pytest.mark.parametrize(
     ("row", "why"),
-    [
-        ({"completion": "", "error": "timeout"}, "timeout"),
-        ({"completion": None, "error": "timeout"}, "timeout"),
-        ({"completion": [], "error": "timeout"}, "timeout"),
-        ({"completion": [], "error": {"code": 429, "message": None}}, '{"code": 429}'),
-        ({"completion": "", "error": True}, "true"),
-        ({"completion": "", "error": "x" * 1000}, "x" * 500),
-        ({"completion": "", "error": "two\nlines"}, "two lines"),
-        ({"completion": "a", "error": "of what?"}, None),
-        ({"completion": [{"role": "user", "content": "q"}], "error": "of what?"}, None),
-        *(
-            ({"completion": "", "error": nothing}, None)
-            for nothing in (None, "", False, 0, {"code": None}, [], float("nan"))
-        ),
-        ({"completion": "a", "generation_error": "broke off"}, "broke off"),
-        ({"completion": "a", "generation_error": ""}, None),
-        ({"completion": "", "state": {"error": "timeout"}, "reward": None}, "timeout"),
-        ({"completion": "", "state": {"error": "of what?"}}, None),
-        ({"completion": [], "state": {"error": "timeout"}, "reward": 0.0}, None),
-        ({"completion": "a", "state": {"error": "f: of scoring"}, "reward": None}, None),
-        ({"completion": "a", "state": {"generation_error": "broke off"}, "reward": None}, "broke off"),
-        ({"completion": "", "state": "no JSON", "reward": None}, None),
-        ({**V0, "completion": "a", "error": "ModelError"}, "ModelError"),
-        (
-            {**V0, "completion": [{"role": "assistant", "content": "a"}], "error": {"error": "ModelError"}},
-            '{"error": "ModelError"}',
-        ),
-        ({**V0, "completion": "a", "error": None}, None),
-    ],
+    some(
+        [
+            ({"completion": "", "error": "timeout"}, "timeout"),
+            ({"completion": None, "error": "timeout"}, "timeout"),
+            ({"completion": [], "error": "timeout"}, "timeout"),
+            ({"completion": [], "error": {"code": 429, "message": None}}, '{"code": 429}'),
+            ({"completion": "", "error": True}, "true"),
+            ({"completion": "", "error": "x" * 1000}, "x" * 500),
+            ({"completion": "", "error": "two\nlines"}, "two lines"),
+            ({"completion": "a", "error": "of what?"}, None),
+            ({"completion": [{"role": "user", "content": "q"}], "error": "of what?"}, None),
+            *(
+                ({"completion": "", "error": nothing}, None)
+                for nothing in (None, "", False, 0, {"code": None}, [], float("nan"))
+            ),
+            ({"completion": "a", "generation_error": "broke off"}, "broke off"),
+            ({"completion": "a", "generation_error": ""}, None),
+            ({"completion": "", "state": {"error": "timeout"}, "reward": None}, "timeout"),
+            ({"completion": "", "state": {"error": "of what?"}}, None),
+            ({"completion": [], "state": {"error": "timeout"}, "reward": 0.0}, None),
+            ({"completion": "a", "state": {"error": "f: of scoring"}, "reward": None}, None),
+            ({"completion": "a", "state": {"generation_error": "broke off"}, "reward": None}, "broke off"),
+            ({"completion": "", "state": "no JSON", "reward": None}, None),
+            ({**V0, "completion": "a", "error": "ModelError"}, "ModelError"),
+            (
+                {**V0, "completion": [{"role": "assistant", "content": "a"}], "error": {"error": "ModelError"}},
+                '{"error": "ModelError"}',
+            ),
+            ({**V0, "completion": "a", "error": None}, None),
+        ]
+    ),
     ids=str,
 )
 def test_what_rows_say_of_their_generation(tmp_path, row, why):
@@ -373,7 +376,7 @@ CHATS += [
 ]
 
 
-@pytest.mark.parametrize("number", range(int(os.environ.get("ASSAY_FUZZ", "12"))))
+@pytest.mark.parametrize("number", range(int(os.environ.get("ASSAY_FUZZ", sized("12", "4")))))
 def test_what_rows_say_is_the_same_in_every_form_and_for_the_definition(tmp_path, number):
     rng = random.Random(number)
     names = [name for name in SAID if rng.random() < 0.35]

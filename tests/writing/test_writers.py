@@ -285,6 +285,7 @@ def test_a_parquet_says_what_made_it(tmp_path):
     found = assay.read_provenance(tmp_path / "out.parquet")
     [verifier] = found.pop("verifiers")
     assert found.pop("content")["rows"] == 4
+    assert found.pop("settings")["limit"] == 4
     assert found == {
         "assay_version": assay.__version__,
         "polars_version": pl.__version__,

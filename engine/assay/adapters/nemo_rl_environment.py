@@ -17,7 +17,7 @@ _GOLDS = ("ground_truth", "expected_answer", "answer")
 
 
 def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
-    """Return an environment, for ``ray.remote`` and the task's processors.
+    """Return an environment class, for ``ray.remote``.
 
     A gold is the conversation's ``ground_truth``, ``expected_answer`` or ``answer`` in its metadata, read as ``answer``; all of the
     metadata are columns.
@@ -42,6 +42,9 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
     class AssayEnvironment(EnvironmentInterface):  # type: ignore[misc]
         """One turn, scored."""
 
+        def __init__(self, cfg: Any = None) -> None:
+            del cfg
+
         def step(self, message_log_batch: Sequence[Sequence[Mapping[str, Any]]], metadata: Sequence[Any]) -> Any:
             """Score the last response of each conversation."""
             results = plan.score_rows(list(map(_row, message_log_batch, metadata))).to_dicts()
@@ -60,7 +63,7 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
             """Return the batch as it is: the rewards are its own metrics."""
             return batch, {}
 
-    return AssayEnvironment()
+    return AssayEnvironment
 
 
 def _row(messages: Sequence[Mapping[str, Any]], metadata: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay.errors import said_by
+from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
 __all__ = ["openrlhf", "response_of", "reward_info"]
@@ -35,12 +35,13 @@ def openrlhf(
         special_tokens: What is cut from both ends of a response; by default the special tokens of common tokenizers.
 
     Returns:
-        ``reward_func(queries, prompts, labels)``; see ``reward_info`` for what it returns. Calls of several threads are scored together.
+        ``reward_func(queries, prompts, labels)``; see ``reward_info`` for what it returns, for one query as numbers. Calls of several threads are scored together.
 
     Raises:
         SpecError: A verifier cannot be used.
     """
     batcher = Batcher(spec)
+    checks = [name for name in batcher.plan.results if name.startswith(("check/", "score/"))]
     special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
 
     def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:
@@ -49,13 +50,19 @@ def openrlhf(
             {"completion": response, gold: label, "prompt": prompt}
             for response, label, prompt in zip(responses, labels, prompts, strict=True)
         ]
-        return reward_info(batcher.outcomes_sync(rows), unscored, checks=_checks(batcher))
+        try:
+            outcomes = batcher.outcomes_sync(rows)
+        except AssayError as error:  # Polars cannot run in this process
+            outcomes = [error] * len(rows)
+        info = reward_info(outcomes, unscored, checks)
+        return _only(info) if len(rows) == 1 else info
 
     return reward_func
 
 
-def _checks(batcher: Batcher) -> list[str]:
-    return [name for name in batcher.plan.results if name.startswith(("check/", "score/"))]
+def _only(info: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a single query, for which OpenRLHF makes tensors of one element."""
+    return {name: _only(value) if isinstance(value, dict) else value[0] for name, value in info.items()}
 
 
 def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
@@ -80,7 +87,7 @@ def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
 
 
 def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str]) -> dict[str, Any]:
-    """Return rewards in the shape of OpenRLHF, for one query a number, for several a list.
+    """Return rewards in the shape of OpenRLHF: a list each.
 
     Args:
         outcomes: The results of each query, or the exception.
@@ -101,12 +108,6 @@ def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[s
         "exceptions": [float(isinstance(outcome, BaseException)) for outcome in outcomes],
         **{name: [_number(result.get(name), unscored) for result in results] for name in checks},
     }
-    if len(rewards) == 1:
-        return {
-            "rewards": rewards[0],
-            "scores": rewards[0],
-            "extra_logs": {name: each[0] for name, each in logs.items()},
-        }
     return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
 
 

@@ -27,6 +27,7 @@ from assay.spec.verifier import CheckSpec, Share, VerifierSpec
 
 __all__ = [
     "OVERFLOW",
+    "label_of",
     "lines",
     "lines_expr",
     "mean",
@@ -156,8 +157,20 @@ def run_passes_expr(verifiers: Sequence[VerifierSpec]) -> pl.Expr:
 # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def label_of(verifier: str, kind: str, ident: str, *, several: bool) -> str:
+    """Return what a check's lines begin with.
+
+    Args:
+        verifier: Id of its verifier.
+        kind: Kind of its verifier.
+        ident: Its id, or the name that a row gives.
+        several: Whether the run has several verifiers.
+    """
+    return f"{verifier}/{ident}: " if several and kind != FUNCTION else f"{ident}: "
+
+
 def _label(verifiers: Sequence[VerifierSpec], verifier: VerifierSpec, ident: str) -> str:
-    return f"{verifier.id}/{ident}: " if len(verifiers) > 1 and verifier.kind != FUNCTION else f"{ident}: "
+    return label_of(verifier.id, verifier.kind, ident, several=len(verifiers) > 1)
 
 
 def lines(verifiers: Sequence[VerifierSpec], outcomes: Sequence[Sequence[Outcome | None]], *, errors: bool) -> str:

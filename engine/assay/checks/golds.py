@@ -13,7 +13,7 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits
 from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
-from assay.checks.pairs import PairCheck
+from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import (
@@ -436,15 +436,14 @@ class GoldCheck(RunCheck):
 
         if not is_ours(self.checks) or self.takes_list or self.checks.reads or self.checks.may_read:
             answers = _each(self.limits, answer, [*zip(rows.to_list(), which.to_list(), strict=True)])
-            return pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
+            return in_columns(answers, _ANSWER).alias(rows.name)
         at: dict[tuple[str | None, int], int] = {}
         pairs = zip(rows.struct.field("completion").to_list(), which.to_list(), strict=True)
         numbers = [at.setdefault(pair, len(at)) for pair in pairs]
         # such a type compares what it has read, and brings limits of its own where it needs them
         limits = None if issubclass(self.checks, PairCheck) else self.limits
         answers = _each(limits, answer, [({"completion": text}, number) for text, number in at])
-        results = pl.DataFrame(answers, _ANSWER.to_schema(), orient="row").to_struct(rows.name)
-        return results.gather(pl.Series(numbers, dtype=pl.UInt32))
+        return in_columns(answers, _ANSWER).alias(rows.name).gather(pl.Series(numbers, dtype=pl.UInt32))
 
     def _answer_by(
         self, values: Sequence[Row], known: dict[int, tuple[list[Check], str | None]], row: Row, at: int

@@ -12,7 +12,7 @@ from assay.errors import encodable, said_by
 from assay.expressions.lane import Lane, once, text
 from assay.expressions.pairs import once_pairs
 
-__all__ = ["PAIR_ANSWER", "Answer", "PairCheck"]
+__all__ = ["PAIR_ANSWER", "Answer", "PairCheck", "in_columns"]
 
 PAIR_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
 """The answer for a pair: its score, the reason if it is below 1, and the error if there was one."""
@@ -78,14 +78,12 @@ class PairCheck(Check, ABC):
     def _of_texts(self, texts: pl.Series) -> pl.Series:
         return self._of_pairs(texts.to_list(), [self._gold] * len(texts))
 
-    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
-        return self._of_pairs(texts.to_list(), golds.to_list())
+    def _of_columns(self, texts: pl.Series, golds: pl.Series, which: pl.Series) -> pl.Series:
+        shared = golds.to_list()  # one object for each gold, whose hash is computed once
+        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
 
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
-        # columns, as rows take five times as long
-        fields = zip(*self.judge_all(values, golds), strict=True) if values else ((), (), ())
-        columns = zip(PAIR_ANSWER.fields, fields, strict=True)
-        return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()
+        return in_columns(self.judge_all(values, golds), PAIR_ANSWER)
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)
@@ -108,3 +106,10 @@ class PairCheck(Check, ABC):
 
     def explain(self) -> str:
         return "Python, once for each distinct text and gold"
+
+
+def in_columns(rows: Sequence[Sequence[Any]], dtype: pl.Struct) -> pl.Series:
+    """Return a column of structs with the values of each row, in a fifth of the time of ``DataFrame(rows, orient="row")``."""
+    fields = zip(*rows, strict=True) if rows else [()] * len(dtype.fields)
+    columns = zip(dtype.fields, fields, strict=True)
+    return pl.DataFrame([pl.Series(field.name, items, dtype=field.dtype) for field, items in columns]).to_struct()

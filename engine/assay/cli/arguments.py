@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsData", "ByNames", "GroupNames", "Overwrite", "ResultPath", "TaskNames", "names"]
+__all__ = ["AsData", "ByNames", "GroupNames", "LengthColumn", "Overwrite", "ResultPath", "TaskNames", "names"]
 
 ResultPath = Annotated[
     str, typer.Argument(help="Rewards that assay score wrote: a parquet file, or a folder of parts.")
@@ -25,6 +25,11 @@ GroupNames = Annotated[
         metavar="NAME,…",
         help="Columns that name the group. [default: those of the task, model, step, as far as they exist]",
     ),
+]
+
+LengthColumn = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column with the length of each text, such as tokens. [default: code points]"),
 ]
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]

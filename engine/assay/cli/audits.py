@@ -1,4 +1,4 @@
-"""What ``assay audit`` and ``assay tripwire`` found, for people."""
+"""What ``assay audit``, ``assay tripwire`` and ``assay verify`` found, for people."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -10,12 +10,15 @@ from assay.writing.numbers import decimal, percent
 
 if TYPE_CHECKING:
     from assay.insight.auditing import Audit
+    from assay.insight.sealing import Verification
     from assay.insight.wires import Alert
 
-__all__ = ["alerts_document", "audit_document"]
+__all__ = ["alerts_document", "audit_document", "verification_document"]
 
 _STOPPING = 3
 """Checks that are named for a probe."""
+_CELL = 80
+"""Characters of a cell that are shown."""
 
 
 # ── assay audit ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,3 +80,46 @@ def alerts_document(alerts: "Sequence[Alert]", steps: int, by: str, notes: Seque
     columns = {by: True, "wire": False, "check": False, "fact": False}
     lines = [f"{counted(steps, 'step')} · {counted(len(alerts), 'alert')}", *(f"note: {note}" for note in notes)]
     return Document("assay tripwire", [*([Table(columns, rows)] if rows else []), Lines(lines)])
+
+
+# ── assay verify ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def verification_document(verification: "Verification") -> Document:
+    """Return a verification as a document: what was looked at, what differs, and what a sample can miss."""
+    head = [f"{counted(verification.rows, 'row')} · root {verification.root}", *_unlike(verification)]
+    rows = [
+        [f"{cell['row']:,}", *(_cut(cell[name]) for name in ("column", "stored", "rescored"))]
+        for cell in verification.cells
+    ]
+    cells = Table({"row": True, "column": False, "stored": False, "rescored": False}, rows)
+    notes = [f"note: {note}" for note in verification.notes]
+    end = "intact" if verification.intact else "not what its footer says"
+    return Document("assay verify", [Lines(head), *([cells] if rows else []), Lines([*notes, end])])
+
+
+def _unlike(verification: "Verification") -> list[str]:
+    names = verification.columns_differ
+    columns = f"not as written: {', '.join(names)}" if names else "columns: as they were written"
+    root = ["root: another than was demanded"] if verification.root_differs else []
+    files = [f"{entry['name']}: the same by {entry['by']}" for entry in verification.inputs]
+    others = [verifier["id"] for verifier in verification.verifiers if not verifier["same"]]
+    same = ["verifiers: as the footer says"] if verification.verifiers and not others else []
+    verifiers = [f"verifiers: not what the footer says: {', '.join(others)}"] if others else same
+    return [columns, *root, *files, *verifiers, *_sample(verification)]
+
+
+def _sample(verification: "Verification") -> list[str]:
+    if verification.misses_up_to is None:
+        return []
+    differ = verification.cells_differ
+    found = f"{counted(differ, 'cell')} differ{'s' * (differ == 1)}" if differ else "no cell differs"
+    share = f"{verification.misses_up_to:.2%}".replace("%", " %")
+    chance = f"; if up to {share} of the rows were altered, such a sample misses them with a chance of 5 %"
+    chance = chance if verification.misses_up_to else ""
+    return [f"scored again: {verification.sampled:,} of {counted(verification.rows, 'row')}, {found}{chance}"]
+
+
+def _cut(value: Any) -> str:
+    text = "null" if value is None else str(value)
+    return text if len(text) <= _CELL else f"{text[:_CELL]}…"

@@ -177,6 +177,6 @@ def _ranking(ranking: Mapping[str, Any]) -> list[Lines | Table | Quote]:
             for move in ranking["pareto"][:_SHOWN]
         ]
         blocks.append(Table(columns, cells))
-        if (more := len(ranking["pareto"]) - len(cells)) > 0:
-            blocks.append(Lines([f"… and {counted(more, 'costlier move')} in --json"]))
+        if (left_out := len(ranking["pareto"]) - len(cells)) > 0:
+            blocks.append(Lines([f"… and {counted(left_out, 'costlier move')} in --json"]))
     return blocks

@@ -98,6 +98,8 @@ class Plan:
         details: Whether the output has the columns of verifiers and checks.
         any_role: Whether the last message counts in a conversation without an assistant message, which is unscored otherwise.
         lengths: Whether the output has the length of each scored text.
+        evaluated: The verifiers with checks in place of those whose outcomes an earlier run has found; none for the verifiers
+            themselves.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -106,20 +108,26 @@ class Plan:
     details: bool = True
     any_role: bool = False
     lengths: bool = False
+    evaluated: tuple[VerifierSpec, ...] = ()
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Plan, (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths)
+        own = (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths, self.evaluated)
+        return Plan, own
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
     @property
     def checks(self) -> list[tuple[VerifierSpec, CheckSpec, Check]]:
         """All checks that run, with groups and the checks in them, in order, each with its verifier."""
-        return [(v, spec, spec.check) for v in self.verifiers for spec in v.nodes if spec.check is not None]
+        return [(v, spec, spec.check) for v in self._evaluated for spec in v.nodes if spec.check is not None]
+
+    @property
+    def _evaluated(self) -> tuple[VerifierSpec, ...]:
+        return self.evaluated or self.verifiers
 
     @property
     def readers(self) -> list[Check]:
@@ -210,7 +218,7 @@ class Plan:
         """
         prepare_process()
         frame = rollouts
-        for layer in self._layers:
+        for layer in self.layers:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
         kept = [
@@ -220,19 +228,6 @@ class Plan:
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
         added = watched if not isinstance(watched, bool) else self.watched if watched else ()
         return frame.select(*kept, *results, *added)
-
-    def beside(self, rollouts: pl.LazyFrame, prefix: str) -> pl.LazyFrame:
-        """Return rollouts with the results added, for another plan to score the same rows.
-
-        Args:
-            rollouts: A frame with this plan's schema, and other columns.
-            prefix: What the names of the added columns begin with.
-        """
-        prepare_process()
-        names, frame = rollouts.collect_schema().names(), rollouts
-        for layer in self._layers:
-            frame = frame.with_columns(layer)
-        return frame.select(*map(exactly, names), *(pl.col(hidden(name)).alias(prefix + name) for name in self.results))
 
     def refuse(self, rollouts: pl.LazyFrame, *, rows: int | None = None) -> list[str]:
         """Look for rows that stop a run before it scores anything; reads only the columns of verifiers.
@@ -358,36 +353,41 @@ class Plan:
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
     @cached_property
-    def _layers(self) -> list[list[pl.Expr]]:
+    def layers(self) -> list[list[pl.Expr]]:
+        """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
         schema = pl.Schema(self.schema)
-        bad = no_rollout_expr(schema)
-        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
-        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
-            [] if bad is None else [one_line_expr(bad).alias(BAD)],
-            [text.alias(TEXT)],
-            *self._lane_layers(schema),
-            [expr for verifier in self.verifiers for expr in condition_layer(verifier, schema)],
+            *self.shared_layers,
+            [expr for verifier in self._evaluated for expr in condition_layer(verifier, schema)],
             [self._unscored(schema).alias(UNSCORED)],
             [expr for first, _ in single for expr in first],
-            [*(expr for _, second in single for expr in second), *extra_layer(self.verifiers)],
+            [*(expr for _, second in single for expr in second), *extra_layer(self._evaluated)],
             *self._group_layers,
-            *_side_by_side([verifier_steps(verifier) for verifier in self.verifiers]),
-            *_side_by_side([reward_steps(self.verifiers)]),
-            [verdict.expr(self.verifiers).alias(hidden(verdict.name)) for verdict in VERDICTS],
+            *_side_by_side([verifier_steps(verifier) for verifier in self._evaluated]),
+            *_side_by_side([reward_steps(self._evaluated)]),
+            [verdict.expr(self._evaluated).alias(hidden(verdict.name)) for verdict in VERDICTS],
             [pl.col(TEXT).str.len_chars().cast(pl.UInt32).alias(hidden(LENGTH))] if self.lengths else [],
         ]
         return [step for step in steps if step]
 
-    def _lane_layers(self, schema: pl.Schema) -> list[list[pl.Expr]]:
-        """Return the shared columns: those about the completion, with what the steps make of it, then those about that."""
+    @cached_property
+    def shared_layers(self) -> list[list[pl.Expr]]:
+        """The first of ``layers``: columns whose names say what they are, in whatever plan.
+
+        The completion's text; the lanes about it, with what the steps make of it; then the lanes about that.
+        """
+        schema = pl.Schema(self.schema)
+        bad = no_rollout_expr(schema)
+        text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
+        text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
         by_subject: dict[str, list[Lane]] = {TEXT: []}
         for _, spec, _ in self.checks:
             for subject, lane in lanes_of(spec):
                 by_subject.setdefault(subject, []).append(lane)
         by_completion, *others = (_layers_about(subject, lanes, schema) for subject, lanes in by_subject.items())
-        return [*by_completion, *_merged(others)]
+        first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
+        return [*first, *by_completion, *_merged(others)]
 
     @property
     def _group_layers(self) -> list[list[pl.Expr]]:
@@ -405,7 +405,7 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        messages = [message for verifier in self.verifiers for message in _unscored_by(verifier)]
+        messages = [message for verifier in self._evaluated for message in _unscored_by(verifier)]
         return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from assay.errors import ColumnsError
 
 __all__ = [
     "MESSAGE_HINT",
+    "NO_ASSISTANT",
     "NULL_COMPLETION",
     "completion_source",
     "completion_text",
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 NULL_COMPLETION = "the completion is null"
-_NO_ASSISTANT = "the conversation has no assistant message (--any-role: the last message counts)"
+NO_ASSISTANT = "the conversation has no assistant message (--any-role: the last message counts)"
 
 MESSAGE_HINT = "Write each message as `role` and `content`: text, or a list of parts with `text`."
 
@@ -67,12 +68,12 @@ def completion_text(completion: Any, *, any_role: bool = False) -> str | None:
 
 def no_text(completion: Any) -> str:
     """Return why a completion has no text."""
-    return NULL_COMPLETION if completion is None else _NO_ASSISTANT
+    return NULL_COMPLETION if completion is None else NO_ASSISTANT
 
 
 def no_text_expr(column: str) -> pl.Expr:
     """Return ``no_text`` as an expression."""
-    return pl.when(pl.col(column).is_null()).then(pl.lit(NULL_COMPLETION)).otherwise(pl.lit(_NO_ASSISTANT))
+    return pl.when(pl.col(column).is_null()).then(pl.lit(NULL_COMPLETION)).otherwise(pl.lit(NO_ASSISTANT))
 
 
 def completion_text_expr(column: str, dtype: pl.DataType, *, any_role: bool = False) -> pl.Expr:

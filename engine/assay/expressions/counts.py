@@ -8,7 +8,8 @@ import polars as pl
 
 from assay.expressions.json import loads
 from assay.expressions.lane import rowwise
-from assay.expressions.text import WHITESPACE, as_class, is_ascii, strip_expr
+from assay.expressions.runs import not_blank, runs_expr, word_like
+from assay.expressions.text import WHITESPACE, as_class, beyond_ascii, is_ascii, strip_expr
 
 __all__ = ["COUNTS", "Count", "bytes_of", "occurrences", "occurrences_expr"]
 
@@ -33,6 +34,7 @@ class Count:
 
 _SPACE = as_class(WHITESPACE)
 _NO_SPACE = f"[^{_SPACE[1:]}"
+_BLANKS_BEYOND_ASCII = as_class("".join(code for code in WHITESPACE if not code.isascii()))
 _CLOSERS = "[\"'”’)\\]*_]*"
 _SENTENCE = rf"[.!?]+{_CLOSERS}(?:\s+|\Z)|[。！？]+"
 _SENTENCE_END = re.compile(_SENTENCE)
@@ -44,6 +46,13 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 def bytes_of(text: str) -> int:
     """Return the number of UTF-8 bytes."""
     return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _words_expr(texts: pl.Expr) -> pl.Expr:
+    """Count runs of bytes, and search where there are blanks beyond ASCII."""
+    others = pl.when(beyond_ascii(texts).str.contains(_BLANKS_BEYOND_ASCII)).then(texts).otherwise(pl.lit(""))
+    by_bytes = runs_expr(texts, not_blank)
+    return pl.when(others == "").then(by_bytes).otherwise(others.str.count_matches(f"{_NO_SPACE}+"))
 
 
 def _sentences(text: str) -> int:
@@ -85,17 +94,17 @@ def _pattern(noun: str, pattern: str) -> Count:
     return Count(noun, lambda text: len(compiled.findall(text)), lambda texts: texts.str.count_matches(pattern))
 
 
-def _ascii_pattern(noun: str, pattern: str, ascii_pattern: str) -> Count:
-    """Count the matches of a pattern that means the same to both engines in ASCII texts only."""
+def _ascii_count(noun: str, pattern: str, of_ascii: Columns) -> Count:
+    """Count the matches of a pattern that columns count in ASCII texts only."""
     compiled = re.compile(pattern)
 
     def count(text: str) -> int:
         return len(compiled.findall(text))
 
     def expr(texts: pl.Expr) -> pl.Expr:
-        by_engine = texts.str.count_matches(ascii_pattern).cast(pl.Int64)
         plain = is_ascii(texts)
-        return pl.when(plain).then(by_engine).otherwise(rowwise(pl.when(~plain).then(texts), count, pl.Int64))
+        others = rowwise(pl.when(~plain).then(texts), count, pl.Int64)
+        return pl.when(plain).then(of_ascii(texts).cast(pl.Int64)).otherwise(others)
 
     return Count(noun, count, expr)
 
@@ -103,8 +112,8 @@ def _ascii_pattern(noun: str, pattern: str, ascii_pattern: str) -> Count:
 COUNTS: dict[str, Count] = {
     "chars": Count("characters", len, lambda texts: texts.str.len_chars()),
     "bytes": Count("bytes", bytes_of, lambda texts: texts.str.len_bytes()),
-    "words": Count("words", lambda text: len(text.split()), lambda texts: texts.str.count_matches(f"{_NO_SPACE}+")),
-    "word_tokens": _ascii_pattern("word tokens", r"\w+", "[0-9A-Za-z_]+"),
+    "words": Count("words", lambda text: len(text.split()), _words_expr),
+    "word_tokens": _ascii_count("word tokens", r"\w+", lambda texts: runs_expr(texts, word_like)),
     "sentences": Count("sentences", _sentences, _sentences_expr),
     "lines": Count(
         "lines",
@@ -113,7 +122,11 @@ COUNTS: dict[str, Count] = {
     ),
     "paragraphs": Count("paragraphs", lambda text: _filled(_PARAGRAPHS.split(text)), _paragraphs_expr),
     "bullets": _pattern("bullets", r"(?m)^[ \t]*[-*+][ \t]"),
-    "numbered": _ascii_pattern("numbered lines", r"(?m)^[ \t]*\d+[.)][ \t]", r"(?m)^[ \t]*[0-9]+[.)][ \t]"),
+    "numbered": _ascii_count(
+        "numbered lines",
+        r"(?m)^[ \t]*\d+[.)][ \t]",
+        lambda texts: texts.str.count_matches(r"(?m)^[ \t]*[0-9]+[.)][ \t]"),
+    ),
     "headings": _pattern("headings", r"(?m)^#{1,6}[ \t]"),
     "items": Count("items", _items, _items_expr),
 }

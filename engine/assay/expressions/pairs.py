@@ -125,15 +125,16 @@ def _contains_folded(columns: Sequence[pl.Series]) -> pl.Series:
 def once_pairs(
     texts: pl.Expr,
     golds: pl.Expr,
-    function: Callable[[pl.Series, pl.Series], pl.Series],
+    function: Callable[[pl.Series, pl.Series, pl.Series], pl.Series],
     dtype: pl.Struct,
 ) -> pl.Expr:
-    """Run a function of two columns on the distinct pairs of each batch; of a pair with a null, every field is null.
+    """Run a function on the distinct pairs of each batch; of a pair with a null, every field is null.
 
     Args:
         texts: String.
         golds: String.
-        function: Takes the texts and the golds of distinct pairs and returns a column of ``dtype``, row for row.
+        function: Takes the text of each distinct pair, the distinct golds, and the index of each pair's gold; returns a column of
+            ``dtype``, pair for pair.
         dtype: Type of the result.
 
     Returns:
@@ -148,7 +149,7 @@ def once_pairs(
             pl.DataFrame({"number": distinct}).with_row_index("at"), on="number", how="left", maintain_order="left"
         )["at"]
         count = max(len(golds), 1)
-        results = function(texts.gather(distinct // count), golds.gather(distinct % count))
+        results = function(texts.gather(distinct // count), golds, distinct % count)
         # NOTE: field by field, so that a field that is added is not null where the others are
         return results.struct.unnest().select(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)
 

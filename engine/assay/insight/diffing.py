@@ -558,13 +558,25 @@ def _signatures(pairing: Pairing, flipped: pl.DataFrame, examples: int) -> tuple
     order = order.sort("rows", "first", descending=[True, False]).with_row_index("at")
     named = [_signature(pairing, row) for row in order.head(max(_MOST_SIGNATURES, examples)).iter_rows(named=True)]
     found = [{"signature": name, "rows": rows} for name, rows in zip(named, order["rows"], strict=False)]
-    few = order.head(examples).select("at", *keys)
-    ranked = flipped.join(few, on=keys).sort(_SIZE, ROW, descending=[True, False])
-    ranked = ranked.with_columns(turn=pl.col(ROW).cum_count().over("at")).sort("turn", "at").head(examples)
+    common = order.head(examples).select(keys).to_dicts()
+    largest = [_largest(flipped, signature, examples, at) for at, signature in enumerate(common)]
+    ranked = pl.concat([_largest(flipped, {}, 0), *largest]).sort("turn", "at").head(examples)
     shown = ranked.select(ROW, "row_after", "at").with_columns(
         signature=pl.Series([named[at] for at in ranked["at"]], dtype=pl.List(pl.String))
     )
     return found[:_MOST_SIGNATURES], shown
+
+
+def _largest(flipped: pl.DataFrame, signature: Mapping[str, int], most: int, at: int = 0) -> pl.DataFrame:
+    """Return the rows of a signature with the largest differences, each with its ``turn`` and the number ``at`` of the signature.
+
+    NOTE: to sort all rows that flipped would take longer than the rest of a diff, where a threshold moves.
+    """
+    rows = flipped.filter(
+        pl.all_horizontal(pl.lit(value=True), *(pl.col(name) == key for name, key in signature.items()))
+    )
+    rows = rows.top_k(most, by=[_SIZE, ROW], reverse=[False, True]).sort(_SIZE, ROW, descending=[True, False])
+    return rows.with_row_index("turn").with_columns(pl.lit(at, dtype=pl.UInt32).alias("at"))
 
 
 def _signature(pairing: Pairing, row: Mapping[str, Any]) -> list[str]:

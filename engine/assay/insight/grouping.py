@@ -18,12 +18,14 @@ from assay.expressions.lane import exactly
 from assay.insight import stats
 from assay.insight.results import ROW, Result, open_result
 from assay.insight.subsets import MOST_VOTES, extremes, majorities, passing
+from assay.insight.training.advantage import advantages as compute_advantages
+from assay.insight.training.estimators import ESTIMATORS
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
 __all__ = ["Groups", "groups"]
 
-Advantages = Literal["grpo", "dr_grpo", "rloo"]
+_OWN_ADVANTAGES = ("grpo", "dr_grpo", "rloo")
 Unscored = Literal["skip", "fail"]
 Method = Literal["t", "bootstrap"]
 
@@ -35,7 +37,7 @@ _MOST_SUMMARISED = 2_000
 """Most values of ``by``: each has some twenty intervals."""
 
 _GROUP, _TASK = HIDDEN + "group", HIDDEN + "cluster"
-_RATES = ("pass@", "pass^", "maj@", "flat", "all_")
+_RATES = ("pass@", "pass^", "g-pass@", "mg-pass@", "maj@", "flat", "all_")
 _SHARES = ("flat", "all_zero", "all_one")
 
 _FLOATS, _INTEGERS = ("value", "se", "low", "high", "naive_se", "design_effect"), ("groups", "tasks")
@@ -53,7 +55,7 @@ class Groups:
 
     Attributes:
         table: One row for each group: its columns, ``rows``, ``scored``, ``passed``, ``mean``, ``std`` (ddof 1), ``min``, ``max``,
-            ``flat`` (all rewards equal; null for one), and for each k ``pass@k``, ``pass^k``, ``best@k``, ``worst@k``, ``maj@k``,
+            ``flat`` (all rewards equal; null for one), and for each k ``pass@k``, ``pass^k``, ``g-pass@k``, ``best@k``, ``worst@k``, ``maj@k``,
             null for fewer rows; with advantages, the lists ``row`` and ``advantage``.
         summary: One row for each model (or value of ``by``) and ``metric``: the mean over its groups as ``value``, its ``se``
             clustered by task, the 95 % interval from ``low`` to ``high``, the ``groups`` and ``tasks`` it is over, and ``few`` for
@@ -114,13 +116,20 @@ class _Options:
     keys: tuple[str, ...]
     k: tuple[int, ...]
     is_default_k: bool
+    thresholds: tuple[float, ...]
     vote: str | None
     unscored: Unscored
-    advantages: Advantages | None
+    advantages: str | None
+    baseline: str | None
     eps: float
     ci: Method
     seed: int
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def own_advantages(self) -> str | None:
+        """The advantages, if they are no trainer's."""
+        return self.advantages if self.advantages in _OWN_ADVANTAGES else None
 
     @property
     def has_passed(self) -> bool:
@@ -132,9 +141,12 @@ def groups(
     *,
     by: Sequence[str] | str | None = None,
     k: Sequence[int] | int | None = None,
+    thresholds: Sequence[float] | float = (),
     vote: str | None = None,
     unscored: Unscored = "skip",
-    advantages: Advantages | None = None,
+    advantages: str | None = None,
+    length: str | None = None,
+    baseline: str | None = None,
     eps: float = 1e-6,
     ci: Method = "t",
     seed: int = 0,
@@ -147,11 +159,15 @@ def groups(
         result: A parquet file of ``assay score``, a folder of parts, or a Polars frame with ``reward`` and ``passed``.
         by: Columns whose values are summarised and compared; by default ``model``, if there is one.
         k: Sizes of subsets; by default 1, 4 and 8, as far as groups have so many rows.
+        thresholds: Shares of a subset that must pass, for G-Pass@k: columns ``g-pass@4_0.5``, and ``mg-pass@4``.
         vote: Column with each row's answer, for maj@k: the answer that most rows of a subset give, nulls abstaining.
         unscored: What rows without a reward count as: nothing (``skip``), or failures with reward 0 (``fail``).
         advantages: Also compute the advantage of each row in its group: ``grpo``, (r-m)/(s+eps); ``dr_grpo``, r-m; ``rloo``, r less
-            the mean of the others. 0.0 in a group whose rewards are all equal, null for a single row.
-        eps: What is added to the standard deviation.
+            the mean of the others. 0.0 in a group whose rewards are all equal, null for a single row. Or as a trainer computes them:
+            the names of ``assay.advantages``, with the checks as rewards for those that normalize each (GDPO).
+        length: Column with the tokens of each text, for trainers that normalize over tokens; by default each row counts as one.
+        baseline: Column with the reward of each task's greedy response, for ReMax.
+        eps: What is added to the standard deviation by ``grpo``.
         ci: How intervals are made: with Student's ``t``, or by ``bootstrap`` over tasks.
         seed: Seed of the bootstrap.
         task: Columns that name the task; by default ``task_id`` or ``example_id``.
@@ -171,18 +187,20 @@ def groups(
         >>> assay.groups(rewards, k=2).table.select("task_id", "pass@2").rows()
         [('a', 1.0), ('b', 0.0)]
     """
-    given = {"unscored": unscored, "advantages": advantages, "ci": ci}
-    options = _options(open_result(result), by, k, vote, task, group, eps, seed, given)
+    given = {"unscored": unscored, "advantages": advantages, "ci": ci, "baseline": baseline}
+    options = _options(open_result(result).with_length(length), by, k, thresholds, vote, task, group, eps, seed, given)
     table, left_out = _keys(options)
     measured, per_row = _measured(options, table)
     ks = _sizes(options, measured)
-    table = _with_subsets(measured, ks, passed=options.has_passed)
+    table = _with_subsets(measured, ks, options.thresholds, passed=options.has_passed)
     summary, pairs = _summary(options, table), _pairs(options, table)
     _note(options, table, ks, left_out)
     facts: dict[str, Any] = {"rows": int(table["rows"].sum()) + left_out, "scored": int(table["scored"].sum())}
     facts |= {"groups": table.height, "tasks": table[_TASK].n_unique(), "left_out": left_out}
     facts |= {"by": list(options.by), "task": list(options.tasks), "group": list(options.keys), "k": list(ks)}
     facts |= {"unscored": unscored, "ci": ci}
+    if advantages in ESTIMATORS:
+        per_row = _as_trainers_do(options, table)
     advantage = None if per_row is None else _by_row(options, per_row)
     if per_row is not None:
         lists = per_row.sort(ROW).group_by(_GROUP).agg(pl.col(ROW).alias("row"), pl.col("advantage"))
@@ -204,10 +222,31 @@ def _names(value: Sequence[str] | str | None) -> tuple[str, ...]:
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
+def _check_choices(given: dict[str, Any]) -> None:
+    advantages = (*_OWN_ADVANTAGES, *ESTIMATORS)
+    for option, choices in (("unscored", get_args(Unscored)), ("advantages", advantages), ("ci", get_args(Method))):
+        value = given[option]
+        if value not in choices and not (value is None and option == "advantages"):
+            hint = did_you_mean(str(value), choices) or f"Expected {', '.join(choices)}."
+            raise UsageError(f"--{option} {value}: unknown.", hint)
+
+
+def _subsets_of(k: Any, thresholds: Any) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return the sizes of subsets and the shares of them that must pass, checked."""
+    sizes = tuple(dict.fromkeys((k,) if isinstance(k, int) else k or ()))
+    if not all(isinstance(size, int) and size >= 1 for size in sizes):
+        raise UsageError(f"--k {','.join(map(str, sizes))}: expected numbers of rows, at least 1.")
+    shares = tuple(dict.fromkeys((thresholds,) if isinstance(thresholds, int | float) else thresholds))
+    if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares):
+        raise UsageError(f"--thresholds {','.join(map(str, shares))}: expected shares from 0 to 1.")
+    return sizes, shares
+
+
 def _options(
     result: Result,
     by: Any,
     k: Any,
+    thresholds: Any,
     vote: str | None,
     task: Any,
     group: Any,
@@ -215,14 +254,8 @@ def _options(
     seed: int,
     given: dict[str, Any],
 ) -> _Options:
-    for option, kinds in (("unscored", Unscored), ("advantages", Advantages), ("ci", Method)):
-        value, choices = given[option], get_args(kinds)
-        if value not in choices and not (value is None and option == "advantages"):
-            hint = did_you_mean(str(value), choices) or f"Expected {', '.join(choices)}."
-            raise UsageError(f"--{option} {value}: unknown.", hint)
-    sizes = tuple(dict.fromkeys((k,) if isinstance(k, int) else k or ()))
-    if not all(isinstance(size, int) and size >= 1 for size in sizes):
-        raise UsageError(f"--k {','.join(map(str, sizes))}: expected numbers of rows, at least 1.")
+    _check_choices(given)
+    sizes, shares = _subsets_of(k, thresholds)
     if not (math.isfinite(eps) and eps >= 0):
         raise UsageError(f"--eps {eps}: expected a number, at least 0.")
     tasks = result.tasks(_names(task))
@@ -234,13 +267,17 @@ def _options(
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
         raise UsageError(fact, "Rename the column.")
+    if given["baseline"] is not None:
+        result.columns([given["baseline"]], "--baseline")
     if vote is not None:
         result.columns([vote], "--vote")
         if "passed" not in result.schema:
             raise UsageError(
                 f"--vote {vote}: {result.name} has no column `passed`, which says what an answer is worth."
             )
-    return _Options(result, chosen, tasks, keys, sizes or _DEFAULT_K, not sizes, vote, eps=eps, seed=seed, **given)
+    return _Options(
+        result, chosen, tasks, keys, sizes or _DEFAULT_K, not sizes, shares, vote, eps=eps, seed=seed, **given
+    )
 
 
 def _note(options: _Options, table: pl.DataFrame, ks: Sequence[int], left_out: int) -> None:
@@ -372,16 +409,22 @@ def _rewards(options: _Options, groups: pl.DataFrame) -> pl.DataFrame:
     columns = [reward.fill_null(0.0) if fail else reward]
     columns += [passed.fill_null(value=False) if fail else passed] if options.has_passed else []
     columns += [] if options.vote is None else [exactly(options.vote).alias("vote")]
-    frame = result.numbered if options.advantages else result.frame
-    keys = [f"{_GROUP}/{name}" for name in options.keys]
-    numbers = groups.lazy().select(
-        _GROUP, *(exactly(name).alias(key) for name, key in zip(options.keys, keys, strict=True))
-    )
-    named = [exactly(name).alias(key) for name, key in zip(options.keys, keys, strict=True)]
-    rows = frame.select(*named, *columns, *([ROW] if options.advantages else []))
-    rows = rows if options.advantages else rows.filter(pl.col("reward").is_not_null())
+    columns += [pl.col(ROW)] if options.own_advantages else []
+    rows = _in_groups(options, groups, result.numbered if options.own_advantages else result.frame, columns)
+    rows = rows if options.own_advantages else rows.filter(pl.col("reward").is_not_null())
     # sorted, so that sums are the same each time
-    return result.collect(rows.join(numbers, on=keys, nulls_equal=True).drop(keys)).sort(_GROUP, "reward")
+    return result.collect(rows).sort(_GROUP, "reward")
+
+
+def _in_groups(
+    options: _Options, groups: pl.DataFrame, frame: pl.LazyFrame, columns: Sequence[pl.Expr]
+) -> pl.LazyFrame:
+    """Return columns of the rows of a frame that are in groups, with the group's number."""
+    keys = [f"{_GROUP}/{name}" for name in options.keys]
+    named = [exactly(name).alias(key) for name, key in zip(options.keys, keys, strict=True)]
+    return (
+        frame.select(*named, *columns).join(groups.lazy().select(_GROUP, *named), on=keys, nulls_equal=True).drop(keys)
+    )
 
 
 def _of_rewards(options: _Options, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -408,7 +451,7 @@ def _of_rewards(options: _Options, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl
     std_or_zero = pl.when(pl.col("flat")).then(0.0).when(pl.col("scored") > 1).then(std)
     measures = measures.with_columns(std_or_zero.alias("std"))
     per_row = None
-    if options.advantages is not None:
+    if options.own_advantages is not None:
         columns = {name: measures[name].gather(position) for name in ("scored", "std", "flat")}
         frame = pl.DataFrame({_GROUP: rows[_GROUP], ROW: rows[ROW], "centred": centred, **columns})
         unscored = all_rows.filter(pl.col("reward").is_null()).select(_GROUP, ROW, advantage=pl.lit(None, pl.Float64))
@@ -437,23 +480,44 @@ def _advantage(options: _Options) -> pl.Expr:
         "dr_grpo": pl.col("centred"),
         "rloo": pl.col("centred") * (n / (n - 1)),
     }
-    return pl.when("flat").then(0.0).when(n > 1).then(_finite(scaled[options.advantages or ""]))
+    return pl.when("flat").then(0.0).when(n > 1).then(_finite(scaled[options.own_advantages or ""]))
 
 
-def _with_subsets(measured: pl.DataFrame, ks: Sequence[int], *, passed: bool) -> pl.DataFrame:
+def _with_subsets(
+    measured: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float], *, passed: bool
+) -> pl.DataFrame:
     """Return the table in its order, with pass@k and pass^k looked up by the numbers of rows and of passing rows."""
     names = [name for name in measured.columns if "@" not in name and name not in _MEASURES]
     names += [name for name in _MEASURES if name in measured.columns]
     kinds = [kind for kind in ("best", "worst", "maj") if f"{kind}@{ks[0]}" in measured.columns]
     if passed:
         counts = measured.select("scored", "passed").unique(maintain_order=True)
-        counts = counts.with_columns(passing(counts, ks))
+        counts = counts.with_columns(passing(counts, ks, thresholds))
         measured = measured.join(counts, on=["scored", "passed"], how="left", maintain_order="left")
         names += counts.columns[2:]
     return measured.select(*map(exactly, names), *(exactly(f"{kind}@{size}") for kind in kinds for size in ks))
 
 
 _MEASURES = ("rows", "scored", "passed", "mean", "std", "min", "max", "flat")
+
+
+def _as_trainers_do(options: _Options, groups: pl.DataFrame) -> pl.DataFrame:
+    """Return the advantages that a trainer computes, by row."""
+    result, like = options.result, options.advantages or ""
+    scores = [check.column for check in result.checks] if ESTIMATORS[like].several else []
+    numbers = [exactly(name).cast(pl.Float64) for name in scores or ["reward"]]
+    is_scored = pl.col("reward").is_not_null()
+    fail = options.unscored == "fail"
+    numbers = [number.fill_null(0.0) if fail else pl.when(is_scored).then(number) for number in numbers]
+    rewards = {f"{_GROUP}/{at}": number for at, number in enumerate(numbers)}
+    given = {"length": result.length_column, "baseline": options.baseline}
+    others = {use: exactly(name).alias(f"{_GROUP}/{use}") for use, name in given.items() if name is not None}
+    columns = [pl.col(ROW), *(number.alias(name) for name, number in rewards.items()), *others.values()]
+    rows = result.collect(_in_groups(options, groups, result.numbered, columns)).sort(ROW)
+    length, baseline = (f"{_GROUP}/{use}" if use in others else None for use in given)
+    found = compute_advantages(rows, _GROUP, like=like, reward=[*rewards], length=length, baseline=baseline)
+    options.notes.extend(note for note in found.notes if "without a reward" not in note)
+    return found.frame.select(_GROUP, ROW, pl.col("advantage").cast(pl.Float64))
 
 
 def _by_row(options: _Options, per_row: pl.DataFrame) -> pl.Series:

@@ -6,7 +6,7 @@ A row is scored if its ``reward`` is not null. A check passes where its score is
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.aggregating.results import RESULTS
-from assay.errors import ColumnsError, InputError, UsageError, counted, did_you_mean, listed, shown_path
+from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, combined
@@ -24,7 +24,8 @@ from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
 from assay.scoring.in_memory import engine_error
 from assay.system.signals import interruptible
-from assay.system.special_files import engine_path, what_is
+from assay.system.special_files import engine_path
+from assay.writing.files import result_files
 from assay.writing.writers import read_provenance
 
 __all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
@@ -83,6 +84,7 @@ class Result:
         labels: What lines of feedback begin with, and the name of the check that each stands for.
         files: The files it is read from.
         notes: What the user should know.
+        length_column: The column of lengths that the user names, such as numbers of tokens.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Result:
     labels: Mapping[str, str]
     files: tuple[File, ...] = ()
     notes: tuple[str, ...] = ()
+    length_column: str | None = None
 
     @property
     def verifiers(self) -> tuple[Mapping[str, Any], ...]:
@@ -118,7 +121,9 @@ class Result:
 
     @property
     def length(self) -> pl.Expr | None:
-        """Code points of the scored text: the column ``length``, else those of a kept ``completion``; None if there is neither."""
+        """What ``with_length`` named; else code points of the scored text: the column ``length``, or those of a kept ``completion``."""
+        if self.length_column is not None:
+            return exactly(self.length_column).cast(pl.Int64, strict=False)
         if self.schema.get("length", pl.Null()).is_integer():
             return pl.col("length").cast(pl.Int64)
         dtype = self.schema.get(COMPLETION)
@@ -131,6 +136,19 @@ class Result:
     def rows(self) -> int:
         """The number of rows."""
         return int(self.collect(self.frame.select(pl.len())).item())
+
+    def with_length(self, column: str | None) -> "Result":
+        """Return the result with lengths from a column, such as numbers of tokens; None for those of the texts.
+
+        Raises:
+            UsageError: There is no such column, or it has no whole numbers.
+        """
+        if column is None:
+            return self
+        self.columns([column], "--length")
+        if not self.schema[column].is_integer():
+            raise UsageError(f"--length {column}: expected whole numbers, not {self.schema[column]}.")
+        return replace(self, length_column=column)
 
     def check(self, name: str) -> ScoreColumn:
         """Return a check by its name, or by its id if no other has it.
@@ -222,7 +240,7 @@ def open_result(source: Any) -> Result:
     if not isinstance(source, str | Path):
         fact = f"A result is a path or a Polars frame, not {type(source).__name__}."
         raise UsageError(fact, "Make a frame of an Arrow table with pl.from_arrow(table).")
-    paths, name = _files(Path(source)), shown_path(source)
+    paths, name = result_files(Path(source)), shown_path(source)
     opened = combined(open_each(paths, Reading()))
     # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
     plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
@@ -252,29 +270,6 @@ def _provenance(path: str | Path) -> Mapping[str, Any]:
     except (InputError, ValueError, TypeError, RecursionError):
         provenance = {}
     return provenance if isinstance(provenance, Mapping) else {}
-
-
-def _files(path: Path) -> list[Path]:
-    """Return the files of a result."""
-    if path.is_dir():
-        files = sorted(file for file in path.glob("*.parquet") if not file.name.startswith(("_", ".")))
-        if expected := len(_list(_provenance(path).get("shards"))):
-            files = [file for file in files if file.name.startswith("part-")]
-            if len(files) != expected:
-                fact = f"{shown_path(path)}/: the run is not finished: {len(files):,} of {counted(expected, 'part')}."
-                raise InputError(fact, "The command that started it continues it.")
-        if not files:
-            raise InputError(f"{shown_path(path)}/: no parquet files in this folder.")
-        return files
-    if path.suffix.lower() != ".parquet":
-        hint = "Write it with: assay score … --out NAME.parquet"
-        raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
-    if path.exists() and (kind := what_is(path)):
-        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
-    if not path.exists():
-        near = [file.name for file in path.parent.glob("*.parquet")] if path.parent.is_dir() else []
-        raise InputError(f"{shown_path(path)}: no such file.", did_you_mean(path.name, near))
-    return [path]
 
 
 def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files: tuple[File, ...] = ()) -> Result:

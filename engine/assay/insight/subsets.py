@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import polars as pl
@@ -12,8 +12,10 @@ __all__ = [
     "MOST_VOTES",
     "best_weights",
     "extremes",
+    "g_pass_at_k",
     "leader_shares",
     "majorities",
+    "mg_pass_at_k",
     "pass_at_k",
     "pass_hat_k",
     "passing",
@@ -42,6 +44,27 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
     """
     total = math.comb(n, k)
     return math.comb(c, k) / total if total else None
+
+
+def g_pass_at_k(n: int, c: int, k: int, threshold: float) -> float | None:
+    """Return the share of subsets of which at least that share passes, and at least one row; None if there are no subsets.
+
+    From Liu et al., Are Your LLMs Capable of Stable Reasoning?, 2024, as lighteval counts.
+    """
+    total, least = math.comb(n, k), max(1, math.ceil(k * threshold))
+    return (
+        sum(math.comb(c, i) * math.comb(n - c, k - i) for i in range(least, min(c, k) + 1)) / total if total else None
+    )
+
+
+def mg_pass_at_k(n: int, c: int, k: int) -> float | None:
+    """Return twice the mean of G-Pass@k over the thresholds above one half, in steps of a row: mG-Pass@k; None if there are no subsets."""
+    total = math.comb(n, k)
+    # each number of passing rows, as often as there are thresholds up to it
+    steps = (
+        (i - math.ceil(k / 2)) * math.comb(c, i) * math.comb(n - c, k - i) for i in range(k // 2 + 1, min(c, k) + 1)
+    )
+    return 2 * sum(steps) / (k * total) if total else None
 
 
 def best_weights(n: int, k: int) -> list[float]:
@@ -106,12 +129,18 @@ def _with_rival(product: _Poly, votes: int, lead: int) -> _Poly:
 # ── the groups of a frame ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def passing(counts: pl.DataFrame, ks: Sequence[int]) -> list[pl.Series]:
-    """Return pass@k and pass^k, given the numbers of rows (``scored``) and of passing rows (``passed``)."""
+def passing(counts: pl.DataFrame, ks: Sequence[int], thresholds: Sequence[float] = ()) -> list[pl.Series]:
+    """Return pass@k and pass^k, given the numbers of rows (``scored``) and of passing rows (``passed``).
+
+    With thresholds also ``g-pass@k_threshold`` of each and ``mg-pass@k``.
+    """
     pairs = list(counts.select("scored", "passed").iter_rows())
+    kinds: list[tuple[str, str, Any]] = [("pass@", "", pass_at_k), ("pass^", "", pass_hat_k)]
+    kinds += [("g-pass@", f"_{float(share)}", partial(g_pass_at_k, threshold=share)) for share in thresholds]
+    kinds += [("mg-pass@", "", mg_pass_at_k)] if thresholds else []
     return [
-        pl.Series(f"{name}{k}", [function(n, c, k) for n, c in pairs], dtype=pl.Float64)
-        for name, function in (("pass@", pass_at_k), ("pass^", pass_hat_k))
+        pl.Series(f"{name}{k}{end}", [function(n, c, k) for n, c in pairs], dtype=pl.Float64)
+        for name, end, function in kinds
         for k in ks
     ]
 

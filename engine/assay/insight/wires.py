@@ -215,10 +215,13 @@ class Tripwires:
         []
     """
 
-    def __init__(self, limits: Mapping[str, Any] | str | Path | None = None, *, by: str = "step") -> None:
+    def __init__(
+        self, limits: Mapping[str, Any] | str | Path | None = None, *, by: str = "step", length: str | None = None
+    ) -> None:
         given = read_document(Path(limits)).data if isinstance(limits, str | Path) else limits
         self.limits = _limits(given)
         self.by = by
+        self.length = length
         self.steps = 0
         self.notes: tuple[str, ...] = ()
         self.step: Any = None
@@ -240,7 +243,7 @@ class Tripwires:
         """
         if isinstance(rewards, pl.Series) or (isinstance(rewards, Sequence) and not isinstance(rewards, str)):
             rewards = pl.DataFrame({"reward": pl.Series(rewards, dtype=pl.Float64, strict=False)})
-        result = open_result(rewards)
+        result = open_result(rewards).with_length(self.length)
         by = self.by if step is None and self.by in result.schema else None
         found = [*_steps_of(result, by)]
         if by is None:

@@ -64,6 +64,7 @@ class InputFile:
         modified: Time of the last modification of a file, in nanoseconds since 1970.
         read_as: The preset and its mapping from values to columns; None for a file that was read as it is.
         skipped: Why it was skipped, if it was.
+        sha256: SHA-256 of a file's bytes, if the run is sealed.
     """
 
     name: str
@@ -72,6 +73,7 @@ class InputFile:
     modified: int | None = None
     read_as: str | None = None
     skipped: str | None = None
+    sha256: str | None = None
 
 
 Step = Callable[[pl.LazyFrame], pl.LazyFrame]

@@ -1,15 +1,20 @@
 """A run from file to file: its output path, options, error limit and progress."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from assay.compiling.plan import Plan
 from assay.errors import UsageError, counted, path_text, shown_path
 from assay.loading.bad_rows import check_bad_rows_file, write_bad_rows
 from assay.loading.formats.remote import is_url
+from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts
-from assay.options import FileOptions
+from assay.loading.tasks import content_of_tasks
+from assay.options import FileOptions, deciding
 from assay.runs.error_limit import ErrorLimit
 from assay.scoring.summary import Summary
 from assay.system.atomic_file import check_target
@@ -36,6 +41,26 @@ class FileRun:
     options: FileOptions
     error_limit: ErrorLimit
     progress: Ticks
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The options that decide what the result holds, as JSON data."""
+        names = {*deciding(FileOptions), "keep", "details", "lengths", "limit"}
+        settings: dict[str, Any] = {name: value for name, value in self.options.items() if name in names}
+        preset = self.options["preset"]
+        plain = {"mapping": dict(self.options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
+        return settings | plain
+
+    def task_table(self, source: Rollouts, provenance: Mapping[str, Any]) -> dict[str, str]:
+        """Return the hash of a task table that is not known by its files, as an entry of the provenance; else nothing.
+
+        Args:
+            source: The rollouts with their tasks.
+            provenance: What ``provenance_of`` returns.
+        """
+        files = provenance["tasks"]
+        is_known = self.options["tasks"] is None or (files and all(file["modified"] is not None for file in files))
+        return {} if is_known else {"task_table": content_of_tasks(source.steps) or ""}
 
     def check(self) -> None:
         """Check the output path before anything is read."""

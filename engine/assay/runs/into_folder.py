@@ -3,17 +3,15 @@
 import contextlib
 import sys
 from pathlib import Path
-from typing import Any
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
 from assay.errors import UsageError, shown_path
 from assay.functions.check import OnRow
 from assay.functions.registry import user_functions
-from assay.loading.presets.preset import as_data
 from assay.loading.rollouts import Rollouts
 from assay.loading.tasks import content_of_tasks
-from assay.options import FileOptions, deciding
+from assay.options import FileOptions
 from assay.runs.child_process import in_child_process
 from assay.runs.file_run import FileRun
 from assay.runs.folder import Engine, in_this_process, score_folder
@@ -57,11 +55,12 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
     shards = tuple(cut(source.read, int(options["part_bytes"])))
     functions = user_functions()
     names = [function.name for function in functions]
-    provenance = provenance_of(plan.verifiers, names, source.inputs, task_files_of(run.options["tasks"]))
+    tasks, seal = task_files_of(options["tasks"]), options["seal"]
+    provenance = provenance_of(plan.verifiers, names, source.inputs, tasks, seal=seal)
     if (task_table := content_of_tasks(source.steps)) is not None:
         provenance["task_table"] = task_table
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
-    manifest = Manifest(provenance, _identity(options), columns, shards, run.options["command"])
+    manifest = Manifest(provenance, run.settings, columns, shards, run.options["command"])
     paths = tuple(sys.path)
     job = Job(
         source.read,
@@ -73,6 +72,7 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         functions if any(isinstance(check, OnRow) for check in plan.readers) else (),
         paths=paths,
         modules=tuple(options["modules"]),
+        settings=run.settings,
     )
     summary, check_errors = run.begin(source, plan), run.error_limit.check
     with _engine(options) as engine:
@@ -87,14 +87,6 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         )
     check_errors(summary, final=True)
     return run.end(source, summary)
-
-
-def _identity(options: FileOptions) -> dict[str, Any]:
-    """Return the options that are part of the run's identity, as JSON data."""
-    names = deciding(FileOptions)
-    identity: dict[str, Any] = {name: value for name, value in options.items() if name in names}
-    preset = options["preset"]
-    return identity | {"mapping": dict(options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
 
 
 def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:

@@ -17,9 +17,12 @@ from assay.runs.shards import Shard
 from assay.system.atomic_file import new_file
 from assay.writing.writers import MANIFEST
 
-__all__ = ["Manifest", "read_manifest"]
+__all__ = ["Manifest", "differing_items", "read_manifest", "short_json"]
 
 _FORMAT = 1
+_IN_COLUMNS = ("keep", "details", "lengths", "limit")
+"""Settings that the columns tell, or that a run in parts cannot have."""
+
 _SHOWN = 60
 
 
@@ -53,14 +56,16 @@ class Manifest:
         Raises:
             OutputError: It could not be written.
         """
-        data = {"manifest": _FORMAT, "run": self.run, "command": self.command, **self.identity()}
+        settings = {"settings": self.settings}
+        data = {"manifest": _FORMAT, "run": self.run, "command": self.command, **self.identity(), **settings}
         with new_file(folder / MANIFEST, alone=False) as (file, guard), guard():
             file.write(json.dumps(data, indent=1).encode() + b"\n")
 
     def identity(self) -> dict[str, Any]:
         """Return the run's identity, as JSON data."""
         shards = [_of_shard(shard) for shard in self.shards]
-        data = {**self.provenance, "settings": self.settings, "columns": self.columns, "shards": shards}
+        settings = {name: value for name, value in self.settings.items() if name not in _IN_COLUMNS}
+        data = {**self.provenance, "settings": settings, "columns": self.columns, "shards": shards}
         return dict(json.loads(json.dumps(data)))
 
     def refuse_other(self, other: "Manifest", folder: Path) -> None:
@@ -123,37 +128,44 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if before == after:
             continue
         if key in _NAMED:
-            differences += _differing_items(_NAMED[key], before or [], after or [])
+            differences += differing_items(_NAMED[key], before or [], after or [])
         elif key == "shards":
             if not any(then.get(name) != now.get(name) for name in ("inputs", "settings")):
                 differences.append(f"the parts: cut differently, {len(before or [])} then, {len(after or [])} now")
         elif isinstance(before, dict) and isinstance(after, dict):
             noun = "option" if key == "settings" else "column"
             differences += [
-                f"{noun} {name}: {_short(before.get(name))} then, {_short(after.get(name))} now"
+                f"{noun} {name}: {short_json(before.get(name))} then, {short_json(after.get(name))} now"
                 for name in dict.fromkeys([*before, *after])
                 if before.get(name) != after.get(name)
             ]
         else:
-            differences.append(f"{key.replace('_', ' ')}: {_short(before)} then, {_short(after)} now")
+            differences.append(f"{key.replace('_', ' ')}: {short_json(before)} then, {short_json(after)} now")
     return differences
 
 
-def _differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe the differences between inputs, task files or verifiers."""
+def differing_items(noun: str, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Describe the differences between inputs, task files or verifiers.
+
+    Args:
+        noun: What they are.
+        then: What the earlier run had.
+        now: What this run has.
+    """
     before, after = ({str(item.get("name", item.get("id"))): item for item in items} for items in (then, now))
     differences = [f"{noun} {printable(name)} was part of it, and is not now" for name in before if name not in after]
     differences += [f"{noun} {printable(name)} was not part of it, and is now" for name in after if name not in before]
     for name in (name for name in before if name in after):
         old, new = before[name], after[name]
         differences += [
-            f"{noun} {printable(name)}: {key} {_short(old.get(key))} then, {_short(new.get(key))} now"
+            f"{noun} {printable(name)}: {key} {short_json(old.get(key))} then, {short_json(new.get(key))} now"
             for key in dict.fromkeys([*old, *new])
             if old.get(key) != new.get(key) and key != "canonical"
         ]
     return differences or [f"the order of the {noun}s"]
 
 
-def _short(value: Any) -> str:
+def short_json(value: Any) -> str:
+    """Return a value as JSON, cut for a message."""
     text = json.dumps(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,7 +1,7 @@
 """Score from file to file: stream batches through one plan to a summary and an atomic writer."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -28,6 +28,7 @@ from assay.system.signals import interruptible
 from assay.system.special_files import path_of
 from assay.system.spool import spooling
 from assay.writing.provenance import provenance_of, task_files_of
+from assay.writing.seals import sealed
 from assay.writing.writers import Opener, open_writer
 
 __all__ = ["score_file"]
@@ -82,15 +83,22 @@ def score_file(
         run.check()
         opened = open_rollouts(rollouts, reading, read_columns(loaded))
         source, plan = prepare(opened, loaded, settled)
+        source = sealed(source) if settled["seal"] else source
         run.check_apart(source)
         warn(loaded)
+        taken: Mapping[str, Any] = {}
+        if settled["reuse"] is not None:
+            from assay.runs.reuse import reusing  # few runs need it
+
+            reuse = reusing(source, plan, run)
+            source, plan, taken = reuse.source, reuse.plan, reuse.provenance
         if is_folder(out):
             from assay.runs.into_folder import into_folder  # imports the engines, which a single file does not need
 
             summary = into_folder(source, plan, run)
         else:
             with closing_checks(loaded):
-                summary = _to_file(source, plan, run)
+                summary = _to_file(source, plan, run, taken)
     summary.errors_allowed = settled["max_errors"] is not None
     _measure(summary, settled)
     report(summary.failures, settled)
@@ -109,7 +117,7 @@ def _measure(summary: Summary, options: FileOptions) -> None:
         summary.gates.append(reward_gate(options["min_reward"], summary.mean_reward))
 
 
-def _to_file(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
+def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any]) -> Summary:
     frame = source.frame if run.options["limit"] is None else source.frame.head(run.options["limit"])
     summary = run.begin(source, plan)
 
@@ -127,7 +135,7 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
             run.error_limit.check(summary, final=True)
             unchanged(source.inputs)
             if writer is not None:
-                summary.root = writer.close(_provenance(source, plan, run, summary))
+                summary.root = writer.close({**_provenance(source, plan, run, summary), **taken})
     except BrokenPipeError:
         raise
     except (MemoryError, *ENGINE_ERRORS) as error:
@@ -150,8 +158,10 @@ def _provenance(source: Rollouts, plan: Plan, run: FileRun, summary: Summary) ->
     if len(inputs) == 1 and run.options["limit"] is None:  # with several inputs, the rows of each are not always known
         inputs = [replace(inputs[0], rows=summary.rows)]
     functions = [check.id for check in summary.checks]
-    provenance = provenance_of(plan.verifiers, functions, inputs, task_files_of(run.options["tasks"]))
-    return {**provenance, "command": run.options["command"], "rows": summary.rows}
+    tasks = task_files_of(run.options["tasks"])
+    provenance = provenance_of(plan.verifiers, functions, inputs, tasks, seal=run.options["seal"])
+    provenance |= run.task_table(source, provenance)
+    return {**provenance, "settings": run.settings, "command": run.options["command"], "rows": summary.rows}
 
 
 _ENGINES = ("local", "ray")

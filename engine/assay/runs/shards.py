@@ -3,8 +3,8 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,7 @@ class Job:
         references: References to functions that modules register and that cannot be pickled.
         paths: Import paths.
         modules: Modules that register checks, functions and classes.
+        settings: The options that decide what the parts hold.
     """
 
     files: Files
@@ -93,6 +94,7 @@ class Job:
     references: tuple[Reference, ...] = ()
     paths: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self, cut: Cut) -> pl.LazyFrame:
         """Return the rollouts of some units."""
@@ -239,6 +241,7 @@ def _provenance(job: Job, shard: Shard, summary: Summary) -> dict[str, Any]:
         "input": job.inputs[cut.file].name,
         **last_input,
         "units": [cut.first, cut.last],
+        "settings": job.settings,
         "rows": summary.rows,
     }
 

@@ -10,6 +10,7 @@ import polars as pl
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
+from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.expressions.lane import exactly
 from assay.loading.formats.engine_source import batches
@@ -90,9 +91,7 @@ def _prefix(at: int) -> str:
 def _write(source: Rollouts, plans: Sequence[Plan], path: Path) -> list[str]:
     """Score the rollouts into a file; return the names of the columns that all sides pass through."""
     kept = [name for name in plans[0].passed_through if all(name in plan.passed_through for plan in plans)]
-    frame = source.frame
-    for at, plan in enumerate(plans):
-        frame = plan.beside(frame, _prefix(at))
+    frame = beside(plans, source.frame, [*map(_prefix, range(len(plans)))])
     columns = [*kept, *(_prefix(at) + name for at, plan in enumerate(plans) for name in plan.results)]
     frame = frame.select(map(exactly, columns))
     try:

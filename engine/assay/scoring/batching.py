@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -24,6 +24,7 @@ from assay.compiling.requirements import needed_columns, referred_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.names import FN_NAME
+from assay.options import ScoreOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
@@ -59,18 +60,20 @@ class _Call:
     waits: bool = False
 
 
-def plan_of(verifiers: Verifiers) -> Plan:
+def plan_of(verifiers: Verifiers, **options: Unpack[ScoreOptions]) -> Plan:
     """Return a plan for rows of plain values: its results only, without columns that pass through.
 
     Args:
         verifiers: Verifiers, a rubric, or a plan; None if the rows name functions.
+        options: How verifiers are compiled.
     """
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
-    loaded = verifiers_of_run(verifiers)
+    loaded = verifiers_of_run(verifiers, settle(ScoreOptions, options, "plan_of"))
     names = [*needed_columns(loaded), *referred_columns(loaded), _GOLD, *([FN_NAME] if verifiers is None else [])]
     names += [_PROMPT] if _whole(loaded) else []
-    return compile(loaded, dict.fromkeys(names, pl.String), keep=())
+    any_role = bool(options.get("any_role"))
+    return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

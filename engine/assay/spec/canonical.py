@@ -1,5 +1,6 @@
-"""Verifiers made again from the canonical forms in a provenance."""
+"""Verifiers made again from the canonical forms in a provenance; what names a check, whatever its id and weight."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +10,26 @@ from assay.errors import InputError, SpecError, printable
 from assay.names import NATIVE
 from assay.spec.verifier import VerifierSpec, load_verifier
 
-__all__ = ["forms_of", "spec_of", "verifiers_of"]
+__all__ = ["canonical_check", "fingerprint", "forms_of", "spec_of", "verifiers_of"]
 
 _ROLES = ("gate", "penalty")
+_NOT_OF_THE_SCORE = ("id", "weight", "required", "threshold", *_ROLES)
+
+
+def canonical_check(form: Mapping[str, Any]) -> str:
+    """Return what decides the scores of a check, as compact JSON with sorted keys: its type, its params, whether it is negated.
+
+    Args:
+        form: The check in canonical form. What it reads and when it runs is part of it, if it says so; not its id, its weight,
+            whether it is required, and its threshold.
+    """
+    deciding = {name: value for name, value in form.items() if name not in _NOT_OF_THE_SCORE}
+    return json.dumps(deciding, sort_keys=True, separators=(",", ":"))
+
+
+def fingerprint(form: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of ``canonical_check``, as hexadecimal digits."""
+    return hashlib.sha256(canonical_check(form).encode()).hexdigest()
 
 
 def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

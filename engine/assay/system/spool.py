@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import io
 import os
+import secrets
 import select
 import tempfile
 from collections.abc import Iterator
@@ -36,14 +37,13 @@ def spool_file(name: str, suffix: str = ".jsonl") -> Path:
         InputError: There is no folder for temporary files, or it cannot be written to.
     """
     try:
-        handle, path_name = tempfile.mkstemp(prefix="assay-", suffix=suffix)
+        path = Path(tempfile.gettempdir(), f"assay-{secrets.token_hex(8)}{suffix}")
+        _FILES.add(path)  # before it exists: a signal may end the program as soon as it does
+        if (run := _RUN_FILES.get()) is not None:
+            run.append(path)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as error:
         raise _refused(name, "a temporary file", error) from None
-    os.close(handle)
-    path = Path(path_name)
-    _FILES.add(path)
-    if (run := _RUN_FILES.get()) is not None:
-        run.append(path)
     return path
 
 

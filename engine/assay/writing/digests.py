@@ -121,8 +121,12 @@ class _Column:
         """Add rows."""
         values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
         self.rows += len(values)
-        self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
-        present = values.drop_nulls()
+        present = values
+        if values.null_count():
+            self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
+            present = values.drop_nulls()
+        else:  # in a run of small batches, the calls that this saves cost more than the hashes
+            self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
             present = present.cast(self.dtype).rechunk()
             sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()

@@ -17,12 +17,20 @@ from assay.names import IN_PROCESS
 from assay.spec.verifier import VerifierSpec
 from assay.system.code_hash import described
 from assay.system.redaction import redacted
+from assay.writing.seals import sha256_of
 
-__all__ = ["provenance_of", "task_files_of"]
+__all__ = ["code_of", "provenance_of", "task_files_of"]
+
+_IF_KNOWN = ("read_as", "skipped", "sha256")
 
 
 def provenance_of(
-    verifiers: Sequence[VerifierSpec], used: Iterable[str], inputs: Iterable[InputFile], tasks: Iterable[str]
+    verifiers: Sequence[VerifierSpec],
+    used: Iterable[str],
+    inputs: Iterable[InputFile],
+    tasks: Iterable[str],
+    *,
+    seal: bool = False,
 ) -> dict[str, Any]:
     """Return the provenance of a result, except the command and the number of rows.
 
@@ -31,25 +39,25 @@ def provenance_of(
         used: Names of the functions that rows named.
         inputs: The files that were scored.
         tasks: Files of the task table.
+        seal: Whether to hash these files.
     """
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
         "inputs": [_input(file) for file in inputs],
-        "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name))} for name in tasks],
+        "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name), seal=seal)} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
 
 
 def _input(file: InputFile) -> dict[str, Any]:
-    return {
-        name: value for name, value in asdict(file).items() if value is not None or name not in ("read_as", "skipped")
-    }
+    return {name: value for name, value in asdict(file).items() if value is not None or name not in _IF_KNOWN}
 
 
-def _stat(path: Path) -> dict[str, int | None]:
+def _stat(path: Path, *, seal: bool) -> dict[str, Any]:
     status = path.stat() if path.is_file() else None
-    return {"size": status and status.st_size, "modified": status and status.st_mtime_ns}
+    digest = {"sha256": sha256_of(path)} if seal else {}
+    return {"size": status and status.st_size, "modified": status and status.st_mtime_ns, **digest}
 
 
 def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
@@ -70,7 +78,7 @@ def _code(verifier: VerifierSpec, used: Sequence[str]) -> list[dict[str, Any]]:
     if verifier.kind == IN_PROCESS:
         return _functions(used)
     checks = [reader.check for spec in verifier.nodes for reader in spec.readers if reader.check is not None]
-    code = [_code_of(check) for check in checks if not _is_ours(check.made_by)]
+    code = [code_of(check) for check in checks if not _is_ours(check.made_by)]
     asks_rows = any(isinstance(check, RowVerifierCheck) for check in checks)
     return code + (_functions(used) if asks_rows else [])
 
@@ -80,7 +88,8 @@ def _functions(names: Iterable[str]) -> list[dict[str, Any]]:
     return [{"name": name} if fn is None or fn.builtin else {"name": name, **_hashes(fn)} for name, fn in functions]
 
 
-def _code_of(check: Check) -> dict[str, Any]:
+def code_of(check: Check) -> dict[str, Any]:
+    """Describe the code of a check that is not built in, with its hash."""
     if isinstance(check, Registered) and check.scorer is not None:
         return {"name": check.default, **_hashes(check.scorer)}
     return described(check.made_by)

@@ -7,7 +7,7 @@ import sys
 
 import polars as pl
 import pytest
-from cases import DATA, sized
+from cases import DATA, sized, some
 
 from assay import load_verifier
 from assay.checks.instructions import extras, instructions
@@ -548,7 +548,7 @@ def test_a_pattern_that_backtracks_for_ever_is_an_error_of_its_row(ident):
         assert "no answer within 0.2 s" in results[0]["error"]
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "\n", "* \n", "[", "<<", "***", "a\u0301", "的", "```", "Section 1 "])
+@pytest.mark.parametrize("unit", some(["a", " ", "\n", "* \n", "[", "<<", "***", "a\u0301", "的", "```", "Section 1 "]))
 def test_long_texts_are_judged_by_every_instruction(unit):
     text = unit * (sized(5_000_000, 200_000) // len(unit))
     given = {ident: kwargs for ident, kwargs, *_ in CASES}

@@ -224,6 +224,7 @@ def test_the_cases_of_math_verify():
         assert (reward == 1.0) == cases[at]["verdict"], at
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CASES.exists(), reason=f"the verdicts are not there: {CASES}")
 def test_math_verifys_own_search_has_its_own_verdicts():
     cases = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import some
 from web import Web
 
 import assay
@@ -118,10 +119,12 @@ def copies(tmp_path_factory, monkeypatch):
 
 @pytest.mark.parametrize(
     "key",
-    [
-        *("runs/a.parquet", "runs/*.parquet", "runs/", "lines/*.jsonl", "lines/", "x/dirty.jsonl", "x/table.arrow"),
-        *("x/table.csv", "x/empty.parquet", "x/a[1] b.parquet"),
-    ],
+    some(
+        [
+            *("runs/a.parquet", "runs/*.parquet", "runs/", "lines/*.jsonl", "lines/", "x/dirty.jsonl", "x/table.arrow"),
+            *("x/table.csv", "x/empty.parquet", "x/a[1] b.parquet"),
+        ]
+    ),
 )
 def test_a_url_is_read_as_the_local_file(store, local, copies, key):
     here = assay.score(str(local / key), SPEC)
@@ -174,26 +177,31 @@ def test_tasks_may_be_in_a_store(store, tmp_path):
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [
-        ("s3://bucket/no.parquet", "s3://bucket/no.parquet: no such object."),
-        ("s3://bucket/no.jsonl", "s3://bucket/no.jsonl: no such object."),
-        ("s3://bucket/no*.parquet", "s3://bucket/no*.parquet: no rollout files found."),
-        ("s3://bucket/none/", "s3://bucket/none/: no rollout files found."),
-        ("s3://nobody/a.parquet", "s3://nobody/a.parquet: there is no such bucket."),
-        ("s3://nobody/*.parquet", "s3://nobody/*.parquet: there is no such bucket."),
-        ("s3://bucket/mixed/", "s3://bucket/mixed/: holds jsonl and parquet files."),
-        (
-            "s3://bucket/x/page.parquet",
-            "s3://bucket/x/page.parquet: cannot be read: parquet: File out of specification",
-        ),
-        ("s3://bucket/x/cut.parquet", "s3://bucket/x/cut.parquet: cannot be read: parquet: File out of specification"),
-        ("s3://bucket/x", "s3://bucket/x: unknown file format."),
-        (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is listed twice."),
-        (
-            ["s3://bucket/runs/a.parquet", "s3://bucket/x/other.parquet"],
-            "`completion` is String in s3://bucket/runs/a.parquet and List(Int64) in s3://bucket/x/other.parquet.",
-        ),
-    ],
+    some(
+        [
+            ("s3://bucket/no.parquet", "s3://bucket/no.parquet: no such object."),
+            ("s3://bucket/no.jsonl", "s3://bucket/no.jsonl: no such object."),
+            ("s3://bucket/no*.parquet", "s3://bucket/no*.parquet: no rollout files found."),
+            ("s3://bucket/none/", "s3://bucket/none/: no rollout files found."),
+            ("s3://nobody/a.parquet", "s3://nobody/a.parquet: there is no such bucket."),
+            ("s3://nobody/*.parquet", "s3://nobody/*.parquet: there is no such bucket."),
+            ("s3://bucket/mixed/", "s3://bucket/mixed/: holds jsonl and parquet files."),
+            (
+                "s3://bucket/x/page.parquet",
+                "s3://bucket/x/page.parquet: cannot be read: parquet: File out of specification",
+            ),
+            (
+                "s3://bucket/x/cut.parquet",
+                "s3://bucket/x/cut.parquet: cannot be read: parquet: File out of specification",
+            ),
+            ("s3://bucket/x", "s3://bucket/x: unknown file format."),
+            (["s3://bucket/runs/*", "s3://bucket/runs/a.parquet"], "s3://bucket/runs/a.parquet is listed twice."),
+            (
+                ["s3://bucket/runs/a.parquet", "s3://bucket/x/other.parquet"],
+                "`completion` is String in s3://bucket/runs/a.parquet and List(Int64) in s3://bucket/x/other.parquet.",
+            ),
+        ]
+    ),
     ids=str,
 )
 def test_what_a_store_refuses_is_told_in_a_sentence(store, copies, url, said):

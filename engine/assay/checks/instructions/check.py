@@ -9,6 +9,7 @@ from pydantic import Field
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
+from assay.checks.pairs import PAIR_ANSWER, in_columns
 from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import Lane, encoded, exactly, text
@@ -16,9 +17,9 @@ from assay.expressions.lane import Lane, encoded, exactly, text
 __all__ = ["IFEval"]
 
 JOINT = "; "
-_ANSWER = pl.Struct({"score": pl.Float64, "reason": pl.String, "error": pl.String})
-_Answer = tuple[float, str, str | None]
-"""The values of such a struct."""
+_Answer = tuple[float | None, str | None, str | None]
+"""The values of ``PAIR_ANSWER``."""
+_NOTHING: _Answer = (None, None, None)
 _WORDS = {IDS: ["length_constraints:number_words"], KWARGS: [{"relation": "at least", "num_words": 3}]}
 _TWO = {IDS: ["punctuation:no_comma", "detectable_format:title"], KWARGS: [{}, {}]}
 
@@ -79,7 +80,7 @@ class IFEval(Check):
         def build(schema: pl.Schema) -> pl.Expr:
             names = [name for name in (*self.reads, *self.may_read) if name in schema]
             task = pl.struct(map(exactly, names)) if names else pl.struct(pl.lit(None).alias(IDS))
-            return pl.map_batches([text(), task], self._of_columns, return_dtype=_ANSWER, is_elementwise=True)
+            return pl.map_batches([text(), task], self._of_columns, return_dtype=PAIR_ANSWER, is_elementwise=True)
 
         return Lane(f"ifeval:{self._identity()}", build)
 
@@ -89,15 +90,12 @@ class IFEval(Check):
         distinct, which_task = distinct_rows(columns[1])
         values, tasks = texts.to_list(), [self._task_or_error(row) for row in distinct.to_list()]
         answers: dict[tuple[int, int], _Answer] = {}
-        result: list[_Answer | tuple[None, None, None]] = []
-        for pair in zip(which_text.to_list(), which_task.to_list(), strict=True):
-            if pair[0] is None:
-                result.append((None, None, None))
-                continue
-            if pair not in answers:
-                answers[pair] = self._answer(values[pair[0]], tasks[pair[1]])
-            result.append(answers[pair])
-        return pl.DataFrame(result, _ANSWER.to_schema(), orient="row").to_struct(columns[0].name)
+        result: list[_Answer] = []
+        for at, number in zip(which_text.to_list(), which_task.to_list(), strict=True):
+            if (at, number) not in answers:
+                answers[at, number] = _NOTHING if at is None else self._answer(values[at], tasks[number])
+            result.append(answers[at, number])
+        return in_columns(result, PAIR_ANSWER).alias(columns[0].name)
 
     def _task_or_error(self, row: dict[str, Any]) -> Task | str:
         try:

@@ -113,13 +113,11 @@ def _instruction(
     values = loads(values) if isinstance(values, str) else values
     if not isinstance(values, Mapping | None):
         raise ValueError(f"{KWARGS} of {ident} are no object")
-    known = {name: untyped(value) for name, value in (values or {}).items()}
-    if known.get(_REPEATED) is None and isinstance(prompt, str):
-        known[_REPEATED] = prompt
-    arguments = {
-        name: _argument(known.get(name), kind, f"{ident}: {KWARGS}.{name}", limits)
-        for name, kind in instruction.arguments.items()
-    }
+    arguments = {}
+    for name, kind in instruction.arguments.items():  # a column of structs has fields for those of all instructions
+        value = untyped(None if values is None else values.get(name))
+        value = prompt if value is None and name == _REPEATED and isinstance(prompt, str) else value
+        arguments[name] = _argument(value, kind, f"{ident}: {KWARGS}.{name}", limits)
     return ident, instruction, arguments
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from assay.checks.base import Example, Params
 from assay.checks.json.schemas import compiled, json_value, not_json
 from assay.checks.pairs import Answer, PairCheck
+from assay.errors import encodable
 from assay.expressions.json import NOT_JSON
 from assay.values.references import OF_ROW, json_text
 
@@ -74,12 +75,13 @@ class JsonSchema(PairCheck):
         schemas = {gold: compiled(gold, formats) for gold in dict.fromkeys(golds)} if len({*golds}) <= _HELD else {}
         answers: list[Answer] = []
         for value, gold in zip(values, golds, strict=True):
-            # what most outputs are, in half the time: JSON that matches a schema of which nothing is to be feared
+            # what most outputs are, in half the time: JSON, and a schema of which nothing is to be feared
             schema = schemas.get(gold)
-            if schema is not None and schema.accepts(value):
-                answers.append(_ACCEPTED)
-            else:
+            reason = None if schema is None else schema.quick_reason(value)
+            if reason is None:
                 answers.append(self.answered(self.judge, value, gold))
+            else:
+                answers.append((0.0, encodable(reason), None) if reason else _ACCEPTED)
         return answers
 
     @cached_property

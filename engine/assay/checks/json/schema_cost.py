@@ -115,7 +115,7 @@ class SchemaCost:
             text: JSON text.
             most: How many steps are few.
         """
-        if len(text) <= self._certain(most):
+        if len(text) <= (self.certain_size if most == _STEPS else self._certain(most)):
             return True
         if not self.compiles:
             return False
@@ -129,6 +129,11 @@ class SchemaCost:
         if self.unique and _LONG_NUMBER.search(text):
             work += text.count(",") ** 2
         return work <= most and chain <= _STACK and all(quick(pattern, len(text)) for pattern in self.odd_patterns)
+
+    @cached_property
+    def certain_size(self) -> float:
+        """The characters of the longest text for which ``is_small`` need not be asked."""
+        return self._certain(_STEPS)
 
     @cached_property
     def _certain_sizes(self) -> dict[int, float]:

@@ -10,7 +10,7 @@ from assay.checks.json.keys import JsonValid
 from assay.checks.json.schema_cost import SchemaCost, cost_of
 from assay.checks.json.schema_process import Task, evaluated
 from assay.errors import SHOWN, printable
-from assay.expressions.json import NOT_JSON, loads, mended
+from assay.expressions.json import NOT_JSON, begins_like_json, loads, mended
 from assay.expressions.regex.stacks import on_any_stack
 from assay.system.cache import cached_within
 from assay.values.paths import Path, find
@@ -36,14 +36,14 @@ _BACKTRACKS = 10**15
 _LONG_NUMBER = 10**SHOWN
 _NO_MATCH = "does not match the schema"
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD]")
-_FIRST_CHARACTERS = frozenset('[{"-0123456789tfnNI')
+_OPENING = ("{", "[")
 _VALID = JsonValid()
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # ``dumps`` would build an encoder for each value
 
 
 def json_value(text: str) -> Any:
     """Return the value of JSON text as ``json_valid`` reads it, lone surrogates as U+FFFD; ``NOT_JSON`` if it is not JSON."""
-    if text.lstrip(" \t\n\r")[:1] not in _FIRST_CHARACTERS:  # a failing parser takes ten times as long
+    if not text or not begins_like_json(text):
         return NOT_JSON
     text = mended(text)
     value = loads(text)
@@ -87,15 +87,19 @@ class Schema:
     validator: Any = None
     problem: str = ""
 
-    def accepts(self, text: str) -> bool:
-        """Return whether a text without lone surrogates is JSON that matches, if that is certain to take no time; else False."""
-        if self.validator is None or "\\u" in text or not self.cost.is_small(text) or text[:1] not in "{[":
-            return False
+    def quick_reason(self, text: str) -> str | None:
+        """Return the ``reason`` of a text without lone surrogates, if it is an object or a list and certain to take no time; else None."""
+        if self.validator is None or "\\u" in text or text[:1] not in _OPENING:
+            return None
+        if len(text) > self.cost.certain_size and not self.cost.is_small(text):
+            return None
         value = loads(text)
+        if value is NOT_JSON:
+            return None
         try:
-            return value is not NOT_JSON and self.validator.is_valid(value)
+            return "" if self.validator.is_valid(value) else self._violations(value, text)
         except ValueError:  # ``reason`` says which
-            return False
+            return None
 
     def reason(self, value: Any, text: str) -> str:
         """Return why a value does not match; ``""`` if it does.
@@ -115,13 +119,14 @@ class Schema:
             answer = self._elsewhere("valid", value)
             return "" if answer == ["valid"] else self._first_elsewhere(value)
         try:
-            if self.validator.is_valid(value):
-                return ""
-            if self.cost.is_small(text, _MANY):
-                return _listed([*self.validator.iter_errors(value)], value)
-            return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
+            return "" if self.validator.is_valid(value) else self._violations(value, text)
         except ValueError as error:
             raise _not_comparable(str(error)) from error
+
+    def _violations(self, value: Any, text: str) -> str:
+        if self.cost.is_small(text, _MANY):
+            return _listed([*self.validator.iter_errors(value)], value)
+        return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
 
     def _first(self, value: Any) -> Any:
         """Return the first violation of a value that has one."""

@@ -71,14 +71,7 @@ def within(value: str, gold: str, max_distance: int) -> float:
 
 def similarities(metric: str, values: Sequence[str], golds: Sequence[str], max_distance: int) -> pl.Series:
     """Return ``similarity`` or ``within`` of many pairs, of which none has two empty texts, as a Float64 column."""
-    try:
-        import numpy as np  # rapidfuzz's many pairs at once need it; neither it nor pyarrow installs it
-    except ModuleNotFoundError:
-        if metric == DISTANCE:
-            run: Callable[[str, str], float] = partial(within, max_distance=max_distance)
-        else:
-            run = partial(similarity, metric)
-        return pl.Series([*map(run, values, golds)], dtype=pl.Float64)
+    import numpy as np
     from rapidfuzz.process import cpdist
 
     many = partial(cpdist, values, golds, scorer=_scorer(metric), workers=pl.thread_pool_size())

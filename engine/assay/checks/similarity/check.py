@@ -21,7 +21,7 @@ from assay.checks.similarity.characters import (
 )
 from assay.checks.similarity.words import MAX_CELLS, WORD_METRICS, Bag
 from assay.errors import SHOWN, printable, quoted
-from assay.expressions.lane import encoded, nulls, text
+from assay.expressions.lane import nulls, text
 from assay.expressions.pairs import once_pairs, quoted_expr
 from assay.expressions.text import lower
 from assay.thresholds import THRESHOLDS
@@ -228,11 +228,6 @@ class Similarity(PairCheck):
 
         return [self.answered(judge, value, gold) for value, gold in zip(values, golds, strict=True)]
 
-    def _of_columns(self, texts: pl.Series, golds: pl.Series) -> pl.Series:
-        distinct, which = encoded(golds)
-        shared = distinct.to_list()  # one object for each gold, whose hash is computed once
-        return self._of_pairs(texts.to_list(), [shared[at] for at in which.to_list()])
-
     def _of_pairs(self, values: list[str], golds: list[Any]) -> pl.Series:
         if self.params.metric in WORD_METRICS or len(values) <= THRESHOLDS.small_batch:
             return super()._of_pairs(values, golds)
@@ -279,8 +274,9 @@ class Similarity(PairCheck):
         lists = golds.map_batches(_as_json, pl.String, is_elementwise=True)
         return once_pairs(text(), lists, self._of_joined, PAIR_ANSWER)
 
-    def _of_joined(self, texts: pl.Series, lists: pl.Series) -> pl.Series:
-        return self._of_pairs(texts.to_list(), [*map(json.loads, lists.to_list())])
+    def _of_joined(self, texts: pl.Series, lists: pl.Series, which: pl.Series) -> pl.Series:
+        golds = [*map(json.loads, lists.to_list())]
+        return self._of_pairs(texts.to_list(), [golds[at] for at in which.to_list()])
 
     # ── words ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

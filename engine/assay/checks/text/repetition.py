@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
+from assay.checks.pairs import in_columns
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, once, text
 from assay.thresholds import THRESHOLDS
@@ -111,7 +112,7 @@ class Repetition(Check):
         return Lane(f"repetition:{self.params.n}", lambda _: once(text(), self._of_texts, _ANSWER))
 
     def _of_texts(self, texts: pl.Series) -> pl.Series:
-        return pl.DataFrame([*map(self._answer, texts.to_list())], _ANSWER.to_schema(), orient="row").to_struct()
+        return in_columns([*map(self._answer, texts.to_list())], _ANSWER)
 
     def lanes(self) -> tuple[Lane, ...]:
         return (self._lane(),)

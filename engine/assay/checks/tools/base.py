@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
@@ -57,9 +57,14 @@ class _Prepared:
 
 
 class CallsCheck(PairCheck):
-    """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work."""
+    """Base class of checks of tool calls; a subclass defines ``judge_calls``, and ``prepared`` where its gold takes work.
+
+    Attributes:
+        names_only: Whether arguments do not count, so that they need not be parsed.
+    """
 
     json_gold = True
+    names_only: ClassVar[bool] = False
     params: CallsParams
 
     def judge_calls(self, calls: list[Call], gold: Any) -> tuple[float, str]:
@@ -84,7 +89,7 @@ class CallsCheck(PairCheck):
         return gold
 
     def judge(self, value: str, gold: Any) -> tuple[float, str]:
-        return self.judge_calls(read_calls(value), self._ready(gold))
+        return self.judge_calls(read_calls(value, parse=not self.names_only), self._ready(gold))
 
     def judge_all(self, values: Sequence[str], golds: Sequence[Any]) -> list[Answer]:
         if not all(isinstance(gold, str) for gold in golds):

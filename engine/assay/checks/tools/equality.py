@@ -10,6 +10,8 @@ __all__ = ["ABSENT", "Difference", "alike", "difference", "equal"]
 ABSENT = object()
 """In place of an argument that is not there."""
 
+_ATOMS = frozenset((str, int, float, bool, type(None)))
+
 
 class Difference(NamedTuple):
     """An argument that differs, which may be absent on either side."""
@@ -43,12 +45,15 @@ def alike(left: Any, right: Any, same: Callable[[Any, Any], bool]) -> bool:
     Args:
         left: A value.
         right: Another.
-        same: Whether two atoms are the same.
+        same: Whether two atoms of different types are the same.
     """
     stack = [(left, right)]
     while stack:
         one, other = stack.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
+        if type(one) is type(other) and type(one) in _ATOMS:  # what most values are
+            if one != other:
+                return False
+        elif isinstance(one, dict) and isinstance(other, dict):
             if one.keys() != other.keys():
                 return False
             stack += [(value, other[key]) for key, value in one.items()]

@@ -39,6 +39,7 @@ class ToolF1(CallsCheck):
     """
 
     type = "tool_f1"
+    names_only = True
     Params = ToolF1Params
     params: ToolF1Params
     examples = (
@@ -116,6 +117,7 @@ class ToolTrajectory(CallsCheck):
     """The names of the calls, in order: some occur, some do not, some follow each other, and how many there are."""
 
     type = "tool_trajectory"
+    names_only = True
     graded = False
     gold = "sequence"
     Params = TrajectoryParams

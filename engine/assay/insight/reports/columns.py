@@ -8,10 +8,22 @@ import polars as pl
 
 from assay.expressions.lane import exactly
 from assay.insight.results import Result, ScoreColumn
+from assay.insight.stats import finite
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Columns", "Grouped", "Keys", "centred", "columns_of", "numbered", "score_columns"]
+__all__ = [
+    "Columns",
+    "Grouped",
+    "Keys",
+    "centred",
+    "columns_of",
+    "deviations",
+    "mean_of",
+    "numbered",
+    "product",
+    "score_columns",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +88,12 @@ class Columns:
         return pl.int_range(self.rows, dtype=pl.UInt32, eager=True) if self.task is None else self.task.codes
 
     @cached_property
+    def reward_deviations(self) -> tuple[pl.Series | None, float]:
+        """Rewards less their mean, and the sum of the squares."""
+        own = deviations(self.reward.drop_nulls())
+        return own, product(own, own)
+
+    @cached_property
     def in_groups(self) -> "Grouped | None":
         """The rows that are in groups, in order of the group."""
         if self.group is None:
@@ -115,6 +133,29 @@ class Grouped:
     def centred_reward(self) -> pl.Series | None:
         """Rewards less the mean of their group; None if one is missing."""
         return None if self.reward.null_count() else centred(self.group, self.reward, self.position)[0]
+
+    @cached_property
+    def reward_squares(self) -> float:
+        """The sum of the squares of ``centred_reward``."""
+        return product(self.centred_reward, self.centred_reward)
+
+
+def mean_of(values: pl.Series) -> float | None:
+    """Return the mean of values, none null; where all are equal it is that value."""
+    if not len(values):
+        return None
+    least, greatest = values.min(), values.max()
+    return finite(float(least if least == greatest else values.sum() / len(values)))  # type: ignore[arg-type]
+
+
+def deviations(values: pl.Series) -> pl.Series | None:
+    """Return values, none null, less their mean; None if all are equal."""
+    return None if values.min() == values.max() else values - mean_of(values)
+
+
+def product(x: pl.Series | None, y: pl.Series | None) -> float:
+    """Return the sum of the products of deviations; exactly 0 where a side has one value only."""
+    return 0.0 if x is None or y is None else float((x * y).sum())
 
 
 def centred(group: pl.Series, values: pl.Series, position: pl.Series) -> tuple[pl.Series, int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.insight.reports.columns import Columns, centred
+from assay.insight.reports.columns import Columns, centred, deviations, mean_of, product
 from assay.insight.stats import finite
 
 __all__ = ["MOST_PAIRED", "Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
@@ -56,34 +56,20 @@ def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -
     present = scores.drop_nulls()
     rows = len(present)
     failures = int((present != 1.0).sum())
-    numbers: dict[str, Any] = {"rows": rows, "mean": _mean(present), "failures": failures}
+    numbers: dict[str, Any] = {"rows": rows, "mean": mean_of(present), "failures": failures}
     numbers["pass_rate"] = (rows - failures) / rows if rows else None
-    squares = _squares(present, present)
+    s = deviations(present)
+    squares = product(s, s)
     numbers["variance"] = finite(squares / (rows - 1)) if rows > 1 else None
-    s, r = present, columns.reward
     if columns.scored < columns.rows or rows < columns.rows:
         both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
-        s, r = both["s"], both["r"]
-    numbers |= _beside_the_rest(_Sums(len(s), _squares(s, s), _squares(s, r), _squares(r, r)), coefficient)
-    return numbers | _within_groups(scores, coefficient, columns)
-
-
-def _mean(values: pl.Series) -> float | None:
-    if not len(values):
-        return None
-    least, greatest = values.min(), values.max()
-    return finite(float(least if least == greatest else values.sum() / len(values)))  # type: ignore[arg-type]
-
-
-def _is_flat(values: pl.Series) -> bool:
-    return bool(values.min() == values.max())
-
-
-def _squares(x: pl.Series, y: pl.Series) -> float:
-    """Return the sum of centred products; exactly 0 where a side has one value only."""
-    if not len(x) or _is_flat(x) or _is_flat(y):
-        return 0.0
-    return float(((x - _mean(x)) * (y - _mean(y))).sum())
+        s, r = deviations(both["s"]), deviations(both["r"])
+        sums = _Sums(both.height, product(s, s), product(s, r), product(r, r))
+    else:
+        r, of_rewards = columns.reward_deviations
+        sums = _Sums(rows, squares, product(s, r), of_rewards)
+    numbers |= _beside_the_rest(sums, coefficient)
+    return numbers | _within_groups(scores, squares, coefficient, columns)
 
 
 @dataclass(frozen=True)
@@ -112,8 +98,15 @@ def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:
     return {"share_of_reward_variance": share, "rest_correlation": _correlation_with_rest(sums, coefficient)}
 
 
-def _within_groups(scores: pl.Series, coefficient: float | None, columns: Columns) -> dict[str, Any]:
-    """Return what a trainer sees that compares rollouts with others of their group."""
+def _within_groups(scores: pl.Series, squares: float, coefficient: float | None, columns: Columns) -> dict[str, Any]:
+    """Return what a trainer sees that compares rollouts with others of their group.
+
+    Args:
+        scores: As for ``numbers_of``.
+        squares: The sum of the squares of their deviations.
+        coefficient: As for ``numbers_of``.
+        columns: As for ``numbers_of``.
+    """
     names = ("separates", "within_variance_share", "within_rest_correlation")
     if columns.in_groups is None:
         return {"groups": 0, **dict.fromkeys(names)}
@@ -125,14 +118,20 @@ def _within_groups(scores: pl.Series, coefficient: float | None, columns: Column
         s, group, reward, r = s.filter(here), group.filter(here), reward.filter(here), None
         position = group.rle_id()
     within, several, differing = centred(group, s, position)
-    total, own = _squares(s, s), float((within * within).sum())
+    total, own = squares, product(within, within)
+    if s is not scores:  # in another order, or fewer
+        deviating = deviations(s)
+        total = product(deviating, deviating)
     if r is None:
         here = reward.is_not_null()
         reward, group = reward.filter(here), group.filter(here)
         position = group.rle_id()
         within = centred(group, s.filter(here), position)[0]
         r = centred(group, reward, position)[0]
-    sums = _Sums(len(r), float((within * within).sum()), float((within * r).sum()), float((r * r).sum()))
+        own_here, of_rewards = product(within, within), product(r, r)
+    else:
+        own_here, of_rewards = own, grouped.reward_squares
+    sums = _Sums(len(r), own_here, product(within, r), of_rewards)
     return {
         "groups": several,
         "separates": differing / several if several else None,

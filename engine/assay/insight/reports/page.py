@@ -2,15 +2,15 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from assay.errors import printable
+from assay.errors import counted, printable
 from assay.insight.reports import svg
 from assay.insight.reports.shown import KINDS, concerns, cut, headline, label, multiline, title
 from assay.writing.numbers import count, interval, number, p_value, percent
@@ -99,6 +99,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "count": count,
+        "counted": counted,
         "exact": _exact,
         "interval": interval,
         "label": label,
@@ -111,9 +112,11 @@ def _environment() -> Environment:
     return environment
 
 
-def _exact(value: float | None) -> str:
-    """Return the number by which a cell is sorted."""
-    return "" if value is None else format(value, ".12g")
+def _exact(value: float | Sequence[float] | None) -> str:
+    """Return the number by which a cell is sorted; of an interval its lower end."""
+    if value is None:
+        return ""
+    return format(value[0] if isinstance(value, Sequence) else value, ".12g")
 
 
 def _one_line(text: str, most: int) -> str:
@@ -126,6 +129,7 @@ def _one_line(text: str, most: int) -> str:
 def _view(report: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
     """Return what the template shows."""
     checks = report["checks"][: budget.checks]
+    check_columns = _with_values(_CHECK_COLUMNS, checks)
     note = budget.note
     return {
         "budget": budget,
@@ -140,6 +144,9 @@ def _view(report: Mapping[str, Any], budget: _Budget) -> dict[str, Any]:
         "checks": checks,
         "checks_in_all": len(report["checks"]),
         "checks_chart": _checks_chart(checks) if checks else "",
+        "charted": min(len(checks), _CHARTED),
+        "check_columns": check_columns,
+        "check_words": " ".join(f"{column.heading}: {column.meaning}." for column in check_columns if column.meaning),
         "pairs": report["pairs"],
         "by": {name: _by(f"by{at}", name, values) for at, (name, values) in enumerate(report["by"].items())},
         "examples": {KINDS[kind]: list(_shown(found, budget)) for kind, found in report["examples"].items() if found},
@@ -189,6 +196,60 @@ def _steps(by: Mapping[str, Any]) -> dict[str, Any]:
     return {"charts": charts, "name": "step", "entries": named}
 
 
+class _Column(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+        heading: What it is called.
+        key: What of an entry it shows.
+        show: How.
+        meaning: What it means, for those who do not know its name.
+    """
+
+    heading: str
+    key: str
+    show: Callable[[Any], str]
+    meaning: str = ""
+
+
+_CHECK_COLUMNS = (
+    _Column("Weight", "weight", partial(number, form="g")),
+    _Column("Mean", "mean", number),
+    _Column("Pass", "pass_rate", percent),
+    _Column("Fails", "failures", count),
+    _Column("Errors", "errors", count),
+    _Column(
+        "Variance",
+        "share_of_reward_variance",
+        partial(percent, digits=0),
+        "the part of the reward's variance that a check makes",
+    ),
+    _Column(
+        "Rest r",
+        "rest_correlation",
+        partial(number, form=".2f"),
+        "its correlation with what the other checks make of the reward",
+    ),
+    _Column("Separates", "separates", partial(percent, digits=0), "the share of groups in which its scores differ"),
+    _Column("Within", "within_variance_share", partial(percent, digits=0), "the share of its variance inside groups"),
+    _Column("Within r", "within_rest_correlation", partial(number, form=".2f"), "Rest r inside groups"),
+)
+
+_BY_COLUMNS = (
+    _Column("Rows", "rows", count),
+    _Column("Mean", "mean", number),
+    _Column("95 %", "ci95", lambda ends: interval(ends) or "–"),
+    _Column("Pass", "pass_rate", percent),
+    _Column("Errors", "errors", count),
+    _Column("Length", "length", partial(number, form=",.0f")),
+)
+
+
+def _with_values(columns: Sequence[_Column], entries: Sequence[Mapping[str, Any]]) -> list[_Column]:
+    """Return the columns that have a value in any entry."""
+    return [column for column in columns if any(entry[column.key] is not None for entry in entries)]
+
+
 def _checks_chart(checks: Sequence[Mapping[str, Any]]) -> Any:
     charted = checks[:_CHARTED]
     rows = [(label(check["name"]), check["pass_rate"], percent(check["pass_rate"])) for check in charted]
@@ -209,7 +270,8 @@ def _by(ident: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
             f"Mean reward of {count(len(rows))} values of {label(name)} with 95 % intervals; the table has the numbers."
         )
         chart = svg.intervals(ident, f"Mean reward by {label(name)}", said, rows)
-    return {"entries_shown": entries, "left_out": left_out, "shown_as": shown_as, "chart": chart}
+    shown = {"entries_shown": entries, "columns_shown": _with_values(_BY_COLUMNS, entries)}
+    return {**shown, "left_out": left_out, "shown_as": shown_as, "chart": chart}
 
 
 def _of(entry: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.insight import stats
-from assay.insight.reports.columns import Columns, Keys
+from assay.insight.reports.columns import Columns, Keys, mean_of
 
 __all__ = ["by_keys", "drift_of", "histogram_of", "summary_of"]
 
@@ -42,7 +42,7 @@ def summary_of(columns: Columns) -> dict[str, Any]:
     """Return what the rewards of all rows come to."""
     rows, scored = columns.rows, columns.scored
     passed = None if columns.passed is None else int(columns.passed.sum())
-    mean = _mean(columns.reward.drop_nulls())
+    mean = mean_of(columns.reward.drop_nulls())
     summary: dict[str, Any] = {"rows": rows, "scored": scored, "unscored": rows - scored}
     summary |= {"errors": None if columns.failed is None else int(columns.failed.sum())}
     summary |= {"mean": mean, **_interval(columns, columns.reward), "passed": passed}
@@ -50,7 +50,7 @@ def summary_of(columns: Columns) -> dict[str, Any]:
     of_passes = None if columns.passed is None else _interval(columns, columns.passed.cast(pl.Float64))
     summary |= {"pass_rate_ci95": of_passes and of_passes["ci95"]}
     length = columns.length
-    summary |= {"length": None if length is None else _mean(length.drop_nulls().cast(pl.Float64))}
+    summary |= {"length": None if length is None else mean_of(length.drop_nulls().cast(pl.Float64))}
     tasks, groups = columns.task, columns.group
     summary |= {
         "tasks": None if tasks is None else tasks.codes.n_unique() - (tasks.codes.null_count() > 0),
@@ -58,13 +58,6 @@ def summary_of(columns: Columns) -> dict[str, Any]:
         "groups": None if groups is None else groups.codes.n_unique() - (groups.codes.null_count() > 0),
     }
     return summary | _flat_groups(columns)
-
-
-def _mean(values: pl.Series) -> float | None:
-    if not len(values):
-        return None
-    least, greatest = values.min(), values.max()
-    return stats.finite(float(least if least == greatest else values.sum() / len(values)))  # type: ignore[arg-type]
 
 
 def _flat_groups(columns: Columns) -> dict[str, Any]:
@@ -95,7 +88,6 @@ def _sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
     value = pl.col("v")
     return (
         frame.drop_nulls()
-        .sort(*keys, "task", maintain_order=True)
         .group_by(*keys, "task", maintain_order=True)
         .agg(
             value.sum().alias("sum"),
@@ -103,6 +95,7 @@ def _sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
             value.min().alias("min"),
             value.max().alias("max"),
         )
+        .sort(*keys, "task")
     )
 
 
@@ -220,7 +213,7 @@ def drift_of(columns: Columns, step: Keys) -> dict[str, Any] | None:
 
 
 def _moments(values: pl.Series) -> tuple[float, float]:
-    mean = _mean(values) or 0.0
+    mean = mean_of(values) or 0.0
     if values.min() == values.max():
         return mean, 0.0
     centred = values - mean

@@ -90,6 +90,7 @@ def report(
     by: Sequence[str] | str | None = None,
     examples: int = 10,
     text: bool = True,
+    length: str | None = None,
     task: Sequence[str] | str = (),
     group: Sequence[str] | str = (),
 ) -> Report:
@@ -102,6 +103,7 @@ def report(
         by: Columns to show rewards by; by default ``model``, the task and ``step``, as far as they exist.
         examples: Most examples of each kind.
         text: Whether examples show the texts that were scored.
+        length: Column with the length of each text, such as a number of tokens; by default code points.
         task: Columns that name the task; by default ``task_id`` or ``example_id``.
         group: Columns that name the group; by default those of the task, ``model`` and ``step``, as far as they exist.
 
@@ -121,7 +123,7 @@ def report(
     """
     if examples < 0:
         raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
-    opened = open_result(result)
+    opened = open_result(result).with_length(length)
     tasks = opened.tasks(_names(task))
     groups = opened.groups(tasks, _names(group)) if tasks else ()
     columns = columns_of(opened, tasks, groups)

@@ -10,8 +10,8 @@ from assay.writing.numbers import number
 
 __all__ = ["bars", "intervals", "line", "ranks"]
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 150, 46, 20, 8
-_ROW, _NAME = 20, 190
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 160, 46, 20, 18
+_ROW, _NAME, _NUMBER = 20, 160, 52
 
 
 def _chart(ident: str, title: str, description: str, height: float, parts: Sequence[str]) -> Markup:
@@ -24,7 +24,7 @@ def _chart(ident: str, title: str, description: str, height: float, parts: Seque
         height: Its height.
         parts: What is drawn, as SVG.
     """
-    head = f'<svg role="img" aria-labelledby="{ident}-t {ident}-d" viewBox="0 0 {_WIDTH} {height:g}">'
+    head = f'<svg role="img" aria-labelledby="{ident}-t {ident}-d" viewBox="0 0 {_WIDTH} {height:g}" preserveAspectRatio="xMinYMin">'
     named = f'<title id="{ident}-t">{escape(title)}</title><desc id="{ident}-d">{escape(description)}</desc>'
     return Markup(f"{head}{named}{''.join(parts)}</svg>")  # noqa: S704  (all texts are escaped above and below)
 
@@ -39,7 +39,7 @@ def _frame(low: str, high: str, left: str, right: str) -> list[str]:
     return [
         f'<path class="axis" d="M{_LEFT} {_TOP}V{bottom}H{right_end}"/>',
         _text(_LEFT - 5, bottom, low, "end"),
-        _text(_LEFT - 5, _TOP + 9, high, "end"),
+        _text(2, _TOP - 6, high),
         _text(_LEFT, _HEIGHT - 5, left),
         _text(right_end, _HEIGHT - 5, right, "end"),
     ]
@@ -96,7 +96,7 @@ def line(ident: str, title: str, description: str, values: Sequence[float | None
 
 def ranks(ident: str, title: str, description: str, rows: Sequence[tuple[str, float | None, str]]) -> Markup:
     """Draw shares as bars one under the other, each with its name and what to write behind it."""
-    drawn, width = [], _WIDTH - _NAME - 60
+    drawn, width = [], _WIDTH - _NAME - _NUMBER
     for at, (name, share, text) in enumerate(rows):
         y = at * _ROW
         drawn.append(_text(_NAME - 6, y + 14, _fitting(name), "end"))
@@ -116,7 +116,7 @@ def intervals(
     """Draw means as points on their intervals, one under the other, each with its name; all on one axis."""
     values = [value for _, mean, ends in rows for value in (mean, *(ends or ())) if value is not None]
     low, high = _span(values)
-    drawn, width = [], _WIDTH - _NAME - 60
+    drawn, width = [], _WIDTH - _NAME - _NUMBER
 
     def x(value: float) -> float:
         return _NAME + width * (value - low) / (high - low)
@@ -140,5 +140,6 @@ def intervals(
 
 
 def _fitting(name: str) -> str:
-    most = 28
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """Return a name that fits beside its row: names of checks and models differ at their ends, too."""
+    half = 10 if name.isascii() else 6  # letters of other scripts may be twice as wide
+    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"

@@ -130,12 +130,13 @@ def calls_text(calls: Sequence[Call]) -> str:
     return mended(text or "[]")
 
 
-def read_calls(text: str) -> list[Call]:
-    """Return the calls that ``calls_text`` wrote, with arguments parsed; none from any other text."""
+def read_calls(text: str, *, parse: bool = True) -> list[Call]:
+    """Return the calls that ``calls_text`` wrote, with arguments parsed if ``parse``; none from any other text."""
     calls = loads(text) if text.startswith("[") and text != "[]" else ()
     if not isinstance(calls, list):
         return []
-    return parsed_calls([call for call in calls if isinstance(call, dict) and call.keys() == _FIELDS])
+    calls = [call for call in calls if isinstance(call, dict) and call.keys() == _FIELDS]
+    return parsed_calls(calls) if parse else calls
 
 
 def _is_shallow(call: Call) -> bool:

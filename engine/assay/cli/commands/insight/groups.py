@@ -2,16 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from assay.cli.app import command, command_line, to_stderr
-from assay.cli.arguments import AsData, GroupNames, Overwrite, ResultPath, TaskNames, names
+from assay.cli.arguments import AsData, GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError
 from assay.system.stdout import write_data
 
 __all__ = ["groups"]
+
+_N = TypeVar("_N", int, float)
 
 _EXAMPLES = """\b
 Examples:
@@ -20,12 +22,18 @@ Examples:
 
 
 def _sizes(value: str | None) -> list[int] | None:
-    if value is None:
-        return None
+    return None if value is None else _listed("--k", value, int, "numbers of rows", "1,4,8")
+
+
+def _shares(value: str | None) -> list[float]:
+    return [] if value is None else _listed("--thresholds", value, float, "shares from 0 to 1", "0.5,0.75")
+
+
+def _listed(option: str, value: str, kind: type[_N], expected: str, example: str) -> list[_N]:
     try:
-        return [int(size) for size in value.split(",")]
+        return [kind(item) for item in value.split(",")]
     except ValueError:
-        raise UsageError(f"--k {value}: expected numbers of rows.", "For example --k 1,4,8") from None
+        raise UsageError(f"{option} {value}: expected {expected}.", f"For example {option} {example}") from None
 
 
 @command(epilog=_EXAMPLES, modules=("assay.cli.groupings", "assay.insight.grouping"))
@@ -40,6 +48,10 @@ def groups(
         str | None,
         typer.Option(help="Sizes of subsets, as in pass@k. [default: 1,4,8 as far as there are rows]", metavar="N,…"),
     ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Also compute G-Pass@k: shares of k rows that must pass, such as 0.5,0.75.", metavar="X,…"),
+    ] = None,
     vote: Annotated[
         str | None, typer.Option(help="Column with the answer of each row, for maj@k.", metavar="COLUMN")
     ] = None,
@@ -48,7 +60,15 @@ def groups(
     ] = "skip",
     advantages: Annotated[
         str | None,
-        typer.Option(help="Also compute the advantage of each row in its group.", metavar="grpo|dr_grpo|rloo"),
+        typer.Option(
+            help="Also compute the advantage of each row in its group: grpo, dr_grpo, rloo, or as a trainer does: trl-grpo, "
+            "verl-rloo, … (see docs/advantages.md).",
+            metavar="NAME",
+        ),
+    ] = None,
+    length: LengthColumn = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Column with the reward of a greedy response, for ReMax.", metavar="COLUMN")
     ] = None,
     eps: Annotated[float, typer.Option(help="Added to the standard deviation of grpo.", metavar="X")] = 1e-6,
     ci: Annotated[
@@ -82,7 +102,10 @@ def groups(
             result,
             by=None if by is None else names(by),
             k=_sizes(k),
+            thresholds=_shares(thresholds),
             vote=vote,
+            length=length,
+            baseline=baseline,
             eps=eps,
             seed=seed,
             task=names(task),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
-from assay.cli.arguments import GroupNames, Overwrite, ResultPath, TaskNames, names
+from assay.cli.arguments import GroupNames, LengthColumn, Overwrite, ResultPath, TaskNames, names
 from assay.errors import UsageError, counted, did_you_mean, printable, shown_path
 from assay.system.stdout import write_data
 
@@ -51,6 +51,7 @@ def report(
     ] = None,
     examples: Annotated[int, typer.Option(help="Most examples of each kind.", metavar="N", min=0)] = 10,
     no_text: Annotated[bool, typer.Option("--no-text", help="Leave out the texts that were scored.")] = False,
+    length: LengthColumn = None,
     task: TaskNames = None,
     group: GroupNames = None,
     overwrite: Overwrite = False,
@@ -70,6 +71,7 @@ def report(
             by=None if by is None else names(by),
             examples=examples,
             text=not no_text,
+            length=length,
             task=names(task),
             group=names(group),
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.app import command, to_stderr
-from assay.cli.arguments import AsData, Overwrite, ResultPath
+from assay.cli.arguments import AsData, LengthColumn, Overwrite, ResultPath
 from assay.errors import FailedRunError, InputError, did_you_mean, listed
 
 __all__ = ["tripwire"]
@@ -21,6 +21,7 @@ def tripwire(
     result: ResultPath,
     *,
     by: Annotated[str, typer.Option(help="Column with the training step.", metavar="COLUMN")] = "step",
+    length: LengthColumn = None,
     limits: Annotated[
         str | None,
         typer.Option(help="YAML, JSON or TOML: for each wire a number, several by name, or false.", metavar="FILE"),
@@ -39,7 +40,7 @@ def tripwire(
     from assay.insight.wires import Tripwires
 
     path = check_out(out, overwrite=overwrite)
-    wires = Tripwires(limits, by=by)
+    wires = Tripwires(limits, by=by, length=length)
     opened = open_result(result)
     if by not in opened.schema:
         hint = did_you_mean(by, opened.schema) or f"Columns: {listed(list(opened.schema))}"

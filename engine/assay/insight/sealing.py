@@ -1,0 +1,507 @@
+"""Whether a result is what its footer says: its content, the files it was made from, its verifiers, and a sample of its rows anew.
+
+A footer can be rewritten together with the file. Evidence needs the root of the content from elsewhere, such as a log of the run.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from assay.checks.base import RunCheck
+from assay.compiling.plan import Plan
+from assay.compiling.requirements import read_columns
+from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
+from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
+from assay.expressions.lane import exactly
+from assay.insight.pairing import AFTER, BEFORE, changed
+from assay.insight.results import ROW
+from assay.insight.stats import splitmix64
+from assay.loading.formats.engine_source import batches
+from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.reading import reading_of
+from assay.loading.presets.preset import NONE
+from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
+from assay.loading.tasks import content_of_tasks
+from assay.names import FUNCTION, IN_PROCESS, NATIVE
+from assay.options import FileOptions, settle
+from assay.runs.manifest import read_manifest
+from assay.runs.streaming import output_schema, stream
+from assay.scoring.in_memory import cause, engine_error, prepare
+from assay.scoring.summary import Summary
+from assay.spec.canonical import forms_of, verifiers_of
+from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.system.quantities import read_share
+from assay.system.signals import interruptible
+from assay.system.special_files import engine_path
+from assay.system.spool import spool_file, spooling
+from assay.thresholds import THRESHOLDS
+from assay.writing.files import result_files
+from assay.writing.provenance import provenance_of, task_files_of
+from assay.writing.seals import Seal, is_sealed, seal_of, sealed
+from assay.writing.writers import MANIFEST, open_writer, read_provenance
+
+__all__ = ["Verification", "verify"]
+
+_CHANCE = 0.05
+"""Chance with which a sample misses a share of altered rows of ``Verification.misses_up_to``."""
+_CELLS = 5
+_ROOT = re.compile("[0-9a-f]{16,64}")
+_SAMPLE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """Whether a result is what its footer says.
+
+    Attributes:
+        root: Digest of its content as it is; for a folder, of the rows of all parts.
+        rows: Number of its rows.
+        sealed: Whether the footer has the hashes of all files that it was made from.
+        columns_differ: The columns that are not as they were written, of a folder with the part; and entries of a footer that
+            contradict each other.
+        root_differs: Whether the root is another than the one that was demanded.
+        inputs: Each file that it was made from, and ``by`` what it is known to be the same: ``sha256``, or ``size and time``.
+        verifiers: Each verifier with its ``sha256``, and whether it is the ``same`` as the footer says.
+        sampled: Number of rows that were scored again.
+        cells_differ: Number of cells of these rows that are other ones.
+        cells: The first of them: ``row``, ``column``, what is ``stored``, and ``rescored``.
+        misses_up_to: Share of altered rows that a sample of this size misses with a chance of 5 %; None if none was scored.
+        notes: What the user should know.
+    """
+
+    root: str
+    rows: int
+    sealed: bool
+    columns_differ: list[str]
+    root_differs: bool
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    verifiers: list[dict[str, Any]] = field(default_factory=list)
+    sampled: int = 0
+    cells_differ: int = 0
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    misses_up_to: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing differs."""
+        others = [verifier for verifier in self.verifiers if not verifier["same"]]
+        return not (self.columns_differ or self.root_differs or others or self.cells_differ)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = json.dumps({"insight": 1, "intact": self.intact, **data}, default=str, allow_nan=False)
+        return dict(json.loads(plain))
+
+
+def verify(
+    result: str | Path,
+    *,
+    rollouts: Any = None,
+    tasks: Any = None,
+    sample: int | str = _SAMPLE,
+    seed: int = 0,
+    root: str | None = None,
+    any_version: bool = False,
+    checks: Sequence[type[Any]] = (),
+) -> Verification:
+    """Check a result against its footer: the digests of its columns, its inputs, its verifiers, and rows that are scored again.
+
+    Args:
+        result: A parquet file of ``assay score``, or a folder of parts.
+        rollouts: The files that were scored, if they are elsewhere now; in the order of the run.
+        tasks: The task table, if it is elsewhere now.
+        sample: How many rows to score again: a number, a percentage such as ``"5%"``, or ``"all"``.
+        seed: Seed of the sample; the same rows for the same seed.
+        root: The root that the content has to have: 64 hexadecimal digits, or at least the first 16.
+        any_version: Whether to go on if another version of Assay or Polars made the result.
+        checks: Your own check types that it was made with.
+
+    Returns:
+        What differs, if anything does.
+
+    Raises:
+        InputError: It cannot be checked: it has no digests, its inputs are gone or were written to, another version made it, or code
+            that is not here. Not raised if something differs already; then a note says so.
+        UsageError: An option cannot be used.
+
+    Example:
+        >>> import assay, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> spec = {"checks": [{"type": "contains", "value": "refund"}]}
+        >>> with open(f"{folder.name}/rows.jsonl", "w") as file:
+        ...     _ = file.write('{"completion": "A refund."}')
+        >>> _ = assay.score_file(f"{folder.name}/rows.jsonl", spec, f"{folder.name}/rewards.parquet")
+        >>> assay.verify(f"{folder.name}/rewards.parquet").intact
+        True
+    """
+    if not isinstance(result, str | Path):
+        fact = f"A result to verify is a path, not {type(result).__name__}."
+        raise UsageError(fact, "A frame has no footer.")
+    if root is not None and not _ROOT.fullmatch(root.lower()):
+        raise UsageError(
+            f"--root {printable(root)}: expected the 64 hexadecimal digits of a root, or 16 and more of them."
+        )
+    path = Path(result)
+    files, footer = result_files(path), read_provenance(path)
+    seal = seal_of(path, files)
+    differ = [*seal.differ, *_contradictions(path, files, footer)]
+    differ += ["the number of rows"] if path.is_dir() and footer.get("rows") != seal.rows else []
+    is_other = root is not None and not seal.root.startswith(root.lower())
+    first = Verification(seal.root, seal.rows, is_sealed(footer), differ, is_other)
+    size = _sample_size(sample, seal.rows)
+    options = {"rollouts": rollouts, "tasks": tasks, "seed": seed, "any_version": any_version, "checks": checks}
+    try:
+        with interruptible(), spooling():
+            return _made_again(_Made(shown_path(path), files, footer, seal, first), size, **options)
+    except AssayError as error:
+        if first.intact:
+            raise
+        return _with(first, notes=(*first.notes, f"what made it is not checked: {error.fact}"))
+
+
+def _with(verification: Verification, **changes: Any) -> Verification:
+    known = {name: getattr(verification, name) for name in verification.__dataclass_fields__}
+    return Verification(**(known | changes))
+
+
+def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield entries of a footer, or of a folder's manifest, that contradict each other."""
+    for entry in footer.get("verifiers") or ():
+        ident, canonical = printable(str(entry.get("id"))), entry.get("canonical")
+        try:
+            form = json.loads(canonical)
+        except (TypeError, ValueError, RecursionError):
+            form = None
+        if not isinstance(form, dict) or form.get("id") != entry.get("id") or form.get("kind") != entry.get("kind"):
+            yield f"the verifier {ident} in the footer"
+    if not path.is_dir():
+        return
+    manifest = read_manifest(path)
+    run = footer.get("run")
+    if manifest is not None and manifest.run != run:
+        yield MANIFEST
+    others = [file.name for at, file in enumerate(files) if _part_of(file) != (run, at)]
+    yield from (f"{name}: is a part of another run" for name in others)
+
+
+def _part_of(file: Path) -> tuple[Any, Any]:
+    footer = read_provenance(file)
+    return footer.get("run"), footer.get("part")
+
+
+def _sample_size(sample: int | str, rows: int) -> int:
+    text = str(sample)
+    if text == "all":
+        return rows
+    if text.endswith("%"):
+        return math.ceil(rows * read_share("--sample", text))
+    if not text.isdecimal() or not text.isascii() or int(text[:20]) < 1:
+        raise UsageError(f"--sample {text[:60]}: expected a number of rows, a percentage, or all.")
+    return min(rows, int(text[:20]))
+
+
+# ── what it was made from ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A result with its footer, and what is known of it."""
+
+    name: str
+    files: Sequence[Path]
+    footer: Mapping[str, Any]
+    seal: Seal
+    found: Verification
+
+    @property
+    def entries(self) -> list[Mapping[str, Any]]:
+        """The inputs that were scored."""
+        entries = self.footer.get("inputs")
+        named = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+        return [entry for entry in named if not entry.get("skipped")]
+
+    @property
+    def task_entries(self) -> list[Mapping[str, Any]]:
+        entries = self.footer.get("tasks")
+        return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+
+
+def _made_again(
+    made: _Made,
+    size: int,
+    *,
+    rollouts: Any,
+    tasks: Any,
+    seed: int,
+    any_version: bool,
+    checks: Sequence[type[Any]],
+) -> Verification:
+    """Check the inputs and the verifiers of a result, and score rows again."""
+    notes = _versions(made, any_version=any_version)
+    options = _options(made, tasks, checks)
+    loaded, same = _verifiers(made, options)
+    source, inputs = _inputs(made, rollouts, options, loaded)
+    source, plan = prepare(source, loaded, options)
+    inputs += _task_inputs(made, source, options, given=tasks is not None)
+    if any(isinstance(check, RunCheck) and check.whole for check in plan.readers) and size < made.seal.rows:
+        size, notes = made.seal.rows, [*notes, "all rows are scored again: functions see several of them together"]
+    problems, cells = _rescored(made, source, plan, options, _sampled(made.seal.rows, size, seed))
+    misses = None if not size else 0.0 if size == made.seal.rows else 1 - _CHANCE ** (1 / size)
+    return _with(
+        made.found,
+        columns_differ=[*made.found.columns_differ, *problems],
+        inputs=inputs,
+        verifiers=same,
+        sampled=0 if problems else size,
+        cells_differ=sum(number for number, _ in cells),
+        cells=[cell for _, shown in cells for cell in shown][:_CELLS],
+        misses_up_to=None if problems else misses,
+        notes=(*made.found.notes, *notes),
+    )
+
+
+def _versions(made: _Made, *, any_version: bool) -> list[str]:
+    now = provenance_of((), (), (), ())
+    others = [
+        f"{noun} {printable(str(made.footer.get(key)))}, this is {now[key]}"
+        for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars"))
+        if made.footer.get(key) != now[key]
+    ]
+    if others and not any_version:
+        fact = f"{made.name}: was made with {' and '.join(others)}."
+        raise InputError(fact, "Verify it with those versions, or with these: --any-version")
+    return [f"it was made with {other}" for other in others]
+
+
+def _options(made: _Made, tasks: Any, checks: Sequence[type[Any]]) -> Any:
+    """Return the options of the run that made a result."""
+    settings = made.footer.get("settings")
+    if not isinstance(settings, Mapping):
+        fact = f"{made.name}: its footer does not say with which options it was made."
+        raise InputError(fact, "Score the rollouts again.")
+    entries = made.task_entries
+    if tasks is None and entries:
+        tasks = [str(entry.get("name")) for entry in entries]
+        tasks = tasks[0] if len(tasks) == 1 else tasks
+    if tasks is None and "task_table" in made.footer:
+        raise InputError(f"{made.name}: its tasks were not read from a file.", "Name them: --tasks PATH")
+    preset = settings.get("preset")
+    is_data = preset is None or preset == NONE or isinstance(preset, Mapping)  # not a path, which would be read
+    try:
+        given = {**settings, "tasks": tasks, "checks": checks, "max_bad_rows": "100%"}
+        settled = settle(FileOptions, given, "verify")
+    except (TypeError, ValueError, AttributeError):
+        is_data = False
+    if not is_data:
+        raise InputError(f"{made.name}: the options in its footer cannot be read.", "Score the rollouts again.")
+    return settled
+
+
+def _inputs(
+    made: _Made, rollouts: Any, options: Any, verifiers: Sequence[VerifierSpec]
+) -> tuple[Rollouts, list[dict[str, Any]]]:
+    """Open the rollouts that a result was made from; return them with what each file is known by.
+
+    Raises:
+        InputError: They are gone, or other ones.
+    """
+    entries = made.entries
+    if rollouts is None and (not entries or any(entry.get("modified") is None for entry in entries)):
+        fact = f"{made.name}: does not say which files it was made from."
+        raise InputError(fact, "Name them, in the order of the run: --rollouts PATH")
+    names = [str(entry["name"]) for entry in entries] if rollouts is None else rollouts
+    source = open_rollouts(names, reading_of(options), read_columns(verifiers))
+    source = sealed(source) if any(entry.get("sha256") for entry in entries) else source
+    now = [file for file in source.inputs if file.skipped is None]
+    if len(now) != len(entries):
+        fact = f"{made.name}: was made from {counted(len(entries), 'file')}, and there are {len(now):,}."
+        raise InputError(fact, "Name all of them, in the order of the run: --rollouts PATH")
+    return source, [
+        _same_input(then, file, moved=rollouts is not None) for then, file in zip(entries, now, strict=True)
+    ]
+
+
+def _same_input(then: Mapping[str, Any], now: InputFile, *, moved: bool) -> dict[str, Any]:
+    if then.get("sha256"):
+        by, same = "sha256", then["sha256"] == now.sha256
+    else:
+        by = "size" if moved else "size and time"
+        same = then.get("size") == now.size and (moved or then.get("modified") == now.modified)
+    if not same:
+        fact = f"{printable(now.name)}: is not the file that was scored: another {by}."
+        raise InputError(fact, "Name the file: --rollouts PATH, --tasks PATH")
+    if then.get("read_as") != now.read_as:
+        fact = f"{printable(now.name)}: was read in another way: {printable(str(then.get('read_as') or 'as it is'))}."
+        raise InputError(fact, "Score the rollouts again.")
+    return {"name": now.name, "by": by}
+
+
+def _task_inputs(made: _Made, source: Rollouts, options: Any, *, given: bool) -> list[dict[str, Any]]:
+    """Return what each file of the task table is known by.
+
+    Raises:
+        InputError: The tasks are gone, or other ones.
+    """
+    then, result = made.task_entries, []
+    seal = any(entry.get("sha256") for entry in then)
+    now = provenance_of((), (), (), task_files_of(options["tasks"]), seal=seal)["tasks"]
+    for before, after in zip(then, now, strict=False):
+        moved = given or before.get("modified") is None
+        entry = _same_input(before, InputFile(**after), moved=moved)
+        result.append(entry)
+    if "task_table" in made.footer and content_of_tasks(source.steps) != made.footer["task_table"]:
+        raise InputError(f"{made.name}: was made with other tasks.", "Name the task table: --tasks PATH")
+    if len(then) > len(now) and "task_table" not in made.footer:
+        raise InputError(f"{made.name}: was made with {counted(len(then), 'task file')}.", "Name all: --tasks PATH")
+    return result
+
+
+# ── its verifiers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _verifiers(made: _Made, options: Any) -> tuple[tuple[VerifierSpec, ...], list[dict[str, Any]]]:
+    """Make the verifiers of a result again; return them, and whether each is what the footer says.
+
+    Raises:
+        InputError: One cannot be made from a footer, or its code is other code.
+    """
+    forms, sources = forms_of(made.footer, made.name), list[VerifierSpec]()
+    for entry, form in zip(made.footer["verifiers"], forms, strict=True):
+        if form.get("kind") == NATIVE:
+            sources += verifiers_of({"verifiers": [entry]}, made.name, options["checks"])
+        elif form.get("kind") == FUNCTION:
+            fact = f"{made.name}: `{printable(str(form.get('id')))}` is a reward function of a rubric."
+            raise InputError(
+                fact, "A footer does not hold rubrics: score the rollouts again, and compare with assay diff."
+            )
+        elif form.get("kind") != IN_PROCESS:
+            sources.append(load_verifier(form, checks=options["checks"]))
+    by_rows = [form for form in forms if form.get("kind") == IN_PROCESS]
+    if not by_rows or not sources:
+        options = {**options, "verifier_name": options["verifier_name"] if by_rows else None}
+    loaded = verifiers_of_run(sources or None, options, limits=limits_of_run(None, options))
+    same = []
+    for entry, verifier in zip(made.footer["verifiers"], loaded, strict=True):
+        used = [
+            str(code.get("name")) for code in entry.get("code") or () if isinstance(code, Mapping) and code.get("name")
+        ]
+        (now,) = json.loads(json.dumps(provenance_of([verifier], used, (), ())["verifiers"]))
+        if now["code"] != entry.get("code"):
+            fact = f"{made.name}: the code of `{printable(verifier.id)}` is not what it was."
+            raise InputError(fact, "Import the code that scored the rollouts: --import MODULE, --checks MODULE:CLASS")
+        names = ("id", "sha256", "canonical", "kind", "checks")
+        same.append(
+            {"id": verifier.id, "sha256": now["sha256"], "same": all(now[key] == entry.get(key) for key in names)}
+        )
+    return loaded, same
+
+
+# ── its rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sampled(rows: int, size: int, seed: int) -> pl.Series | None:
+    """Return the numbers of the rows with the least draws, in order; None for all rows."""
+    if size >= rows:
+        return None
+    draws = splitmix64(seed, 0, rows).to_frame("draw").with_row_index(ROW)
+    return draws.bottom_k(size, by="draw")[ROW].sort()
+
+
+def _some(frame: pl.LazyFrame, sample: pl.Series | None) -> pl.LazyFrame:
+    frame = frame.with_row_index(ROW)
+    return frame if sample is None else frame.filter(pl.col(ROW).is_in(sample.implode()))
+
+
+_Cells = list[tuple[int, list[dict[str, Any]]]]
+
+
+def _rescored(
+    made: _Made, source: Rollouts, plan: Plan, options: Any, sample: pl.Series | None
+) -> tuple[list[str], _Cells]:
+    """Score rows again; return what cannot be compared, and for each batch how many cells differ, with the first of them."""
+    frame = source.frame if options["limit"] is None else source.frame.head(options["limit"])
+    path, summary = spool_file(made.name, ".parquet"), Summary.of(plan)
+    schema = output_schema(plan, frame)
+    try:
+        rows = _rows(source, frame, options["limit"])
+        with closing_checks(plan.verifiers), open_writer(path, schema, alone=False) as writer:
+            stream(plan, _some(frame, sample), writer, summary, None, source.read)
+            if writer is not None:
+                writer.close({})
+        if problems := _shapes(made, path, rows):
+            return problems, []
+        return [], [*_differences(made, path, sample)]
+    except ENGINE_ERRORS as error:
+        raise engine_error(error, source.files, plan) from cause(error, source.files)
+
+
+def _rows(source: Rollouts, frame: pl.LazyFrame, limit: int | None) -> int:
+    if source.rows is not None:
+        return source.rows if limit is None else min(source.rows, limit)
+    return int(frame.select(pl.len()).collect(engine="streaming").item())
+
+
+def _scan(files: Sequence[Path]) -> pl.LazyFrame:
+    return pl.scan_parquet([engine_path(file) for file in files], glob=False, hive_partitioning=False)
+
+
+def _shapes(made: _Made, path: Path, rows: int) -> list[str]:
+    """Return why the rows that were scored again cannot be compared with those that are stored."""
+    then, now = _scan(made.files).collect_schema(), _scan([path]).collect_schema()
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    count = (
+        [] if rows == made.seal.rows else [f"the rollouts have {counted(rows, 'row')}, the result {made.seal.rows:,}"]
+    )
+    return [*(f"{name}: is not what the verifiers make" for name in names), *count]
+
+
+def _differences(made: _Made, path: Path, sample: pl.Series | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    stored, rescored = _some(_scan(made.files), sample), _scan([path])
+    schema = rescored.collect_schema()
+    sides = ((stored, BEFORE), (rescored, AFTER))
+    both = [frame.select(exactly(name).alias(prefix + name) for name in schema) for frame, prefix in sides]
+    frame = pl.concat([stored.select(ROW), *both], how="horizontal")
+    for batch in batches(frame, THRESHOLDS.batch):
+        masks = batch.select(_differs(name, dtype).alias(name) for name, dtype in schema.items())
+        number = sum(int(mask.sum() or 0) for mask in masks)
+        if number:
+            yield number, [*_cells(batch, masks)][:_CELLS]
+
+
+def _differs(name: str, dtype: Any) -> pl.Expr:
+    """Return whether two cells have not the same bits."""
+    one, other = BEFORE + name, AFTER + name
+    if dtype.is_nested():  # NOTE: Polars takes 0.0 and -0.0 in a list for equal
+        texts = [exactly(side).map_batches(_texts, return_dtype=pl.String) for side in (one, other)]
+        return texts[0] != texts[1]
+    return changed(one, other) if dtype.is_float() else exactly(one).ne_missing(exactly(other))
+
+
+def _cells(batch: pl.DataFrame, masks: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    for mask in masks:
+        for at in mask.arg_true().head(_CELLS):
+            sides = {key: _plain(batch[at, side + mask.name]) for key, side in _SIDES}
+            yield {"row": batch[at, ROW], "column": mask.name, **sides}
+
+
+_SIDES = (("stored", BEFORE), ("rescored", AFTER))
+
+
+def _texts(values: pl.Series) -> pl.Series:
+    return pl.Series(values.name, [repr(value) for value in values.to_list()], dtype=pl.String)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: itself, or its text."""
+    is_plain = (
+        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    )
+    return value if is_plain else str(value)

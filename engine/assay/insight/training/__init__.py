@@ -1,0 +1,1 @@
+"""Groups of rollouts as trainers see them: their advantages, and which groups dynamic sampling keeps."""

@@ -1,0 +1,168 @@
+"""Advantages of the rollouts of a frame, as a trainer computes them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from assay.errors import UsageError, counted, did_you_mean
+from assay.insight.training.batch import Batch, batch_of
+from assay.insight.training.estimators import ESTIMATORS, Estimator
+
+__all__ = ["Advantages", "advantages", "columns_of", "estimator_of", "numbers_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Advantages:
+    """Advantages of rollouts.
+
+    Attributes:
+        frame: The frame, with the column ``advantage``: float32 where the trainer computes in it, null where it has none.
+        facts: The estimator, and numbers of rows and groups: ``rows``, ``unscored``, ``left_out`` (without a group), ``groups``,
+            ``undefined`` (scored, but without an advantage).
+        notes: What the user should know.
+    """
+
+    frame: pl.DataFrame
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON data: the facts and the notes, not the frame."""
+        return {"insight": 1, **self.facts, "notes": list(self.notes)}
+
+
+def advantages(
+    frame: pl.DataFrame | pl.LazyFrame,
+    by: Sequence[str] | str,
+    *,
+    like: str,
+    reward: Sequence[str] | str = "reward",
+    weights: Sequence[float] | None = None,
+    length: str | None = None,
+    baseline: str | None = None,
+) -> Advantages:
+    """Compute the advantage of each rollout in its group, as a trainer does: the same formula, in the same float32, in the same order.
+
+    Rows without a reward (null or NaN) are left out of their group. They get null, or 0.0 where the trainer gives 0.
+
+    Args:
+        frame: Rollouts with rewards: the batch of a training step. Rows of a group may stand anywhere; their order counts.
+        by: Columns that name the group, as ``task_id`` does.
+        like: The trainer and its estimator, for example ``trl-grpo`` or ``verl-rloo``.
+        reward: Column of rewards; several for trainers that add rewards, or normalize each (GDPO).
+        weights: Weight of each column of rewards; by default 1.
+        length: Column with the number of tokens of each response, for estimators that normalize over tokens; by default each row
+            counts as one token.
+        baseline: Column with the reward of each task's greedy response, for ReMax.
+
+    Returns:
+        The frame with advantages, and what was counted.
+
+    Raises:
+        UsageError: The estimator or a column cannot be used.
+
+    Example:
+        >>> import assay, polars as pl
+        >>> rollouts = pl.DataFrame({"task_id": ["a", "a", "a", "a"], "reward": [1.0, 0.0, 1.0, 1.0]})
+        >>> assay.advantages(rollouts, "task_id", like="verl-grpo").frame["advantage"].to_list()
+        [0.4999989867210388, -1.4999970197677612, 0.4999989867210388, 0.4999989867210388]
+    """
+    estimator = estimator_of(like)
+    table = frame.lazy().collect()
+    keys = columns_of(table, by, "by")
+    if baseline is None and estimator.needs_baselines:
+        raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
+    rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
+    others = [None if name is None else numbers_of(table, name, "column") for name in (length, baseline)]
+    tokens = None if others[0] is None else _checked_tokens(others[0])
+    batch = batch_of(
+        table.select(keys),
+        rewards,
+        _checked_weights(weights, rewards),
+        tokens,
+        None if others[1] is None else others[1].cast(estimator.dtype),
+        all_rewards=estimator.unscored == "left out",
+        in_place=estimator.unscored == "zero in place",
+    )
+    has_group = table.select(pl.all_horizontal(pl.col(keys).is_not_null())).to_series()
+    column, facts = _by_row(estimator, batch, has_group)
+    left_out = int((~has_group).sum())
+    facts |= {"rows": table.height, "left_out": left_out, "unscored": table.height - left_out - facts["scored"]}
+    notes = [f"{counted(left_out, 'row')} without a group: no advantage"] if left_out else []
+    notes += [f"{counted(facts['unscored'], 'row')} without a reward: left out"] if facts["unscored"] else []
+    notes += [f"{counted(facts['undefined'], 'row')} without an advantage in {like}"] if facts["undefined"] else []
+    notes += [f"{like} weighs rows by tokens, here one each: name their column, length"] * (
+        estimator.over_tokens and length is None
+    )
+    return Advantages(table.with_columns(column), {"like": like, **facts}, tuple(notes))
+
+
+def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[pl.Series, dict[str, int]]:
+    """Return the advantage of each row of a frame, and numbers of groups and rows."""
+    values = estimator.compute(batch) if len(batch.rows) else batch.reward
+    finite = pl.when(values.is_finite()).then(values)
+    table = pl.DataFrame({"row": batch.rows}).with_columns(finite.alias("advantage"))
+    rows = pl.DataFrame({"row": pl.int_range(len(has_group), dtype=pl.UInt32, eager=True)})
+    column = rows.join(table, on="row", how="left", maintain_order="left")["advantage"]
+    facts = {"scored": int(batch.is_scored.sum()), "groups": len(batch.sizes), "undefined": 0}
+    if estimator.unscored != "left out":
+        zero = pl.when(has_group).then(column.fill_null(0.0))
+        return pl.select(zero.alias("advantage")).to_series(), facts
+    return column, facts | {"undefined": table["advantage"].null_count()}
+
+
+def estimator_of(like: str) -> Estimator:
+    """Return the estimator of a name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if like not in ESTIMATORS:
+        hint = did_you_mean(like, ESTIMATORS) or f"Expected {', '.join(ESTIMATORS)}."
+        raise UsageError(f"like {like}: unknown.", hint)
+    return ESTIMATORS[like]
+
+
+def columns_of(table: pl.DataFrame, names: Sequence[str] | str, option: str) -> list[str]:
+    """Return names as a list.
+
+    Raises:
+        UsageError: There are none, or the frame has no such column.
+    """
+    chosen = [names] if isinstance(names, str) else list(names)
+    if not chosen:
+        raise UsageError(f"{option}: expected the name of a column.")
+    for name in chosen:
+        if name not in table.columns:
+            raise UsageError(f"{option} {name}: the frame has no such column.", did_you_mean(name, table.columns))
+    return chosen
+
+
+def numbers_of(table: pl.DataFrame, name: str, option: str) -> pl.Series:
+    """Return a column of numbers, null for NaN.
+
+    Raises:
+        UsageError: There is no such column, or it has no numbers.
+    """
+    column = table[columns_of(table, name, option)[0]]
+    if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise UsageError(f"{option} {name}: expected numbers, not {column.dtype}.")
+    return column.cast(pl.Float64).fill_nan(None)
+
+
+def _checked_weights(weights: Sequence[float] | None, rewards: Sequence[pl.Series]) -> list[float]:
+    chosen = [1.0] * len(rewards) if weights is None else [float(weight) for weight in weights]
+    if len(chosen) != len(rewards):
+        raise UsageError(f"weights: {len(chosen)} for {counted(len(rewards), 'column')} of rewards.")
+    if not all(map(math.isfinite, chosen)):
+        raise UsageError("weights: expected finite numbers.")
+    return chosen
+
+
+def _checked_tokens(lengths: pl.Series) -> pl.Series:
+    if lengths.null_count() or not bool((lengths >= 0).all()) or not bool((lengths % 1 == 0).all()):
+        raise UsageError(f"length {lengths.name}: expected whole numbers of tokens, at least 0, in each row.")
+    return lengths.cast(pl.Int64)

@@ -1,0 +1,414 @@
+"""Scores of an earlier result in place of checks that have not changed, so that only the others run.
+
+A check is taken from there whole or not at all: where its scores could be other ones now, it runs again. What is there of a check is its
+column of scores, and its lines in the feedback.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from assay.aggregating.aggregate import label_of
+from assay.aggregating.pipeline import one_reason, unscored_exprs
+from assay.checks.base import Check, RunCheck, is_ours
+from assay.checks.golds import GoldCheck
+from assay.checks.stored import EARLIER, Stored
+from assay.compiling.plan import NO_CHECK, Plan, no_task_expr
+from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
+from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION
+from assay.expressions.lane import exactly
+from assay.loading.rollouts import Rollouts
+from assay.names import IN_PROCESS, NATIVE
+from assay.runs.file_run import FileRun, is_folder
+from assay.runs.manifest import differing_items, short_json
+from assay.spec.canonical import fingerprint, forms_of, spec_of
+from assay.spec.check import CheckSpec
+from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.system.special_files import engine_path
+from assay.writing.files import result_files
+from assay.writing.provenance import code_of, provenance_of, task_files_of
+from assay.writing.seals import is_sealed, seal_of
+from assay.writing.writers import read_provenance
+
+__all__ = ["Reuse", "reusing"]
+
+_NOT_OF_THE_CONTENT = ("part_bytes",)
+_FEEDBACK = "feedback"
+
+
+class _Column(NamedTuple):
+    """A check of the earlier result.
+
+    Attributes:
+        verifier: Id of its verifier.
+        form: The check in canonical form.
+        label: What its lines begin with.
+    """
+
+    verifier: str
+    form: Mapping[str, Any]
+    label: str
+
+    @property
+    def name(self) -> str:
+        return f"check/{self.verifier}/{self.form.get('id')}"
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What a run takes from an earlier result.
+
+    Attributes:
+        source: The rollouts, with the columns of the earlier result beside them.
+        plan: The plan that reads these columns in place of some checks.
+        provenance: What the footer says: ``root`` of the earlier result, and the names of the ``checks``; empty if there are none.
+    """
+
+    source: Rollouts
+    plan: Plan
+    provenance: Mapping[str, Any]
+
+
+def reusing(source: Rollouts, plan: Plan, run: FileRun) -> Reuse:
+    """Replace the checks of a plan whose scores an earlier result has.
+
+    Args:
+        source: The rollouts.
+        plan: The plan.
+        run: The run; its option ``reuse`` is the path of the earlier result.
+
+    Raises:
+        InputError: The earlier result cannot be read, is of other rollouts, was altered, or has no columns of checks.
+        UsageError: The result is written in parts, or the path is not that of a result.
+    """
+    given = run.options["reuse"]
+    if not isinstance(given, str | Path):
+        raise UsageError(f"reuse: expected the path of a result, not {type(given).__name__}.")
+    if is_folder(run.out):
+        raise UsageError("--reuse writes one file.", "Name one: --out NAME.parquet")
+    earlier = _Earlier.open(Path(given))
+    notes = _same_rollouts(earlier, source, run)
+    reason = _of_another_run(earlier.provenance, run)
+    columns = {} if reason else _reusable(earlier, plan, run)
+    pairs = [(verifier, spec) for verifier in plan.verifiers for spec in verifier.checks if spec.check is not None]
+    taken = {key: column for key, column in columns.items() if isinstance(column, _Column)}
+    why = {key: reason or columns.get(key, "") for key in ((verifier.id, spec.id) for verifier, spec in pairs)}
+    notes += _notes(earlier, plan, why, taken)
+    if not taken:
+        return Reuse(replace(source, notes=(*source.notes, *notes)), plan, {})
+    evaluated = tuple(_evaluated(verifier, taken) for verifier in plan.verifiers)
+    step = partial(_beside, files=earlier.files, names=_read(evaluated), limit=run.options["limit"])
+    source = source.then(step, *notes)
+    schema = tuple(source.frame.collect_schema().items())
+    names = [_name(plan, verifier, spec) for verifier, spec in pairs if (verifier.id, spec.id) in taken]
+    return Reuse(
+        source,
+        Plan(plan.verifiers, schema, plan.keep, plan.details, plan.any_role, plan.lengths, evaluated),
+        {"reused": {"root": earlier.root, "checks": names}},
+    )
+
+
+def _name(plan: Plan, verifier: VerifierSpec, spec: CheckSpec) -> str:
+    return label_of(verifier.id, verifier.kind, spec.id, several=len(plan.verifiers) > 1).removesuffix(": ")
+
+
+def _notes(
+    earlier: "_Earlier", plan: Plan, why: Mapping[tuple[str, str], Any], taken: Mapping[tuple[str, str], _Column]
+) -> list[str]:
+    """Say what is taken from the earlier result, and for each other check why it runs."""
+    several = len(plan.verifiers) > 1
+    reasons: dict[str, list[str]] = {}
+    for (verifier, check), reason in why.items():
+        if (verifier, check) not in taken:
+            reasons.setdefault(str(reason), []).append(
+                f"{verifier}/{check}" if several and check else check or verifier
+            )
+    share = f"{len(taken):,} of {counted(len(why), 'check')}"
+    head = f"{share} reused from {earlier.name}" if taken else f"nothing is reused from {earlier.name}: a full run"
+    return [head, *(f"{', '.join(names)}: runs again: {reason}" for reason, names in reasons.items())]
+
+
+# ── the earlier result ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """An earlier result, intact.
+
+    Attributes:
+        name: Its path for messages.
+        files: Its files.
+        provenance: What made it.
+        root: Digest of its content.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    provenance: Mapping[str, Any]
+    root: str
+
+    @classmethod
+    def open(cls, path: Path) -> "_Earlier":
+        files, name = result_files(path), shown_path(path)
+        provenance = read_provenance(path)
+        forms_of(provenance, name)
+        settings = provenance.get("settings")
+        if not isinstance(settings, Mapping):
+            raise InputError(f"{name}: its footer does not say with which options it was made.", _AGAIN)
+        seal = seal_of(path, files)
+        if seal.differ:
+            fact = f"{name}: is not as it was written: {printable(', '.join(seal.differ[:5]))}."
+            raise InputError(fact, _AGAIN)
+        earlier = cls(name, tuple(files), provenance, seal.root)
+        if not earlier.columns or any(column.name not in earlier.schema for column in earlier.columns):
+            raise InputError(f"{name}: has no columns of checks, which could be reused.", "Score without --no-details.")
+        return earlier
+
+    @cached_property
+    def forms(self) -> list[dict[str, Any]]:
+        return forms_of(self.provenance, self.name)
+
+    @cached_property
+    def frame(self) -> pl.LazyFrame:
+        return _scan(self.files)
+
+    @cached_property
+    def schema(self) -> pl.Schema:
+        return self.frame.collect_schema()
+
+    @cached_property
+    def columns(self) -> list[_Column]:
+        """The checks that have columns, without those in groups and those of unknown type."""
+        several = len(self.forms) > 1
+        return [
+            _Column(ident, form, label_of(ident, NATIVE, str(form.get("id")), several=several))
+            for verifier in self.forms
+            if verifier.get("kind") == NATIVE and (ident := str(verifier.get("id")))
+            for form in verifier.get("checks", ())
+            if form.get("id") in _that_ran(self.provenance, ident)
+        ]
+
+    @cached_property
+    def labels(self) -> Counter[str]:
+        """What lines begin with, those of groups' checks, skipped ones and functions, too."""
+        several, found = len(self.forms) > 1, Counter[str]()
+        for form in self.forms:
+            ident, kind = str(form.get("id")), str(form.get("kind"))
+            checks = _idents(form.get("checks", ())) if kind == NATIVE else _that_ran(self.provenance, ident)
+            found.update(label_of(ident, kind, check, several=several) for check in checks)
+        return found
+
+    def is_ambiguous(self, label: str) -> bool:
+        """Return whether a line may begin with a label by chance, or be another check's."""
+        others = (other for other in self.labels if other != label)
+        return (
+            "\n" in label or self.labels[label] > 1 or any(a.startswith(label) or label.startswith(a) for a in others)
+        )
+
+    @cached_property
+    def flawed(self) -> set[str]:
+        """The labels of checks with errors; and ``""`` if a check left rows unscored, or ``NO_CHECK`` if none applied to a row."""
+        error, rows = pl.col("error").cast(pl.String), self.frame
+        asked = {column.label: error.str.contains(f"(?m)^{pl.escape_regex(column.label)}") for column in self.columns}
+        unscored = pl.all_horizontal(exactly(column.name).is_null() for column in self.columns)
+        without_text = error.is_in([NULL_COMPLETION, NO_ASSISTANT]) | no_task_expr("error")
+        asked[""] = unscored & pl.col("reward").is_null() & without_text.fill_null(value=False).not_()
+        asked[NO_CHECK] = asked[""] & (error == NO_CHECK)
+        answers = rows.select(expr.any().alias(f"{at}") for at, expr in enumerate(asked.values()))
+        row = answers.collect(engine="streaming").row(0)
+        return {label for label, is_there in zip(asked, row, strict=True) if is_there}
+
+
+_AGAIN = "Score the rollouts again, without --reuse."
+
+
+def _scan(files: Sequence[Path]) -> pl.LazyFrame:
+    return pl.scan_parquet([engine_path(file) for file in files], glob=False, hive_partitioning=False)
+
+
+def _idents(forms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for form in forms:
+        yield str(form.get("id"))
+        yield from _idents(form.get("checks", ()))
+
+
+def _that_ran(provenance: Mapping[str, Any], verifier: str) -> list[str]:
+    entries = (entry for entry in provenance["verifiers"] if str(entry.get("id")) == verifier)
+    return [str(check.get("id")) for entry in entries for check in entry.get("checks", ())]
+
+
+# ── the same rollouts, the same options ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _same_rollouts(earlier: _Earlier, source: Rollouts, run: FileRun) -> list[str]:
+    """Refuse other rollouts; return notes.
+
+    Raises:
+        InputError: The rollouts or the tasks are others, or nothing says that they are the same.
+    """
+    then, tasks = earlier.provenance, task_files_of(run.options["tasks"])
+    now = json.loads(json.dumps(provenance_of((), (), source.inputs, tasks, seal=run.options["seal"])))
+    by_hash = is_sealed(then) and is_sealed(now)
+    differences = []
+    for key, noun in (("inputs", "input"), ("tasks", "task file")):
+        before, after = (_identities(side.get(key) or [], by_hash=by_hash) for side in (then, now))
+        differences += differing_items(noun, before, after) if before != after else []
+    if differences:
+        listed = "\n".join(f"  {difference}" for difference in differences[:10])
+        fact = f"{earlier.name}: is a result of other rollouts:\n{listed}"
+        raise InputError(fact, "Score without --reuse. Files that were moved are known by their hashes: --seal")
+    known = by_hash or all(entry["modified"] is not None for entry in now["inputs"] if not entry.get("skipped"))
+    table = run.task_table(source, now).get("task_table")
+    has_files = bool(now["tasks"]) and table is None
+    if not known or not (has_files or then.get("task_table") == table):
+        fact = f"{earlier.name}: nothing says that the rollouts and their tasks are the same."
+        raise InputError(fact, "Write them to files, and score these with --seal.")
+    return (
+        []
+        if by_hash
+        else [f"the rollouts are those of {earlier.name} by name, size and time; --seal compares their bytes"]
+    )
+
+
+def _identities(entries: Sequence[Mapping[str, Any]], *, by_hash: bool) -> list[dict[str, Any]]:
+    if by_hash:
+        return [{"name": f"{at + 1}", "sha256": entry.get("sha256")} for at, entry in enumerate(entries)]
+    return [{name: value for name, value in entry.items() if name not in ("rows", "sha256")} for entry in entries]
+
+
+def _of_another_run(then: Mapping[str, Any], run: FileRun) -> str:
+    """Return why nothing of an earlier result can be taken for this run; ``""`` if that depends on the checks."""
+    now = {**provenance_of((), (), (), ()), "settings": json.loads(json.dumps(run.settings))}
+    for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars")):
+        if then.get(key) != now[key]:
+            return f"made with {noun} {then.get(key)}, this is {now[key]}"
+    before, after = (
+        {k: v for k, v in side["settings"].items() if k not in _NOT_OF_THE_CONTENT} for side in (then, now)
+    )
+    name = next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
+    if name:
+        return f"made with another {name}: {short_json(before.get(name))} then, {short_json(after.get(name))} now"
+    rows_name = any(entry.get("kind") == IN_PROCESS for entry in then["verifiers"])
+    return "made with functions that rows name, whose feedback cannot be told from that of checks" if rows_name else ""
+
+
+# ── which checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, str], _Column | str]:
+    """Return for each check of the plan the column that has its scores, or why it runs again."""
+    by_fingerprint: dict[str, list[_Column]] = {}
+    for column in earlier.columns:
+        by_fingerprint.setdefault(fingerprint(column.form), []).append(column)
+    forms = {
+        (verifier.id, spec.id): form
+        for verifier in plan.verifiers
+        if verifier.kind == NATIVE
+        for spec, form in zip(verifier.checks, json.loads(verifier.canonical)["checks"], strict=True)
+    }
+    if NO_CHECK in earlier.flawed or _may_score_more(earlier, {*map(fingerprint, forms.values())}, run):
+        return dict.fromkeys(forms, "rows that were unscored may be scored now")
+    result: dict[tuple[str, str], _Column | str] = {}
+    for verifier in plan.verifiers:
+        for spec in verifier.checks if verifier.kind == NATIVE else ():
+            form = forms[verifier.id, spec.id]
+            found = by_fingerprint.get(fingerprint(form), [])
+            result[verifier.id, spec.id] = _own_reason(spec, earlier, run) or _choice(found, spec, form, earlier)
+        if verifier.kind != NATIVE:
+            result |= {(verifier.id, spec.id): "it is Python, not a spec" for spec in verifier.checks}
+    return result
+
+
+def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
+    """Return why a check runs whatever the earlier result holds; ``""`` if it need not."""
+    check = spec.check
+    if check is None or spec.group is not None:
+        return "it is a group"
+    if spec.when is not None and (spec.when.check is not None or spec.when.test == "matches"):
+        return "a check or a pattern decides when it runs"
+    if isinstance(check, RunCheck) and not isinstance(check, GoldCheck):
+        return "it asks what rows bring"
+    if not (is_ours(check.made_by) or (run.options["reuse_code"] and _has_code(earlier, check))):
+        return "it is not built in"
+    if spec.missing_gold == "unscored" and check.missing_expr() is not None and "" in earlier.flawed:
+        return "rows lack what it compares with"
+    return ""
+
+
+def _has_code(earlier: _Earlier, check: Check) -> bool:
+    """Return whether the code of a check is what it was."""
+    codes = [code for entry in earlier.provenance["verifiers"] for code in entry.get("code") or ()]
+    own = code_of(check)
+    return own.get("sha256") is not None and own in codes
+
+
+def _choice(found: Sequence[_Column], spec: CheckSpec, form: Mapping[str, Any], earlier: _Earlier) -> _Column | str:
+    """Return the first column that has the scores of a check, or why none has.
+
+    NOTE: no threshold touches the outcome of a row that has no gold, or where steps find nothing; one in (0, 1] keeps it by itself.
+    """
+    reason = "it is new or changed"
+    for column in found:
+        then, now = column.form.get("threshold"), form.get("threshold")
+        if column.label in earlier.flawed:
+            reason = "it had errors"
+        elif earlier.is_ambiguous(column.label):
+            reason = "its feedback cannot be told from that of another check"
+        elif then != now and not (then is None and now is not None and 0 < now <= 1 and not spec.negate):
+            reason = "it has another threshold"
+        else:
+            return column
+    return reason
+
+
+def _may_score_more(earlier: _Earlier, kept: set[str], run: FileRun) -> bool:
+    """Return whether a check that is gone has left rows unscored, whose other scores are not there."""
+    if "" not in earlier.flawed:
+        return False
+    gone = [form for verifier in earlier.forms for form in verifier.get("checks", ()) if fingerprint(form) not in kept]
+    return any(entry.get("kind") != NATIVE for entry in earlier.forms) or any(_may_unscore(form, run) for form in gone)
+
+
+def _may_unscore(form: Mapping[str, Any], run: FileRun) -> bool:
+    try:
+        verifier = load_verifier(spec_of({"checks": [form]}), checks=run.options["checks"])
+    except AssayError:
+        return True
+    return any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
+
+
+# ── stored scores in place of checks ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _evaluated(verifier: VerifierSpec, taken: Mapping[tuple[str, str], _Column]) -> VerifierSpec:
+    checks = (_stored(spec, taken.get((verifier.id, spec.id))) for spec in verifier.checks)
+    return replace(verifier, checks=tuple(checks))
+
+
+def _stored(spec: CheckSpec, column: _Column | None) -> CheckSpec:
+    """Return a check that reads its outcome; a threshold that the earlier one had not is applied to its score."""
+    if column is None or spec.check is None:
+        return spec
+    check = Stored(spec.check, column.name, column.label, one_reason(spec))
+    threshold = None if column.form.get("threshold") is not None else spec.threshold
+    return replace(spec, check=check, negate=False, threshold=threshold, subject=None)
+
+
+def _read(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
+    """Return the columns of the earlier result that the verifiers read."""
+    stored = [spec.check for verifier in verifiers for spec in verifier.checks if isinstance(spec.check, Stored)]
+    names = [check.column.removeprefix(EARLIER) for check in stored]
+    return tuple(dict.fromkeys([*names, *([_FEEDBACK] if any(check.words is None for check in stored) else [])]))
+
+
+def _beside(rollouts: pl.LazyFrame, files: Sequence[Path], names: Sequence[str], limit: int | None) -> pl.LazyFrame:
+    """Put columns of the earlier result beside the rollouts."""
+    rollouts = rollouts if limit is None else rollouts.head(limit)
+    earlier = _scan(files).select(exactly(name).alias(EARLIER + name) for name in names)
+    return pl.concat([rollouts, earlier], how="horizontal")

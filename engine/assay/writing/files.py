@@ -1,0 +1,53 @@
+"""The files of a result: one parquet file, or the parts in a folder."""
+
+from pathlib import Path
+
+from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
+from assay.system.special_files import what_is
+from assay.writing.writers import read_provenance
+
+__all__ = ["result_files"]
+
+
+def result_files(path: Path) -> list[Path]:
+    """Return the files of a result, in order.
+
+    Args:
+        path: A parquet file, or a folder of parts.
+
+    Raises:
+        InputError: There is no such file, or the folder is of a run that is not finished.
+        UsageError: It is something else.
+    """
+    if path.is_dir():
+        return _parts(path)
+    if path.suffix.lower() != ".parquet":
+        hint = "Write it with: assay score … --out NAME.parquet"
+        raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
+    if path.exists() and (kind := what_is(path)):
+        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
+    if not path.exists():
+        near = [file.name for file in path.parent.glob("*.parquet")] if path.parent.is_dir() else []
+        raise InputError(f"{shown_path(path)}: no such file.", did_you_mean(path.name, near))
+    return [path]
+
+
+def _parts(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith(("_", ".")))
+    if expected := _expected(folder):
+        files = [file for file in files if file.name.startswith("part-")]
+        if len(files) != expected:
+            fact = f"{shown_path(folder)}/: the run is not finished: {len(files):,} of {counted(expected, 'part')}."
+            raise InputError(fact, "The command that started it continues it.")
+    if not files:
+        raise InputError(f"{shown_path(folder)}/: no parquet files in this folder.")
+    return files
+
+
+def _expected(folder: Path) -> int:
+    """Return the number of parts of a finished run; 0 if the folder does not say."""
+    try:
+        shards = read_provenance(folder).get("shards")
+    except (InputError, ValueError, TypeError, AttributeError, RecursionError):
+        return 0
+    return len(shards) if isinstance(shards, list) else 0

@@ -1,0 +1,190 @@
+"""The server of rewards: what clients send, and that each gets an answer or a status that says why not."""
+
+import http.client
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import assay
+from assay.adapters.reward_server import ServerLimits, reward_app, serve
+from assay.compiling.plan import Plan
+from assay.errors import UsageError
+
+pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
+uvicorn = pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
+
+SPEC = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "contains", "value": {"column": "answer"}},
+        {"id": "short", "type": "max_length", "value": 40},
+    ],
+}
+
+
+class Client:
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, path, content, **headers):
+        status, text = self.ask("POST", path, json.dumps(content), **headers)
+        return status, json.loads(text)
+
+
+@pytest.fixture
+def start():
+    """Start a server in a thread; return a client."""
+    servers = []
+
+    def start(**options):
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(reward_app(SPEC, **options), log_level="error", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        servers.append((server, thread, listener))
+        while not server.started:
+            time.sleep(0.01)
+        return Client(listener.getsockname()[1])
+
+    yield start
+    for server, thread, listener in servers:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+        listener.close()
+
+
+def test_rewards_are_those_of_score(start):
+    client = start()
+    rows = [{"completion": f"it is {at}", "answer": [at % 3, "x"]} for at in range(20)]
+    expected = assay.score(rows, SPEC, keep=()).to_dicts()
+    assert client.post("/reward", {"rows": rows}) == (200, {"results": expected})
+    with ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(lambda row: client.post("/reward", row), rows)] == [(200, row) for row in expected]
+    status, metrics = client.ask("GET", "/metrics")
+    assert status == 200
+    assert "assay_rows_scored_total 40\n" in metrics
+    assert 'assay_requests_total{path="/reward",status="200"} 21\n' in metrics
+    assert "assay_rows_waiting 0\n" in metrics
+
+
+def test_openrlhf_gets_lists_of_numbers(start):
+    client = start(unscored=-1.0)
+    body = {"query": ["2+2? 4</s>", "3? 4"], "prompts": ["2+2?", "3?"], "labels": ["4", None]}
+    status, answer = client.post("/get_reward", body)
+    assert status == 200
+    assert answer["rewards"] == answer["scores"] == [1.0, -1.0]
+    assert answer["extra_logs"]["unscored"] == [0.0, 1.0]
+    assert client.post("/get_reward", {"query": ["4"]})[1]["extra_logs"]["unscored"] == [1.0]
+    assert client.post("/get_reward", body | {"labels": ["4"]})[0] == 400
+    assert client.post("/get_reward", {"query": "4"})[0] == 400
+
+
+def test_a_row_that_cannot_be_scored_has_an_error_and_the_others_a_reward(start):
+    status, answer = start().post("/reward", {"rows": [{"completion": 4}, {"completion": "4", "answer": 4}]})
+    assert status == 200
+    assert [result["reward"] for result in answer["results"]] == [None, 1.0]
+    assert "not int" in answer["results"][0]["error"]
+
+
+@pytest.mark.parametrize("body", ["", "[1", "[" * 100_000, '{"a": 1', "\ud800", "[]", "4", '{"rows": [4]}'])
+def test_what_is_no_row_is_refused(start, body):
+    status, text = start().ask("POST", "/reward", body.encode("utf-8", "surrogatepass"))
+    assert status == 400
+    assert json.loads(text)["error"]
+
+
+def test_a_token_is_asked_for(start):
+    client, row = start(token="secret"), {"completion": "4", "answer": 4}  # noqa: S106  (of this test)
+    assert client.post("/reward", row)[0] == client.post("/reward", row, Authorization="Bearer other")[0] == 401
+    assert client.post("/reward", row, Authorization="Bearer secret")[0] == 200
+    assert client.ask("GET", "/metrics")[0] == 401
+    assert client.ask("GET", "/health") == (200, '{"status":"ok"}')
+
+
+def test_a_large_body_is_refused_whether_its_length_is_known_or_not(start):
+    client = start(limits=ServerLimits(body=1000))
+    assert client.post("/reward", {"completion": "4" * 2000})[0] == 413
+    with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+        connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"400\r\n" + b"4" * 1024 + b"\r\n" + b"400\r\n" + b"4" * 1024 + b"\r\n")
+        assert b"413" in connection.recv(100)
+    assert client.post("/reward", {"completion": "4", "answer": 4})[0] == 200
+
+
+def test_ten_megabytes_are_scored(start):
+    status, answer = start().post("/reward", {"completion": "4" * 10_000_000, "answer": 4})
+    assert (status, answer["reward"]) == (200, 0.5)
+
+
+def test_slow_and_cut_clients_harm_nobody(start):
+    client = start(limits=ServerLimits(seconds=0.3))
+    head = b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    slow = [socket.create_connection(("127.0.0.1", client.port), timeout=30) for _ in range(20)]
+    for connection in slow:
+        connection.sendall(head + b'{"completion"')
+    for connection in slow[::2]:
+        connection.close()
+    assert client.post("/reward", {"completion": "4", "answer": 4})[0] == 200
+    for connection in slow[1::2]:
+        assert b"408" in connection.recv(100)
+        connection.close()
+    metrics = client.ask("GET", "/metrics")[1]
+    counts = dict(re.findall(r'path="/reward",status="(\d+)"} (\d+)', metrics))
+    assert counts == {"200": "1", "408": "10", "499": "10"}
+
+
+def test_more_than_may_wait_is_refused_and_what_waits_is_scored(start, monkeypatch):
+    score_rows, may_go_on = Plan.score_rows, threading.Event()
+    monkeypatch.setattr(Plan, "score_rows", lambda plan, rows: may_go_on.wait(30) and score_rows(plan, rows))
+    client, row = start(limits=ServerLimits(rows=4)), {"completion": "4", "answer": 4}
+    with ThreadPoolExecutor(4) as threads:
+        waiting = [threads.submit(client.post, "/reward", row) for _ in range(4)]
+        while "assay_rows_waiting 4" not in client.ask("GET", "/metrics")[1]:
+            time.sleep(0.01)
+        assert client.post("/reward", row)[0] == 503
+        may_go_on.set()
+        assert [each.result()[1]["reward"] for each in waiting] == [1.0] * 4
+    assert client.post("/reward", row)[0] == 200
+
+
+def test_other_machines_need_a_token_and_a_port_must_be_free():
+    def tell(address):
+        raise AssertionError(address)
+
+    with pytest.raises(UsageError, match="without a token"):
+        serve(None, host="0.0.0.0", port=0, token=None, tell=tell)  # noqa: S104  (refused)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="in use"):
+        serve(None, host="127.0.0.1", port=taken.getsockname()[1], token=None, tell=tell)
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
+    spec, token = tmp_path / "spec.json", tmp_path / "token"
+    spec.write_text(json.dumps(SPEC), "utf-8")
+    token.write_text("secret\n", "utf-8")
+    command = [sys.executable, "-m", "assay", "serve", str(spec), "--port", "0", "--token-file", str(token)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        line = server.stderr.readline()
+        client = Client(int(line.rsplit(":", 1)[1]))
+        row = {"completion": "4", "answer": 4}
+        assert client.post("/reward", row, Authorization="Bearer secret")[1]["reward"] == 1.0
+        assert client.post("/reward", row)[0] == 401
+        server.terminate()
+        assert "Traceback" not in server.stderr.read()
+    assert server.returncode == 143

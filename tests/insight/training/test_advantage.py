@@ -1,0 +1,264 @@
+"""Advantages as trainers compute them: what the packages' own functions return, and what holds for all."""
+
+import json
+import math
+import random
+import struct
+from collections import Counter
+
+import polars as pl
+import pytest
+from cases import DATA, sized
+
+import assay
+from assay.errors import UsageError
+from assay.insight.training.estimators import ESTIMATORS
+
+GOLDENS = DATA / "advantage_goldens.json"
+
+LEFT_OUT = "an unscored row is left out; in the package it makes its group, or all, NaN"
+NO_VALUE = "the package refuses a group of one row; here it has no advantage"
+COUNTED = "the package counts unscored rows among all rows"
+GREATEST = "NaN is the greatest reward to the package; here an unscored row is left out"
+MATRICES = "sums by a product of matrices, in an order that depends on the processor"
+
+POISONED = ("verl-", "skyrl-", "nemo-rl-")
+"""Packages to which an unscored row is a reward that is NaN."""
+
+DIFFERENCES = {
+    ("verl-gpg", "all-none"): COUNTED,
+    ("verl-grpo-passk", "with-none"): GREATEST,
+    ("verl-grpo-passk", "all-none"): GREATEST,
+    ("verl-dr-grpo-passk", "one-scored"): GREATEST,
+    ("verl-grpo-passk", "singletons"): NO_VALUE,
+    ("nemo-rl-grpo", "graded"): MATRICES,
+    ("nemo-rl-grpo", "tenths"): MATRICES,
+    ("nemo-rl-grpo", "two-groups"): MATRICES,
+    ("nemo-rl-grpo-group", "graded"): MATRICES,
+    ("nemo-rl-reinforce-plus-plus", "graded"): MATRICES,
+    ("nemo-rl-gdpo", "multi"): MATRICES,
+}
+"""All cases in which Assay's advantages are not those of the package, bit for bit; with ``LEFT_OUT`` for those that are poisoned."""
+
+MOST_ULPS = 8
+"""Most units in the last place of float32 by which sums in another order differ."""
+
+
+def name_of(case):
+    """The name of the estimator that a case is about."""
+    options = case["inputs"].get("options") or {}
+    estimator = case["estimator"].partition(" ")[0].replace("reinforce++", "reinforce_plus_plus").replace("_", "-")
+    options = options | (options.get("config") or {})
+    scaled = options.get("norm_adv_by_std_in_grpo", options.get("grpo_norm_by_std", True))
+    name = {"reward": "verifiers"}.get(estimator, f"{case['package']}-{'' if scaled else 'dr-'}{estimator}")
+    name += "-batch" if options.get("scale_rewards") == "batch" else ""
+    return name + ("" if options.get("use_leave_one_out_baseline", True) else "-group")
+
+
+def frame_of(inputs):
+    """The frame of a case, and the columns that it names."""
+    groups = inputs.get("rewards", [])
+    columns = {"reward": [value for group in groups for value in group]} if isinstance(groups, list) else {}
+    columns |= {} if columns else {name: [value for group in part for value in group] for name, part in groups.items()}
+    sizes = list(map(len, groups if isinstance(groups, list) else next(iter(groups.values()))))
+    if "rewards_per_func" in inputs:
+        columns = {f"r{at}": list(part) for at, part in enumerate(zip(*inputs["rewards_per_func"], strict=True))}
+        sizes = [4, 4]
+    task = [str(number) for number, size in enumerate(sizes) for _ in range(size)]
+    # NeMo-RL's cases were made with two tokens a row
+    more = {"tokens": inputs.get("response_lengths") or [2] * len(task)}
+    more |= {"baseline": inputs.get("options", {})["reward_baselines"]} if "reward_baselines" in str(inputs) else {}
+    numbers = {name: pl.Series(values, dtype=pl.Float64) for name, values in (columns | more).items()}
+    return pl.DataFrame({"task_id": task, **numbers}), list(columns)
+
+
+def advantages_of(case):
+    frame, rewards = frame_of(case["inputs"])
+    options = case["inputs"].get("options") or {}
+    weights = options.get("reward_weights") or options.get("gdpo_reward_weights")
+    baseline = "baseline" if "baseline" in frame.columns else None
+    given = {"reward": rewards, "weights": weights, "length": "tokens", "baseline": baseline}
+    return assay.advantages(frame, "task_id", like=name_of(case), **given).frame["advantage"].to_list()
+
+
+def ulps(a, b):
+    """How many float32 lie between two."""
+    bits = [struct.unpack("<i", struct.pack("<f", value))[0] for value in (a, b)]
+    return abs(bits[0] - bits[1]) if (a < 0) == (b < 0) else math.inf
+
+
+def golden_cases():
+    if not GOLDENS.exists():
+        pytest.skip(f"the worked cases are not there: {GOLDENS}")
+    return [case for case in json.loads(GOLDENS.read_text("utf-8"))["goldens"] if "estimator" in case]
+
+
+def test_the_advantages_of_the_packages_own_functions():
+    cases, different = golden_cases(), Counter()
+    assert len(cases) == 231
+    for case in cases:
+        ours, name, kind = advantages_of(case), name_of(case), case["inputs"].get("case")
+        theirs = [value for group in case["output"] or [] for value in group]
+        theirs = [None if value == "nan" else value for value in theirs]
+        if ours == theirs:
+            continue
+        is_unscored = None in [value for group in case["inputs"]["rewards"] for value in group]
+        reason = DIFFERENCES.get((name, kind), LEFT_OUT if is_unscored and name.startswith(POISONED) else None)
+        assert reason, f"{name}, {kind}: {ours}, not {theirs}"
+        different[name, reason] += 1
+        if reason == MATRICES:
+            assert max(ulps(a, b) for a, b in zip(ours, theirs, strict=True) if a != b) <= MOST_ULPS
+        if reason == NO_VALUE:
+            assert case["error"].startswith("ValueError: Pass@k requires at least 2 samples")
+            assert ours == [None, None]
+        if reason in (LEFT_OUT, COUNTED, GREATEST):
+            assert ours == without_unscored(case)
+    reasons = Counter(dict.fromkeys(set(DIFFERENCES.values()), 0) | {LEFT_OUT: 0})
+    for (_, reason), number in different.items():
+        reasons[reason] += number
+    assert reasons == {LEFT_OUT: 25, COUNTED: 1, GREATEST: 3, NO_VALUE: 1, MATRICES: 7}
+
+
+def without_unscored(case):
+    """The advantages of a case's frame without the rows that have no reward, at their places."""
+    frame, _ = frame_of(case["inputs"])
+    scored = frame.with_row_index().filter(pl.col("reward").is_not_null())
+    found = assay.advantages(scored, "task_id", like=name_of(case), length="tokens").frame
+    values = dict(found.select("index", "advantage").iter_rows())
+    return [values.get(at) for at in range(frame.height)]
+
+
+# ── what holds for all ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw(seed, *, unscored=0.0):
+    """Rollouts of groups of several sizes, in any order."""
+    rng = random.Random(seed)
+    sizes = [rng.choice((1, 2, 3, 8, 9, 40)) for _ in range(12)]
+    rows = [
+        {
+            "task_id": f"t{at}",
+            "model": "ash",
+            "reward": None if rng.random() < unscored else rng.choice((0.0, 0.1, 0.5, 1.0, rng.random())),
+            "tokens": rng.randrange(1, 50),
+        }
+        for at, size in enumerate(sizes)
+        for _ in range(size)
+    ]
+    rng.shuffle(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def computed(frame, like, by="task_id", **options):
+    baseline = "tokens" if ESTIMATORS[like].needs_baselines else None
+    return assay.advantages(frame, by, like=like, length="tokens", baseline=baseline, **options)
+
+
+@pytest.mark.parametrize("like", ESTIMATORS)
+@pytest.mark.parametrize("seed", range(sized(6, 1)))
+def test_groups_are_independent_of_where_their_rows_stand(like, seed):
+    frame = draw(seed)
+    together = frame.with_row_index("at").sort("task_id", maintain_order=True)
+    apart = computed(frame, like).frame["advantage"].to_list()
+    sorted_ = computed(together, like).frame.sort("at")["advantage"].to_list()
+    if not ESTIMATORS[like].over_tokens and like not in OVER_ALL:
+        assert apart == sorted_
+    else:
+        # what is added over all rows is added in another order
+        assert apart == pytest.approx(sorted_, rel=1e-4, abs=1e-5)
+
+
+OVER_ALL = ("trl-grpo-batch", "trl-gdpo", "trl-rloo-normalized", "openrlhf-flash-reinforce", "nemo-rl-gdpo")
+"""Estimators with a mean or a standard deviation of all rows."""
+
+
+@pytest.mark.parametrize("like", ESTIMATORS)
+def test_a_row_without_a_reward_is_left_out_and_counted(like):
+    frame = draw(3, unscored=0.2)
+    nan = frame.with_columns(pl.col("reward").fill_null(float("nan")))
+    found = computed(nan, like)
+    is_zero = like.startswith("trl-")
+    assert found.facts["unscored"] == frame["reward"].null_count() > 0
+    assert any("without a reward: left out" in note for note in found.notes)
+    unscored = found.frame.filter(frame["reward"].is_null())["advantage"].unique().to_list()
+    assert unscored == [0.0 if is_zero else None]
+    scored = computed(frame.filter(pl.col("reward").is_not_null()), like).frame["advantage"].to_list()
+    both = found.frame.filter(frame["reward"].is_not_null())["advantage"].to_list()
+    # TRL adds zeros at their places: the order of the others is another
+    assert both == (pytest.approx(scored, rel=1e-4, abs=1e-5) if is_zero else scored)
+
+
+@pytest.mark.parametrize("like", ESTIMATORS)
+def test_nothing_is_nan_and_frames_may_be_empty(like):
+    empty = draw(1).clear()
+    assert computed(empty, like).frame["advantage"].to_list() == []
+    for rewards in ([None], [0.5], [0.1] * 3, [0.0] * 9, [1.0, 1.0], [1e30, -1e30], [float("inf"), 0.0]):
+        frame = pl.DataFrame({"task_id": ["a"] * len(rewards), "reward": rewards, "tokens": [1] * len(rewards)})
+        found = computed(frame.cast({"reward": pl.Float64}), like)
+        values = found.frame["advantage"]
+        assert len(values) == len(rewards)
+        assert all(value is None or math.isfinite(value) for value in values)
+        undefined = sum(value is None for value in values) - found.facts["unscored"]
+        assert found.facts["undefined"] == (0 if like.startswith("trl-") else undefined)
+
+
+def test_rows_without_a_group_have_no_advantage():
+    frame = pl.DataFrame({"task_id": ["a", None, "a"], "model": ["x"] * 3, "reward": [1, 0, 0]})
+    found = assay.advantages(frame.lazy(), ["task_id", "model"], like="prime-rl-grpo")
+    assert found.frame["advantage"].to_list() == [0.5, None, -0.5]
+    assert found.frame.columns == ["task_id", "model", "reward", "advantage"]
+    assert found.as_json() == {
+        "insight": 1,
+        "like": "prime-rl-grpo",
+        "scored": 2,
+        "groups": 1,
+        "undefined": 0,
+        "rows": 3,
+        "left_out": 1,
+        "unscored": 0,
+        "notes": ["1 row without a group: no advantage"],
+    }
+
+
+def test_the_worst_of_four():
+    """TRAINERS.md, of ``[1, 0, 1, 1]``."""
+    frame = pl.DataFrame({"task_id": ["a"] * 4, "reward": [True, False, True, True]})
+    names = ("prime-rl-grpo", "verl-dr-grpo", "trl-rloo", "nemo-rl-grpo", "trl-grpo", "verl-grpo", "trl-async-grpo")
+    worst = [assay.advantages(frame, "task_id", like=name).frame["advantage"][1] for name in names]
+    assert worst == pytest.approx([-0.75, -0.75, -1, -1, -1.4997, -1.499997, -1.732], abs=1e-4)
+
+
+def test_without_lengths_each_row_is_a_token():
+    frame = draw(4)
+    found = assay.advantages(frame, "task_id", like="verl-opo")
+    ones = assay.advantages(frame.with_columns(tokens=1), "task_id", like="verl-opo", length="tokens")
+    assert found.frame["advantage"].equals(ones.frame["advantage"])
+    assert found.notes == ("verl-opo weighs rows by tokens, here one each: name their column, length",)
+
+
+def test_many_tokens_are_added_in_float64(monkeypatch):
+    frame = draw(5)
+    exact = computed(frame, "verl-reinforce-plus-plus").frame["advantage"]
+    monkeypatch.setattr("assay.insight.training.estimators.MOST_ORDERED", 10)
+    wide = computed(frame, "verl-reinforce-plus-plus").frame["advantage"]
+    assert wide.to_list() == pytest.approx(exact.to_list(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"like": "trl-grp"}, "Did you mean `trl-grpo`?"),
+        ({"like": "ppo"}, "like ppo: unknown."),
+        ({"like": "verl-remax"}, "like verl-remax: needs the reward of another rollout."),
+        ({"by": "task"}, "by task: the frame has no such column."),
+        ({"by": []}, "by: expected the name of a column."),
+        ({"reward": "model"}, "reward model: expected numbers, not String."),
+        ({"weights": [1.0, 2.0]}, "weights: 2 for 1 column of rewards."),
+        ({"weights": [math.nan]}, "weights: expected finite numbers."),
+        ({"length": "reward"}, "length reward: expected whole numbers of tokens, at least 0, in each row."),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(UsageError) as raised:
+        assay.advantages(draw(1).with_columns(reward=0.5), **({"by": "task_id", "like": "trl-grpo"} | options))
+    assert message in str(raised.value)

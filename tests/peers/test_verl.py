@@ -1,0 +1,155 @@
+"""verl's own reward loop, with actors of Ray, asks for the rewards of Assay by its configuration alone."""
+
+import asyncio
+import math
+
+import pytest
+
+import assay
+
+verl = pytest.importorskip("verl", reason="pip install verl==0.9.1")
+ray = pytest.importorskip("ray")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # torch, ray and verl have many
+    pytest.mark.xdist_group("verl"),
+]
+
+SPEC = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
+        {"id": "level", "type": "contains", "value": {"column": "extra_info.word"}},
+    ],
+}
+WORDS = ["a", "b", "c", "d"]
+SAMPLES = 24
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """The folder of a tokenizer of a few words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: at for at, word in enumerate(["<pad>", "<eos>", "<unk>", *WORDS])}
+    words = Tokenizer(models.WordLevel(vocabulary, "<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = {"pad_token": "<pad>", "eos_token": "<eos>", "unk_token": "<unk>"}
+    folder = tmp_path_factory.mktemp("tokenizer")
+    PreTrainedTokenizerFast(tokenizer_object=words, **special).save_pretrained(folder)
+    return str(folder)
+
+
+def config_of(tokenizer, **kwargs):
+    from omegaconf import OmegaConf
+
+    function = {"path": "pkg://assay.adapters.verl", "name": "compute_score", "reward_kwargs": {"spec": SPEC, **kwargs}}
+    return OmegaConf.create(
+        {
+            "actor_rollout_ref": {"model": {"path": tokenizer, "tokenizer_path": tokenizer}},
+            "reward": {
+                "num_workers": 2,
+                "custom_reward_function": function,
+                "reward_model": {"enable": False, "enable_resource_pool": False},
+                "reward_manager": {"source": "register", "name": "naive", "module": {"path": None, "name": None}},
+                "sandbox_fusion": None,
+            },
+        }
+    )
+
+
+def batch(golds):
+    """Samples as verl has them after generation: prompt and response ids, golds, and what the dataset says of each."""
+    import numpy as np
+    import torch
+    from verl import DataProto
+
+    responses = torch.tensor([[3 + at % 2, 4 + at % 3, 1, 0] for at in range(len(golds))])
+    prompts = torch.full((len(golds), 2), 3)
+    mask = torch.cat([torch.ones_like(prompts), (responses != 0).long()], dim=1)
+    tensors = {
+        "prompts": prompts,
+        "responses": responses,
+        "attention_mask": mask,
+        "input_ids": torch.cat([prompts, responses], dim=1),
+    }
+    columns = {
+        "data_source": np.array(["words"] * len(golds), dtype=object),
+        "reward_model": np.array([{"style": "rule", "ground_truth": gold} for gold in golds], dtype=object),
+        "extra_info": np.array(
+            [{"index": at, "word": WORDS[at % 4], f"only_{at}": at} for at in range(len(golds))], dtype=object
+        ),
+    }
+    return DataProto.from_dict(tensors=tensors, non_tensors=columns)
+
+
+def expected(golds):
+    texts = [f"{WORDS[at % 2]} {WORDS[1 + at % 3]}" for at in range(len(golds))]
+    rows = [
+        {"completion": text, "answer": gold, "extra_info": {"word": WORDS[at % 4]}}
+        for at, (text, gold) in enumerate(zip(texts, golds, strict=True))
+    ]
+    return assay.score(rows, SPEC)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def test_the_reward_loop_of_verl_scores_a_batch_with_its_workers(cluster, tokenizer):
+    from verl.experimental.reward_loop.reward_loop import RewardLoopManager
+
+    golds = [WORDS[at % 3] for at in range(SAMPLES)]
+    manager = RewardLoopManager(config_of(tokenizer))
+    scored = manager.compute_rm_score(batch(golds))
+    rewards = scored.batch["rm_scores"].sum(dim=1).tolist()
+    result = expected(golds)
+    assert rewards == result["reward"].to_list()
+    assert len(set(rewards)) > 1
+    assert list(scored.non_tensor_batch["feedback"]) == result["feedback"].to_list()
+    assert list(scored.non_tensor_batch["check/math/right"]) == result["check/math/right"].to_list()
+
+
+def test_one_worker_gathers_its_samples(tokenizer, monkeypatch):
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    sizes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: sizes.append(len(rows)) or score_rows(plan, rows))
+    golds = [WORDS[at % 3] for at in range(200)]
+
+    async def run():
+        return await RewardLoopWorker(config_of(tokenizer)).compute_score_batch(batch(golds))
+
+    outputs = asyncio.run(run())
+    assert [output["reward_score"] for output in outputs] == expected(golds)["reward"].to_list()
+    assert len({tuple(output["reward_extra_info"]) for output in outputs}) == 1
+    assert len(sizes) < len(golds) / 4
+
+
+def test_an_unscored_sample_stops_verl_or_gets_the_number(tokenizer):
+    from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
+
+    async def run(**kwargs):
+        return await RewardLoopWorker(config_of(tokenizer, **kwargs)).compute_score_batch(batch(["a", None]))
+
+    with pytest.raises(assay.FailedRunError, match="gold is missing: answer"):
+        asyncio.run(run())
+    outputs = asyncio.run(run(unscored=0.0))
+    assert [output["reward_score"] for output in outputs] == [1.0, 0.0]
+    assert outputs[1]["reward_extra_info"]["unscored"] == 1.0
+    assert math.isnan(outputs[1]["reward_extra_info"]["check/math/right"])
+
+
+def test_the_offline_evaluation_takes_the_score_alone(tokenizer):
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    config = config_of(tokenizer)
+    config.reward.custom_reward_function.name = "score"
+    function = get_custom_reward_fn(config)
+    assert function("words", "a b", "a", {"word": "c"}) == 0.75
+    with pytest.raises(assay.FailedRunError):
+        function("words", "a b", None)
