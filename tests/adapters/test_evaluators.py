@@ -9,6 +9,7 @@ import pytest
 
 import assay
 from assay.adapters import verifiers
+from assay.adapters.promptfoo import get_assert
 from assay.errors import FailedRunError, UsageError
 
 SPEC = {
@@ -246,6 +247,22 @@ def test_a_group_of_verifiers_is_one_batch_whose_metrics_are_functions(caplog):
     assert states[1]["math"]["feedback"] == WRONG
     assert {metric.__name__: metric(states[1]) for metric in reward.metrics} == {"math/right": 0.0, "math/short": 1.0}
     assert [metric(states[2]) for metric in reward.metrics] == [0.0, 0.0]
+
+
+# ── promptfoo ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_assertion_of_promptfoo_has_a_score_a_reason_and_the_checks():
+    context = {"vars": {"truth": "4"}, "prompt": "2 + 2?", "config": {"spec": SPEC, "gold": "truth"}}
+    checks = {"right": 1.0, "short": 1.0}
+    assert get_assert("4", context) == {"pass": True, "score": 1.0, "reason": "all checks pass", "namedScores": checks}
+    wrong = {"pass": False, "score": 0.25, "reason": WRONG, "namedScores": {"right": 0.0, "short": 1.0}}
+    assert get_assert("5", context) == wrong
+    assert get_assert({"a": 4}, context)["pass"]
+    unscored = get_assert(None, context)
+    assert unscored == {"pass": False, "score": 0.0, "reason": "the completion is null", "namedScores": {}}
+    with pytest.raises(UsageError, match="names no spec"):
+        get_assert("4", {"vars": {}})
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,9 @@ ADAPTERS = [page for page in PAGES if "\n# glue.py\n" in page.read_text("utf-8")
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""
 
+EVALUATORS = {"dspy.md", "gepa.md", "inspect.md", "promptfoo.md", "verifiers.md"}
+"""Pages that tests/peers runs, with the packages that they are about."""
+
 OPTIONAL = {"datasets", "dspy", "gepa", "nemo_rl", "openai", "skyrl_gym"}
 """Packages that an example may need; without them it is left out."""
 
@@ -115,7 +118,7 @@ def steps_of(path: Path) -> list[tuple[Block, Block | None]]:
     return [
         (block, following if following is not None and following.kind == "output" else None)
         for block, following in zip(blocks, [*blocks[1:], None], strict=False)
-        if runs(block) and not (path in ADAPTERS or (block.kind == "python" and path.name in ELSEWHERE))
+        if runs(block) and path.name not in EVALUATORS and not (block.kind == "python" and path.name in ELSEWHERE)
     ]
 
 

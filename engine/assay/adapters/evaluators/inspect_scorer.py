@@ -37,7 +37,7 @@ def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
     batcher = Batcher(spec)
     checks = check_columns(batcher.plan)
 
-    @scorer(metrics=[mean(), stderr()], name=name or batcher.plan.verifiers[0].id)
+    @scorer(metrics=[mean(), stderr()], name=name or batcher.plan.verifiers[0].id)  # type: ignore[untyped-decorator]
     def assay_scorer() -> Any:
         async def score(state: Any, target: Any) -> Any:
             row = sample_columns(state)
