@@ -31,9 +31,14 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+ADAPTERS = [page for page in PAGES if "\n# glue.py\n" in page.read_text("utf-8")]
+"""Pages that need packages of optimisers and evaluators; tests/peers runs them."""
 
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""
+
+EVALUATORS = {"dspy.md", "gepa.md", "inspect.md", "promptfoo.md", "verifiers.md"}
+"""Pages that tests/peers runs, with the packages that they are about."""
 
 OPTIONAL = {"datasets", "dspy", "gepa", "nemo_rl", "openai", "skyrl_gym"}
 """Packages that an example may need; without them it is left out."""
@@ -113,7 +118,7 @@ def steps_of(path: Path) -> list[tuple[Block, Block | None]]:
     return [
         (block, following if following is not None and following.kind == "output" else None)
         for block, following in zip(blocks, [*blocks[1:], None], strict=False)
-        if runs(block) and not (block.kind == "python" and path.name in ELSEWHERE)
+        if runs(block) and path.name not in EVALUATORS and not (block.kind == "python" and path.name in ELSEWHERE)
     ]
 
 

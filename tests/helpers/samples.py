@@ -119,6 +119,28 @@ def gym(task, rollout, output, **more):
     }
 
 
+def promptfoo(test, prompt, response, *, success=True):
+    return {
+        "cost": 0,
+        "gradingResult": {"pass": success, "score": float(success), "reason": "All assertions passed"},
+        "id": f"{test}-{prompt}",
+        "latencyMs": 2,
+        "namedScores": {"right": 1.0},
+        "prompt": {"raw": "2+2?", "label": "{{question}}"},
+        "promptId": f"p{prompt}",
+        "promptIdx": prompt,
+        "provider": {"id": "openai:m", "label": "m"},
+        "response": response,
+        "score": float(success),
+        "success": success,
+        "testCase": {"vars": {"question": "2+2?", "answer": "4"}},
+        "testIdx": test,
+        "tokenUsage": {"total": 9},
+        "vars": {"question": "2+2?", "answer": "4"},
+        "failureReason": 0,
+    }
+
+
 def spoken(text):
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
@@ -210,6 +232,11 @@ RECORDS = {
         }
         for at, text in enumerate(("It is 4.", "5"))
     ],
+    "promptfoo": [
+        promptfoo(0, 0, {"output": "It is 4.", "error": None}),
+        promptfoo(0, 1, {"output": "5", "error": None}, success=False),
+        promptfoo(1, 0, {"output": None, "error": "busy"}, success=False),
+    ],
     "skyrl": [
         {
             "input_prompt": [user("2+2?")],
@@ -235,6 +262,7 @@ FOURS = {
     "lm-eval": [1.0, 0.0, 1.0],
     "nemo-gym": [1.0, 0.0, None],
     "nemo-evaluator": [1.0, 0.0],
+    "promptfoo": [1.0, 0.0, None],
     "skyrl": [1.0, 0.0],
 }
 """Which of their rollouts say 4, by hand; None for those that are unscored."""

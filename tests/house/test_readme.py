@@ -6,7 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 from cases import ROOT
-from pages import DOCS, ELSEWHERE, PAGES, README, blocks_of, commands_of, comparable, run_page, runs, steps_of
+from pages import (
+    DOCS,
+    ELSEWHERE,
+    EVALUATORS,
+    PAGES,
+    README,
+    blocks_of,
+    commands_of,
+    comparable,
+    run_page,
+    runs,
+    steps_of,
+)
 from readme import COMMANDS, FEW, MEASURED, PARTS, commands_as_markdown, generated, part, replaced
 
 from assay.spec.verifier import load_verifier
@@ -70,6 +82,11 @@ def test_programs_that_run_elsewhere_do():
     for page, module in ELSEWHERE.items():
         assert f'"{page}"' in next((ROOT / "tests").rglob(module)).read_text("utf-8")
         assert {block.kind for block in BLOCKS[page] if runs(block)} == {"python"}
+
+
+def test_the_pages_about_evaluators_are_run_with_the_packages_themselves():
+    programs = "".join(path.read_text("utf-8") for path in (ROOT / "tests" / "peers").glob("test_*.py"))
+    assert all(f'run_page("{page}"' in programs for page in EVALUATORS)
 
 
 def test_output_follows_what_prints_it():

@@ -43,6 +43,7 @@ ROOMS = (
         "rubrics",
         "environments",
         "adapters",
+        "adapters.evaluators",
         "insight.probing",
         "insight.training",
         "insight",

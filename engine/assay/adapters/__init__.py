@@ -8,6 +8,11 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "dspy": "dspy_metric",
+    "gepa": "gepa_evaluators",
+    "gepa_adapter": "gepa_evaluators",
+    "gepa_batch": "gepa_evaluators",
+    "inspect": "evaluators.inspect_scorer",
     "nemo_gym": "nemo_gym_verify",
     "nemo_rl": "nemo_rl_environment",
     "openrlhf": "openrlhf_rewards",

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from assay.adapters.golds import with_gold
+from assay.adapters.verdicts import check_columns
 from assay.compiling.plan import Plan
 from assay.scoring.batching import Verifiers, plan_of
 
@@ -45,22 +46,8 @@ def trl(
     scores = _Pass(plan, name, gold)
     if not per_check:
         return RewardOfPass(scores, "reward", name)
-    columns = _check_columns(plan)
+    columns = check_columns(plan)
     return [RewardOfPass(scores, column, f"{name}/{short}", weight) for column, (short, weight) in columns.items()]
-
-
-def _check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
-    """Return the result column of each check, with a short name and its weight."""
-    several = len(plan.verifiers) > 1
-    columns: dict[str, tuple[str, float]] = {}
-    for verifier in plan.verifiers:
-        checks = {f"check/{verifier.id}/{spec.id}": spec for spec in verifier.checks}
-        present = {column: spec for column, spec in checks.items() if column in plan.results}
-        for column, spec in present.items():
-            columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
-        if not present:  # a function of a rubric is its own verifier
-            columns[f"score/{verifier.id}"] = verifier.id, float(sum(spec.weight for spec in verifier.checks))
-    return columns
 
 
 class _Pass:
@@ -87,7 +74,7 @@ class _Pass:
                 rows = with_gold(columns, self.gold) | {"completion": completions}
                 self._of = completions, self.plan.score_rows(rows)
                 self._served = set()
-                logs.write(self.name, self._of[1], _check_columns(self.plan))
+                logs.write(self.name, self._of[1], check_columns(self.plan))
             self._served.add(name)
             rewards: Rewards = self._of[1][name].to_list()
             return rewards

@@ -10,6 +10,7 @@ from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import FailedRunError, UsageError, did_you_mean
+from assay.loading.documents.document import form_of
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
@@ -24,10 +25,11 @@ from assay.spec.verifier import VerifierSource
 from assay.system.progress import Ticks
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
+from assay.system.special_files import path_of
 from assay.system.spool import spooling
 from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.seals import sealed
-from assay.writing.writers import open_writer
+from assay.writing.writers import Opener, open_writer
 
 __all__ = ["score_file"]
 
@@ -126,7 +128,8 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
     started = time.perf_counter()
     try:
         tell(plan.refuse(frame))
-        with open_writer(run.out, output_schema(plan, frame), raw_csv=run.options["raw_csv"]) as writer:
+        schema = output_schema(plan, frame)
+        with open_writer(run.out, schema, raw_csv=run.options["raw_csv"], lines=_lines_for(source)) as writer:
             run.check()  # again, now locked: another run may have just written the file
             stream(plan, frame, writer, summary, check_and_report, source.read)
             run.error_limit.check(summary, final=True)
@@ -139,6 +142,15 @@ def _to_file(source: Rollouts, plan: Plan, run: FileRun, taken: Mapping[str, Any
         raise engine_error(error, source.files, plan) from cause(error, source.files)
     summary.seconds = time.perf_counter() - started
     return run.end(source, summary)
+
+
+def _lines_for(source: Rollouts) -> Opener | None:
+    """Return the form of JSON lines that the tool reads whose logs the rollouts are."""
+    if not all(form_of(path_of(file.name)) == ".eval" for file in source.inputs):
+        return None
+    from assay.writing.inspect_scores import InspectScores
+
+    return InspectScores
 
 
 def _provenance(source: Rollouts, plan: Plan, run: FileRun, summary: Summary) -> dict[str, Any]:

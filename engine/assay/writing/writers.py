@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -22,6 +23,8 @@ __all__ = [
     "PROVENANCE_KEY",
     "STDOUT",
     "SUMMARY",
+    "JsonLines",
+    "Opener",
     "Writer",
     "in_schema",
     "open_writer",
@@ -56,6 +59,10 @@ class Writer(Protocol):
         """Discard an unfinished file."""
 
 
+Opener = Callable[[IO[bytes], pl.Schema], Writer]
+"""Makes a writer to an open file, for the columns of a result."""
+
+
 class _Parquet:
     def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
         for name, dtype in schema.items():
@@ -71,8 +78,9 @@ class _Parquet:
         if batch.height:
             # rechunk, because the engine's chunks would show in the bytes
             plain = plain_frame(batch.rechunk())
-            self._content.add(plain)
-            self._writer.write_table(in_schema(_arrow(plain), self._schema))
+            table = _arrow(plain)
+            self._content.add(plain, table)
+            self._writer.write_table(in_schema(table, self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         content = self._content.content()
@@ -97,17 +105,22 @@ def _names_inside(dtype: Any) -> Iterator[str]:
         yield from _names_inside(dtype.inner)
 
 
-class _JsonLines:
-    def __init__(self, file: IO[bytes]) -> None:
+class JsonLines:
+    """Rows as JSON lines."""
+
+    def __init__(self, file: IO[bytes], schema: pl.Schema) -> None:
+        del schema
         self._file = file
 
     def write(self, batch: pl.DataFrame) -> None:
+        """Write rows."""
         lines = _as_text(batch, lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
         if self._file.isatty():
             lines = printable(lines, lines=True)
         self._file.write(lines.encode())  # Polars would not report why the pipe or the disk failed
 
     def close(self, provenance: Mapping[str, Any]) -> str:
+        """Return no root: lines hold none."""
         del provenance
         return ""
 
@@ -201,7 +214,12 @@ def _bytes(value: Any) -> str:
 
 @contextlib.contextmanager
 def open_writer(
-    out: str | Path | None, schema: pl.Schema, *, raw_csv: bool = False, alone: bool = True
+    out: str | Path | None,
+    schema: pl.Schema,
+    *,
+    raw_csv: bool = False,
+    alone: bool = True,
+    lines: Opener | None = None,
 ) -> Iterator[Writer | None]:
     """Open a writer for a path, by its ending, or for standard output (``-``, JSON lines).
 
@@ -212,6 +230,7 @@ def open_writer(
         schema: Columns of the result.
         raw_csv: Whether to leave formulas in CSV cells unescaped.
         alone: Whether to lock the path against other runs.
+        lines: Makes a writer of JSON lines of another form.
 
     Yields:
         The writer, or None.
@@ -220,23 +239,26 @@ def open_writer(
         OutputError: The file cannot be written; an existing file is unchanged.
         UsageError: Another run is writing it.
     """
+    lines = lines or JsonLines
     if out is None:
         yield None
     elif str(out) == STDOUT:
         stream = standard_output()
         if stream is None:
             raise OutputError("Standard output is closed.")
-        yield _Guarded(_JsonLines(stream.buffer), refused_by_disk("standard output"))
+        yield _Guarded(lines(stream.buffer, schema), refused_by_disk("standard output"))
         with refused_by_disk("standard output")():
             stream.buffer.flush()
     else:
-        yield from _atomic(Path(out), schema, raw_csv=raw_csv, alone=alone)
+        openers = {".parquet": _Parquet, ".jsonl": lines}
+        opener = openers.get(Path(out).suffix.lower(), partial(_Csv, raw=raw_csv))
+        yield from _atomic(Path(out), schema, opener, alone=alone)
 
 
-def _atomic(path: Path, schema: pl.Schema, *, raw_csv: bool, alone: bool) -> Iterator[Writer]:
+def _atomic(path: Path, schema: pl.Schema, opener: Opener, *, alone: bool) -> Iterator[Writer]:
     with new_file(path, alone=alone) as (file, guard):
         with guard():
-            writer = _writer(path.suffix.lower(), file, schema, raw_csv=raw_csv)
+            writer = opener(file, schema)
         try:
             yield _Guarded(writer, guard)
         except BaseException:
@@ -260,12 +282,6 @@ class _Guarded:
 
     def abandon(self) -> None:
         self._writer.abandon()
-
-
-def _writer(suffix: str, file: IO[bytes], schema: pl.Schema, *, raw_csv: bool) -> Writer:
-    if suffix == ".parquet":
-        return _Parquet(file, schema)
-    return _JsonLines(file) if suffix == ".jsonl" else _Csv(file, schema, raw=raw_csv)
 
 
 def read_provenance(path: str | Path) -> dict[str, Any]:
@@ -295,11 +311,16 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
             metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     if PROVENANCE_KEY.encode() not in metadata:
         raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
-    provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
+    try:
+        provenance = json.loads(metadata[PROVENANCE_KEY.encode()])
+    except (ValueError, RecursionError):
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise InputError(f"{shown_path(path)}: the provenance in its footer is damaged.", "Score the rollouts again.")
     return provenance
 
 

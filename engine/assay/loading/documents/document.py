@@ -6,7 +6,7 @@ from pathlib import Path
 
 __all__ = ["DOCUMENTS", "Document", "form_of", "reader"]
 
-DOCUMENTS = (".json", ".xlsx")
+DOCUMENTS = (".json", ".xlsx", ".eval")
 """Suffixes of documents."""
 
 

@@ -109,7 +109,7 @@ LINES = Format(
     "jsonl",
     (
         *(".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst"),
-        *(".json", ".json.gz", ".json.zst", ".xlsx"),  # documents, whose records are read as lines
+        *(".json", ".json.gz", ".json.zst", ".xlsx", ".eval"),  # documents, whose records are read as lines
     ),
     _open_jsonl,  # together, because the files settle the types of their columns together
     records=_first_records,

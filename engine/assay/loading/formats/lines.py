@@ -105,13 +105,21 @@ class Source:
         refuse(self._whole(), self.name)
 
     def _document(self) -> Document:
+        if self.form == ".eval":
+            from assay.loading.documents.inspect_log import read_inspect_log
+
+            return read_inspect_log(self.path, self.name, self._most(self.stamp[0]))
         data = self._whole()
         if self.form == ".json":
             return read_json(data, self.name)
         from assay.loading.documents.workbook import read_workbook
 
-        most = max(_ANY_RATIO, int(self.max_ratio * len(data)))
-        return read_workbook(data, self.name, min(most, self._room, self.max_bytes or most))
+        return read_workbook(data, self.name, self._most(len(data)))
+
+    def _most(self, packed: int) -> int:
+        """Return the most bytes that a document may have when it is unpacked."""
+        most = max(_ANY_RATIO, int(self.max_ratio * packed))
+        return min(most, self._room, self.max_bytes or most)
 
     @property
     def _room(self) -> int:

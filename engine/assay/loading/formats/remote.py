@@ -199,7 +199,7 @@ class Remote:
     # ── JSON lines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open_copy(self, reading: Reading) -> File:
-        if form_of(self._file) == ".xlsx":  # Polars copies lines only
+        if form_of(self._file) in (".xlsx", ".eval"):  # Polars copies lines only
             raise InputError(f"{self.shown}: a workbook at a URL cannot be read.", "Download it, and score the file.")
         path = spool_file(self.shown, form_of(self._file) or LINES.suffixes[0])
         self.hidden[str(path)] = self.shown

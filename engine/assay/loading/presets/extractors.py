@@ -4,6 +4,7 @@ Each is plain Python, and its expression calls the same function on every value:
 those anyway.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -106,6 +107,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) < _HUGE
 
 
+def _text_or_json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _sample_of_uid(uid: Any) -> str | None:
     return uid.rsplit("_", 2)[0] if isinstance(uid, str) else None
 
@@ -127,6 +132,7 @@ EXTRACTORS = {
         lambda dtype: pl.Float64() if isinstance(dtype, pl.Struct) else None,
         "Σ score·weight over {name: {score, weight}}",
     ),
+    "text_or_json": Extractor(_text_or_json, lambda _: pl.String(), "text as it is, other values as JSON"),
     "sample_of_uid": Extractor(
         _sample_of_uid,
         lambda dtype: pl.String() if dtype == pl.String else None,

@@ -1,0 +1,227 @@
+"""Evaluators for GEPA: the feedback of the checks is what its reflection model reads, and their scores are its objectives.
+
+GEPA takes numbers only, and an exception ends its run: a rollout that cannot be scored, or whose program raised, has the score
+``unscored``, and the reason as feedback. Read from gepa 0.1.4: ``core/adapter.py``, ``adapters/default_adapter`` and
+``adapters/optimize_anything_adapter``.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.calls.coroutines import in_own_loop, maybe_await
+from assay.compiling.requirements import needed_columns
+from assay.errors import RAISED, UsageError, said_by
+from assay.names import COMPLETION
+from assay.scoring.batching import Batcher, Verifiers
+
+__all__ = ["Scorer", "gepa", "gepa_adapter", "gepa_batch"]
+
+Run = Callable[[Any, Any], Any]
+"""A program: a candidate and an example to a completion; it may be async."""
+
+_PROMPTS = ("input", "prompt", "question")
+"""Names of the prompt in an example; the first that it has is read as ``prompt``."""
+
+_THREADS = 16
+
+
+def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, Any], str], Any]:
+    """Return an evaluator, for ``evaluator=`` of ``gepa.optimize`` and of its ``DefaultAdapter``.
+
+    The fields of an example are columns, ``answer`` among them; so are those of its ``additional_context``.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        unscored: The score of a response that cannot be scored; the reason is its feedback.
+
+    Returns:
+        A function of an example and a response to an ``EvaluationResult`` with the scores of the checks as objectives.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        UsageError: GEPA is not installed.
+    """
+    result_type = _of_gepa("adapters.default_adapter.default_adapter", "EvaluationResult")
+    scorer = Scorer(spec, unscored)
+
+    def evaluator(data: Mapping[str, Any], response: str) -> Any:
+        (outcome,) = scorer.outcomes([(data, response)])
+        return result_type(outcome["score"], outcome["feedback"], outcome["checks"])
+
+    return evaluator
+
+
+def gepa_batch(
+    spec: Verifiers, run: Run, *, unscored: float = 0.0
+) -> Callable[..., list[tuple[float, dict[str, Any]]]]:
+    """Return an evaluator of all pairs of a step, for ``batch_evaluator=`` of ``optimize_anything``.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        run: The program: ``run(candidate, example)`` returns a completion. If it is async, the calls of a step run together.
+        unscored: The score of a pair that cannot be scored, or whose program raised.
+
+    Returns:
+        A function of pairs to scores, each with what the reflection model reads: ``Input``, ``Output``, ``Feedback``, and the scores
+        of the checks as ``scores``.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+    """
+    scorer = Scorer(spec, unscored)
+
+    def batch_evaluator(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[float, dict[str, Any]]]:
+        return [(outcome["score"], _side_info(outcome)) for outcome in scorer.run(run, pairs)]
+
+    return batch_evaluator
+
+
+def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0) -> "BatchAdapter":
+    """Return an adapter, for ``adapter=`` of ``gepa.optimize``: it runs the program and scores each batch in one pass.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        run: The program: ``run(candidate, example)`` returns a completion; the candidate is a mapping of components to texts. If it
+            is async, the calls of a batch run together.
+        unscored: The score of an example that cannot be scored, or whose program raised.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+        UsageError: GEPA is not installed.
+    """
+    return BatchAdapter(Scorer(spec, unscored), run, _of_gepa("core.adapter", "EvaluationBatch"))
+
+
+class BatchAdapter:
+    """An adapter in the shape of ``GEPAAdapter``.
+
+    Attributes:
+        propose_new_texts: None: GEPA's own reflection is used.
+    """
+
+    propose_new_texts = None
+
+    def __init__(self, scorer: "Scorer", run: Run, batch_type: Any) -> None:
+        self._scorer = scorer
+        self._run = run
+        self._batch_type = batch_type
+
+    def evaluate(self, batch: Sequence[Any], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
+        """Run a candidate on a batch and return an ``EvaluationBatch``, whose outputs are the completions."""
+        outcomes = self._scorer.run(self._run, [(candidate, example) for example in batch])
+        return self._batch_type(
+            outputs=[outcome["completion"] for outcome in outcomes],
+            scores=[outcome["score"] for outcome in outcomes],
+            trajectories=outcomes if capture_traces else None,
+            objective_scores=[outcome["checks"] for outcome in outcomes],
+        )
+
+    def make_reflective_dataset(
+        self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return for each component what its reflection reads: inputs, outputs and feedback of the batch."""
+        del candidate
+        records = [
+            {"Inputs": outcome["inputs"], "Generated Outputs": outcome["shown"], "Feedback": outcome["feedback"]}
+            for outcome in eval_batch.trajectories
+        ]
+        return {component: list(records) for component in components_to_update}
+
+
+class Scorer:
+    """Scores of pairs of an example and a completion, as plain mappings."""
+
+    def __init__(self, spec: Verifiers, unscored: float) -> None:
+        self._batcher = Batcher(spec)
+        self._unscored = unscored
+        self._checks = check_columns(self._batcher.plan)
+        self._golds = {*needed_columns(self._batcher.plan.verifiers), "answer"} - {COMPLETION, *_PROMPTS}
+
+    def run(self, run: Run, pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
+        """Run a program on pairs of a candidate and an example, and score the completions in one pass."""
+        completions = _completions(run, pairs)
+        examples = [example for _, example in pairs]
+        return self.outcomes(list(zip(examples, completions, strict=True)))
+
+    def outcomes(self, pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, Any]]:
+        """Score pairs of an example and a completion; in the place of a completion may be what the program raised."""
+        rows = [
+            _columns(example) | {COMPLETION: None if isinstance(completion, BaseException) else completion}
+            for example, completion in pairs
+        ]
+        scored = self._batcher.outcomes_sync(rows)
+        return [self._outcome(*pair, result) for pair, result in zip(pairs, scored, strict=True)]
+
+    def _outcome(self, example: Any, completion: Any, result: Any) -> dict[str, Any]:
+        failure = next((each for each in (completion, result) if isinstance(each, BaseException)), None)
+        raised = None if failure is None else said_by(failure)
+        unscored = failure is not None or result["reward"] is None
+        names = (short for short, _ in self._checks.values())
+        checks = dict.fromkeys(names, self._unscored) if unscored else checks_of(result, self._checks)
+        return {
+            "score": self._unscored if unscored else float(result["reward"]),
+            "feedback": raised or feedback_of(result),
+            "checks": checks,
+            "passed": not unscored and bool(result["passed"]),
+            "completion": None if isinstance(completion, BaseException) else completion,
+            "shown": raised or completion,
+            "inputs": _inputs(example, self._golds),
+        }
+
+
+def _side_info(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = {} if outcome["inputs"] is None else {"Input": outcome["inputs"]}
+    return {**inputs, "Output": outcome["shown"], "Feedback": outcome["feedback"], "scores": outcome["checks"]}
+
+
+def _completions(run: Run, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Return what a program returns for each pair, or the exception that it raised."""
+
+    async def awaited(value: Any) -> Any:
+        try:
+            return await maybe_await(value)
+        except RAISED as error:
+            return error
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*map(awaited, values))
+
+    values = [_called(run, candidate, example) for candidate, example in pairs]
+    return in_own_loop(together, _THREADS) if any(map(asyncio.iscoroutine, values)) else values
+
+
+def _called(run: Run, candidate: Any, example: Any) -> Any:
+    try:
+        return run(candidate, example)
+    except RAISED as error:
+        return error
+
+
+def _columns(example: Any) -> dict[str, Any]:
+    """Return an example as columns: its fields, with ``prompt`` under that name."""
+    if not isinstance(example, Mapping):
+        return {} if example is None else {"prompt": example}
+    context = example.get("additional_context")
+    fields = {**context, **example} if isinstance(context, Mapping) else dict(example)
+    prompt = next((fields[name] for name in _PROMPTS if name in fields), None)
+    return {"prompt": prompt, **fields}
+
+
+def _inputs(example: Any, golds: set[str]) -> Any:
+    """Return what the program was given, without the golds; the feedback tells of these what it should."""
+    if not isinstance(example, Mapping):
+        return example
+    given = {name: value for name, value in example.items() if name not in golds}
+    prompt = next((given[name] for name in _PROMPTS if name in given), None)
+    return prompt if isinstance(prompt, str) else given
+
+
+def _of_gepa(module: str, name: str) -> Any:
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(f"gepa.{module}"), name)
+    except ImportError:
+        raise UsageError("GEPA is not installed.", "Install it: pip install 'assay[gepa]'") from None

@@ -1,0 +1,37 @@
+"""Results of a row as evaluators take them: words about it, and a score for each check under a short name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.compiling.plan import Plan
+
+__all__ = ["check_columns", "checks_of", "feedback_of"]
+
+
+def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
+    """Return the result column of each check, with a short name and its weight."""
+    several = len(plan.verifiers) > 1
+    columns: dict[str, tuple[str, float]] = {}
+    for verifier in plan.verifiers:
+        checks = {f"check/{verifier.id}/{spec.id}": spec for spec in verifier.checks}
+        present = {column: spec for column, spec in checks.items() if column in plan.results}
+        for column, spec in present.items():
+            columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
+        if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
+            columns[column] = verifier.id, float(sum(spec.weight for spec in verifier.checks))
+    return columns
+
+
+def checks_of(result: Mapping[str, Any], columns: Mapping[str, tuple[str, float]]) -> dict[str, float]:
+    """Return the scores of the checks that ran, by their short names.
+
+    Args:
+        result: The results of a row.
+        columns: As ``check_columns`` returns them.
+    """
+    return {short: float(result[column]) for column, (short, _) in columns.items() if result[column] is not None}
+
+
+def feedback_of(result: Mapping[str, Any]) -> str:
+    """Return what a person, or a model that reflects, reads about a row: its feedback, or why it is unscored."""
+    return (result["feedback"] if result["reward"] is not None else result["error"]) or ""

@@ -1,0 +1,120 @@
+"""Reward functions for ``verifiers``, and so for prime-rl.
+
+Read from verifiers 0.4.0 (``v1/task.py``, ``v1/utils/decorators.py``, ``v1/trace.py``) and 0.1.14 (``rubrics/rubric.py``). Both call a
+function with the arguments that it names, so one function serves both.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.adapters.golds import Unscored, number_of, with_gold
+from assay.adapters.verdicts import check_columns, checks_of, feedback_of
+from assay.names import COMPLETION
+from assay.scoring.batching import Batcher, Verifiers
+from assay.values.plain import plain
+
+__all__ = ["reward"]
+
+_logger = logging.getLogger(__name__)
+
+
+def reward(
+    spec: Verifiers, *, gold: str = "answer", unscored: Unscored = "raise", name: str | None = None
+) -> Callable[..., Any]:
+    """Return a reward function.
+
+    With verifiers 0.4 it is ``async reward(task, trace)``, for ``rewards={"x": {"fn": "file.py:f"}}``; traces that are scored at the
+    same time are one batch. The fields of the task are columns. Each check is a metric, ``<name>/<check>``, and ``trace.info[name]``
+    has ``passed``, ``feedback`` and ``error``.
+
+    With 0.1 it is a function of a group, for ``Rubric(funcs=[f])``: it takes ``completions``, ``answers`` and ``states``. The inputs of a
+    state and its ``info`` are columns; ``state[name]`` has the checks, feedback and error. The functions in its attribute ``metrics``
+    show the checks to ``rubric.add_metric``.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        gold: The field with the gold; checks read it as ``answer``.
+        unscored: The reward of a rollout that cannot be scored. By default that is an error: 0.4 marks the trace, which prime-rl leaves
+            out. 0.1 would make it the zero of the whole group, so there it is 0.0 for this rollout alone, and logged.
+        name: The name in metrics and states; by default the verifier's id.
+
+    Raises:
+        SpecError: A verifier cannot be used.
+    """
+    batcher = Batcher(spec)
+    checks = check_columns(batcher.plan)
+    name = name or batcher.plan.verifiers[0].id
+
+    def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+        return {"passed": result["passed"], "feedback": feedback_of(result), "error": result["error"]}
+
+    async def of_trace(task: Any, trace: Any) -> float:
+        result = await batcher.score(with_gold(_row_of_trace(task, trace), gold))
+        trace.record_metrics({f"{name}/{check}": score for check, score in checks_of(result, checks).items()})
+        trace.info[name] = shown(result)
+        return number_of(result, unscored)
+
+    async def of_group(completions: Sequence[Any], answers: Sequence[Any], states: Sequence[Any]) -> list[float]:
+        rows = [with_gold(_row_of_state(*each), gold) for each in zip(completions, answers, states, strict=True)]
+        results = batcher.plan.score_rows(rows).to_dicts()
+        for state, result in zip(states, results, strict=True):
+            state[name] = {**shown(result), "checks": checks_of(result, checks)}
+            if result["reward"] is None:
+                _logger.error("A rollout cannot be scored: %s", result["error"])
+        number = 0.0 if unscored == "raise" else unscored
+        return [number_of(result, number) for result in results]
+
+    async def assay_reward(
+        task: Any = None, trace: Any = None, completions: Any = None, answers: Any = None, states: Any = None
+    ) -> Any:
+        return await (of_trace(task, trace) if trace is not None else of_group(completions, answers, states))
+
+    assay_reward.__name__ = name
+    assay_reward.metrics = [_metric(name, check) for check, _ in checks.values()]  # type: ignore[attr-defined]
+    return assay_reward
+
+
+def _metric(name: str, check: str) -> Callable[..., float]:
+    """Return a function of a state that shows the score of a check; 0.0 if it did not run."""
+
+    def metric(state: Any) -> float:
+        return float(state[name]["checks"].get(check, 0.0))
+
+    metric.__name__ = f"{name}/{check}"
+    return metric
+
+
+def _row_of_trace(task: Any, trace: Any) -> dict[str, Any]:
+    calls = any(getattr(message, "tool_calls", None) for message in trace.assistant_messages)
+    silent = not trace.assistant_messages and trace.root_reply is None
+    completion = None if silent else _chat(trace.messages) if calls else trace.last_reply
+    return {**plain(task), "prompt": task.prompt_text, COMPLETION: completion}
+
+
+def _row_of_state(completion: Any, answer: Any, state: Any) -> dict[str, Any]:
+    given, info = (plain(state.get(name)) or {} for name in ("input", "info"))
+    info = info if isinstance(info, dict) else {}
+    chat = completion if completion is None or isinstance(completion, str) else _chat(completion)
+    return {**given, **info, "answer": answer, "prompt": _prompt(state.get("prompt")), COMPLETION: chat}
+
+
+def _prompt(prompt: Any) -> str | None:
+    """Return a prompt as text: of messages, that of the last."""
+    return prompt if prompt is None or isinstance(prompt, str) else (_chat(prompt) or [{"content": ""}])[-1]["content"]
+
+
+def _chat(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return messages as OpenAI has them: those of verifiers have their tool calls without a ``function`` around them."""
+    return [_message(plain(message)) for message in messages]
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, Any]:
+    calls = [plain(json.loads(call) if isinstance(call, str) else call) for call in message.get("tool_calls") or ()]
+    shown = [
+        call if "function" in call else {"function": {name: call.get(name) for name in ("name", "arguments")}}
+        for call in calls
+    ]
+    content = {"role": message.get("role"), "content": message.get("content") or ""}
+    return content | ({"tool_calls": shown} if shown else {})

@@ -1,0 +1,184 @@
+"""Inspect itself, offline: logs scored by a scorer and by the command line, and a task that runs to its end."""
+
+import json
+import math
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+import real_packages
+
+import assay
+from assay.adapters import inspect
+from assay.errors import InputError
+
+real_packages.needs("inspect_ai", "pip install 'assay[inspect]'")
+
+from inspect_ai import Task, score  # noqa: E402
+from inspect_ai import eval as run_eval  # noqa: E402
+from inspect_ai._util.error import EvalError  # noqa: E402
+from inspect_ai.dataset import Sample  # noqa: E402
+from inspect_ai.log import (  # noqa: E402
+    EvalConfig,
+    EvalDataset,
+    EvalLog,
+    EvalSample,
+    EvalSpec,
+    read_eval_log,
+    write_eval_log,
+)
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput  # noqa: E402
+from inspect_ai.scorer import mean, precomputed_scores, stderr  # noqa: E402
+from inspect_ai.solver import solver  # noqa: E402
+from inspect_ai.tool import ToolCall  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SPEC = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
+        {"id": "short", "type": "max_length", "value": 10},
+    ],
+}
+
+
+def sample(ident, target, text, epoch=1, **more):
+    output = ModelOutput() if text is None else ModelOutput.from_content("mockllm/model", text)
+    messages = [ChatMessageUser(content="2 + 2?"), *([] if text is None else [output.message])]
+    return EvalSample(id=ident, epoch=epoch, input="2 + 2?", target=target, messages=messages, output=output, **more)
+
+
+def log_of(samples):
+    spec = EvalSpec(
+        created="2026-11-23T00:00:00+00:00",
+        task="sums",
+        model="mockllm/model",
+        dataset=EvalDataset(),
+        config=EvalConfig(),
+    )
+    return EvalLog(status="success", eval=spec, samples=samples)
+
+
+SAMPLES = [
+    sample("a", "4", "It is 4."),
+    sample("a", "4", "It is 5.", epoch=2),
+    sample(7, ["5", "4"], "4 " * 10, metadata={"level": 2, "tags": ["x"]}),
+    sample("none", "4", None),
+    sample("no gold", "", "4"),
+]
+REWARDS = [1.0, 0.25, 0.75, None, None]
+
+
+def test_a_log_is_scored_by_the_scorer():
+    scored = score(log_of(SAMPLES), inspect(SPEC), display="none")
+    scores = [each.scores["math"] for each in scored.samples]
+    assert [None if math.isnan(each.value) else each.value for each in scores] == REWARDS
+    assert scores[1].explanation == 'right: does not contain "4"'
+    assert scores[1].metadata == {"passed": False, "checks": {"right": 0.0, "short": 1.0}}
+    assert [each.reason for each in scores] == [None, None, None, "no_response", "scoring_failed"]
+    assert [each.explanation for each in scores[3:]] == ["the completion is null", "gold is missing: answer"]
+    (results,) = scored.results.scores
+    assert results.metrics["mean"].value == pytest.approx(((1.0 + 0.25) / 2 + 0.75) / 2)
+    assert results.unscored_samples == 2
+
+
+def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path):
+    write_eval_log(log_of(SAMPLES), str(tmp_path / "sums.eval"))
+    out, table = tmp_path / "scores.jsonl", tmp_path / "scores.parquet"
+    assay.score_file(tmp_path / "sums.eval", SPEC, out)
+    scored = score(
+        read_eval_log(str(tmp_path / "sums.eval")),
+        [inspect(SPEC), precomputed_scores(str(out), on_missing="error", metrics=[mean(), stderr()])],
+        display="none",
+    )
+    own, read = scored.results.scores
+    assert own.metrics["mean"].value == read.metrics["mean"].value
+    assert own.unscored_samples == read.unscored_samples == 2
+    for each in scored.samples:
+        first, second = each.scores.values()
+        assert first.value == second.value or math.isnan(first.value + second.value)
+        assert first.explanation == second.explanation
+    assay.score_file(tmp_path / "sums.eval", SPEC, table)
+    rows = pl.read_parquet(table)
+    rewards = {(str(each.id), each.epoch): reward for each, reward in zip(SAMPLES, REWARDS, strict=True)}
+    assert {(ident, epoch): reward for ident, epoch, reward in rows.select("id", "epoch", "reward").rows()} == rewards
+    assert rows.filter(pl.col("id") == "7")["level"].to_list() == [2]
+
+
+def test_samples_that_ended_in_an_error_are_unscored(tmp_path):
+    error = EvalError(message="the model is busy", traceback="", traceback_ansi="")
+    write_eval_log(log_of([sample("a", "4", "4"), sample("b", "4", "4", error=error)]), str(tmp_path / "sums.eval"))
+    rows = assay.score(str(tmp_path / "sums.eval"), SPEC)
+    assert rows["reward"].to_list() == [1.0, None]
+    assert rows["prior_error"].to_list() == [None, "the model is busy"]
+
+
+def test_tool_calls_are_read_from_the_messages(tmp_path):
+    call = ToolCall(id="1", function="get_weather", arguments={"city": "Oslo"})
+    asked = sample("a", "", "One moment.")
+    asked.messages[-1] = ChatMessageAssistant(content="One moment.", tool_calls=[call])
+    spec = {
+        "id": "v",
+        "checks": [{"type": "tool_calls", "value": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}],
+    }
+    log = log_of([asked, sample("b", "", "It rains.")])
+    scored = score(log, inspect(spec), display="none")
+    assert [each.scores["v"].value for each in scored.samples] == [1.0, 0.0]
+    write_eval_log(log, str(tmp_path / "tools.eval"))
+    assert assay.score(str(tmp_path / "tools.eval"), spec)["reward"].to_list() == [1.0, 0.0]
+
+
+def test_a_task_runs_to_its_end(tmp_path):
+    @solver
+    def adds():
+        async def solve(state, generate):
+            state.output = ModelOutput.from_content("mockllm/model", str(eval(state.input_text)))  # noqa: S307
+            return state
+
+        return solve
+
+    dataset = [Sample(input=f"{at} + {at}", target=str(2 * at + at % 2)) for at in range(20)]
+    task = Task(dataset=dataset, solver=adds(), scorer=inspect(SPEC, name="sums"), name="sums")
+    (log,) = run_eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success"
+    assert log.results.scores[0].name == "sums"
+    values = [each.scores["sums"].value for each in log.samples]
+    assert values == [1.0 if at % 2 == 0 else 0.25 for at in range(20)]
+    assert assay.score(log.location, SPEC)["reward"].to_list() == values
+
+
+def test_what_is_no_log_is_refused_in_words(tmp_path):
+    for name, content in {"text.eval": b"It is 4.", "zip.eval": b"PK\x03\x04" + bytes(50)}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=f"{name}: not a readable log of Inspect"):
+            assay.scan(tmp_path / name)
+    write_eval_log(log_of([]), str(tmp_path / "empty.eval"))
+    with pytest.raises(InputError, match="the log has no samples"):
+        assay.scan(tmp_path / "empty.eval")
+
+
+def test_scores_need_the_names_of_the_samples(tmp_path):
+    write_eval_log(log_of(SAMPLES[:1]), str(tmp_path / "sums.eval"))
+    (tmp_path / "v.json").write_text(json.dumps(SPEC))
+    command = [
+        sys.executable,
+        "-m",
+        "assay",
+        "score",
+        "sums.eval",
+        "-s",
+        "v.json",
+        "-o",
+        "scores.jsonl",
+        "--keep",
+        "level",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "--keep" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+def test_the_page_runs_as_it_stands(tmp_path):
+    assert len(real_packages.glue_of("inspect.md")) <= real_packages.MOST_GLUE
+    real_packages.run_page("inspect.md", tmp_path)
