@@ -35,7 +35,9 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""
 
-EVALUATORS = {"dspy.md", "gepa.md", "inspect.md", "promptfoo.md", "verifiers.md"}
+EVALUATORS = {
+    *("dspy.md", "evaluate.md", "gepa.md", "inspect.md", "lighteval.md", "lm-eval.md", "promptfoo.md", "verifiers.md"),
+}
 """Pages that tests/peers runs, with the packages that they are about."""
 
 OPTIONAL = {"datasets", "dspy", "gepa", "nemo_rl", "openai", "skyrl_gym"}

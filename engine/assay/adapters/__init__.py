@@ -9,10 +9,13 @@ from typing import Any
 
 _HOMES = {
     "dspy": "dspy_metric",
+    "evaluate": "evaluators.evaluate_metric",
     "gepa": "gepa_evaluators",
     "gepa_adapter": "gepa_evaluators",
     "gepa_batch": "gepa_evaluators",
     "inspect": "evaluators.inspect_scorer",
+    "lighteval": "evaluators.lighteval_metric",
+    "lm_eval": "evaluators.lm_eval_filter",
     "nemo_gym": "nemo_gym_verify",
     "nemo_rl": "nemo_rl_environment",
     "openrlhf": "openrlhf_rewards",

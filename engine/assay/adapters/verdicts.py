@@ -1,11 +1,13 @@
 """Results of a row as evaluators take them: words about it, and a score for each check under a short name."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from assay.compiling.plan import Plan
 
-__all__ = ["check_columns", "checks_of", "feedback_of"]
+__all__ = ["check_columns", "checks_of", "feedback_of", "mean_of_scored"]
 
 
 def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
@@ -35,3 +37,9 @@ def checks_of(result: Mapping[str, Any], columns: Mapping[str, tuple[str, float]
 def feedback_of(result: Mapping[str, Any]) -> str:
     """Return what a person, or a model that reflects, reads about a row: its feedback, or why it is unscored."""
     return (result["feedback"] if result["reward"] is not None else result["error"]) or ""
+
+
+def mean_of_scored(values: Sequence[float | None]) -> float:
+    """Return the mean of the values that are neither None nor NaN; NaN if there is none."""
+    numbers = [value for value in values if value is not None and not math.isnan(value)]
+    return fmean(numbers) if numbers else math.nan
