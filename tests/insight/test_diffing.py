@@ -79,6 +79,11 @@ def test_numbers_of_the_worked_rows_are_those_of_a_loop():
     assert found.signatures == [{"signature": ["weights or threshold only"], "rows": flips}]
 
 
+def test_no_differences_have_a_histogram_without_minus_zero():
+    found = assay.diff(*frames([1, 0], [1, 0], task_id=["a", "b"]))
+    assert json.dumps(found.as_json()["delta"]["histogram"]) == json.dumps({"low": 0.0, "high": 0.0, "bins": [0] * 40})
+
+
 def test_rows_of_one_task_are_tested_together():
     before, after = golden_sides()
     rows = zip(before["task_id"], before["reward"], after["reward"], before["passed"], after["passed"], strict=True)

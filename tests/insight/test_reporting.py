@@ -231,7 +231,7 @@ def test_means_have_intervals_clustered_by_task(seed):
         tasks = len(sums)
         se = math.sqrt(tasks / (tasks - 1) * sum(value**2 for value in sums.values())) / len(values)
         half = stats.t_quantile(0.975, tasks - 1) * se
-        return pytest.approx([max(0.0, mean - half), min(1.0, mean + half)], abs=1e-9)
+        return pytest.approx([mean - half, mean + half], abs=1e-9)
 
     rows = frame.to_dicts()
     assert found.summary["ci95"] == interval(rows)
@@ -252,6 +252,18 @@ def test_means_have_intervals_clustered_by_task(seed):
     steps = [entry["mean"] for entry in found.by["step"]["entries"]]
     assert found.drift["compared"] == 2
     assert found.drift["difference"] == near(statistics.fmean(steps[-2:]) - statistics.fmean(steps[:2]))
+
+
+def test_rates_are_clipped_and_mean_rewards_are_not_as_in_groups():
+    rewards = [1.0, 1.0, 0.5, 0.0, 1.0, 1.0]
+    frame = pl.DataFrame({"task_id": ["a", "a", "b", "b", "c", "c"], "reward": rewards})
+    frame = frame.with_columns(passed=pl.col("reward") == 1)
+    found = assay.report(frame).summary
+    assert found["pass_rate_ci95"] == [0.0, 1.0]
+    assert found["ci95"][1] > 1.0
+    of_groups = assay.groups(frame).as_json()["summary"][0]["metrics"]
+    assert found["ci95"] == pytest.approx(of_groups["mean"]["ci95"])
+    assert found["pass_rate_ci95"] == of_groups["pass@1"]["ci95"]
 
 
 def test_rates_of_tasks_with_one_row_have_wilsons_interval():

@@ -37,6 +37,31 @@ def test_a_file_has_the_summary_of_its_run(run):
     assert found == expected
 
 
+def half(completion):
+    """A penalty for refunds, and half of a point for the empty text."""
+    return 1.0 if "refund" in completion else 0.0 if completion else 0.5
+
+
+def test_penalties_and_metrics_fall_short_as_in_their_run(tmp_path):
+    rows = [{"completion": text} for text in ("refund", "no", "", "")]
+    members = {"gain": 1.0, "penalty": -0.5, "metric": 0.0}
+    functions = [named(half, name) for name in members]
+    rubric = assay.Rubric(funcs=functions, weights=[*members.values()])
+    summary = assay.score_file(rows, rubric, tmp_path / "out.parquet")
+    found = assay.summarize(tmp_path / "out.parquet")
+    failures = [(check.id, check.failures) for check in found.checks]
+    assert failures == [(check.id, check.failures) for check in summary.checks]
+    assert failures == [("gain", 3), ("penalty", 3), ("metric", 0)]
+
+
+def named(function, name):
+    def member(completion):
+        return function(completion)
+
+    member.__name__ = name
+    return member
+
+
 def test_a_frame_can_be_summarised_too():
     rows = [{"completion": text} for text in ("refund", "no", None)]
     spec = {"id": "v", "checks": [{"type": "contains", "value": "refund"}, {"type": "regex", "pattern": "no"}]}

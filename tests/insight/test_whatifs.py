@@ -206,6 +206,15 @@ def test_members_of_a_rubric(tmp_path):
         assay.whatif(result, required={"long": True})
 
 
+@pytest.mark.parametrize("weights", [{"long": 0.5}, {"long": 0}, {"correct": -1}])
+def test_results_whose_feedback_would_be_other_are_not_written(tmp_path, weights):
+    result = scored(tmp_path / "before.parquet", assay.Rubric(funcs=[correct, long], weights=[1.0, -0.5]))
+    assert assay.whatif(result, weights=weights).diff.changed > 0
+    with pytest.raises(UsageError, match="its feedback depends on the sign"):
+        write_rewards(result, tmp_path / "new.parquet", weights=weights)
+    assert not (tmp_path / "new.parquet").exists()
+
+
 def test_a_rubric_with_another_threshold(tmp_path):
     rubric = assay.Rubric(funcs=[correct])
     assay.score_file(pl.DataFrame(ROWS), rubric, tmp_path / "before.parquet", pass_threshold=0.25)

@@ -430,7 +430,7 @@ def _histogram(values: pl.Series, rows: pl.Series) -> dict[str, Any]:
         table = pl.DataFrame({"bin": places, "rows": rows, "value": values}).filter(pl.col("value") != 0)
         for place, number in table.group_by("bin").agg(pl.col("rows").sum()).rows():
             bins[place] = number
-    return {"low": -most, "high": most, "bins": bins}
+    return {"low": 0.0 - most, "high": most, "bins": bins}
 
 
 # ── by value, by task ───────────────────────────────────────────────────────────────────────────────────────────────────

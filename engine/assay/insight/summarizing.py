@@ -11,7 +11,7 @@ from assay.checks.registry import CHECKS
 from assay.expressions.lane import exactly
 from assay.insight import stats
 from assay.insight.results import Result, ScoreColumn, open_result
-from assay.names import HIDDEN
+from assay.names import FUNCTION, HIDDEN
 from assay.scoring.summary import CheckSummary, Summary
 
 __all__ = ["by_group", "summarize"]
@@ -62,7 +62,7 @@ def _numbers(result: Result) -> Summary:
     counts += [passed.alias("passed"), errors.alias("errors")]
     for at, check in enumerate(result.checks):
         score = exactly(check.column).cast(pl.Float64)
-        numbers = pl.struct(rows=score.count(), total=score.sum(), failures=(score < 1).sum())
+        numbers = pl.struct(rows=score.count(), total=score.sum(), failures=_short(check, score).sum())
         counts.append(numbers.alias(f"check/{at}"))
     found = result.collect(result.frame.select(counts)).to_dicts()[0]
     checks = [_check(check, found[f"check/{at}"]) for at, check in enumerate(result.checks)]
@@ -71,6 +71,13 @@ def _numbers(result: Result) -> Summary:
         int(found[name] or 0) for name in ("rows", "scored", "passed", "errors")
     )
     return summary
+
+
+def _short(check: ScoreColumn, score: pl.Expr) -> pl.Expr:
+    """Return whether a row falls short: below 1; of a rubric's function with a negative weight above 0, with weight 0 never."""
+    if check.type != FUNCTION or check.weight is None or check.weight > 0:
+        return score < 1
+    return (score > 0) & (check.weight < 0)
 
 
 def _check(check: ScoreColumn, counts: Mapping[str, Any]) -> CheckSummary:

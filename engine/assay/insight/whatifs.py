@@ -364,6 +364,21 @@ def _new_result(change: _Change, rows: pl.LazyFrame) -> Result:
     return replace(change.result, frame=rows.select(names))
 
 
+def _refuse_other_feedback(change: _Change) -> None:
+    """Refuse to write other weights of functions where they decide which rows get feedback.
+
+    Raises:
+        UsageError: The weight of a function changes its sign.
+    """
+    for old, new in zip(change.before, change.after, strict=True):
+        if old.kind != FUNCTION or old.share is None or new.share is None:
+            continue
+        signs = [(share.weight > 0) - (share.weight < 0) for share in (old.share, new.share)]
+        if signs[0] != signs[1]:
+            fact = f"{old.id}: its weight goes from {old.share.weight:g} to {new.share.weight:g}, and its feedback depends on the sign."
+            raise UsageError(fact, "Leave out --out, or score the rollouts again.")
+
+
 def _made(change: _Change) -> set[str]:
     return {_NOW + name for name in ("reward", "passed", *map(score_column, change.after))}
 
@@ -391,8 +406,12 @@ def write_rewards(
 
     Returns:
         The root of its content.
+
+    Raises:
+        UsageError: As for ``whatif``; or the weight of a rubric's function changes its sign, on which its feedback depends.
     """
     change = _changed(result, weights, required, drop, pass_threshold)
+    _refuse_other_feedback(change)
     rows = _new_rows(change)
     _refuse_other(change, rows.select(_differences(change)))
     frame = _new_result(change, rows).frame

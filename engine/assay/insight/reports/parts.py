@@ -47,7 +47,7 @@ def summary_of(columns: Columns) -> dict[str, Any]:
     summary |= {"errors": None if columns.failed is None else int(columns.failed.sum())}
     summary |= {"mean": mean, **_interval(columns, columns.reward), "passed": passed}
     summary |= {"pass_rate": passed / scored if passed is not None and scored else None}
-    of_passes = None if columns.passed is None else _interval(columns, columns.passed.cast(pl.Float64))
+    of_passes = None if columns.passed is None else _interval(columns, columns.passed.cast(pl.Float64), is_rate=True)
     summary |= {"pass_rate_ci95": of_passes and of_passes["ci95"]}
     length = columns.length
     summary |= {"length": None if length is None else mean_of(length.drop_nulls().cast(pl.Float64))}
@@ -78,9 +78,9 @@ def _flat_groups(columns: Columns) -> dict[str, Any]:
     return {"compared_groups": ends.height, **shares}
 
 
-def _interval(columns: Columns, values: pl.Series) -> dict[str, Any]:
+def _interval(columns: Columns, values: pl.Series, *, is_rate: bool = False) -> dict[str, Any]:
     """Return the 95 % interval of a mean over rows, clustered by task; without tasks, as if rows were independent."""
-    return _interval_of(_sums(pl.DataFrame({"task": columns.clusters, "v": values})))
+    return _interval_of(_sums(pl.DataFrame({"task": columns.clusters, "v": values})), is_rate=is_rate)
 
 
 def _sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
@@ -99,7 +99,7 @@ def _sums(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
     )
 
 
-def _interval_of(sums: pl.DataFrame) -> dict[str, Any]:
+def _interval_of(sums: pl.DataFrame, *, is_rate: bool = False) -> dict[str, Any]:
     tasks, rows = sums.height, int(sums["n"].sum() or 0)
     ends: Sequence[float | None] = (None, None)
     se = None
@@ -109,8 +109,7 @@ def _interval_of(sums: pl.DataFrame) -> dict[str, Any]:
         se = 0.0 if least == greatest else stats.finite(stats.clustered_se(sums["sum"], sums["n"], mean))
         binary = rows == tasks and bool(sums["sum"].is_in([0.0, 1.0]).all())
         ends = stats.wilson(int(sums["sum"].sum()), tasks) if binary else stats.t_test(mean, se, tasks - 1)[-2:]
-        inside = least >= 0 and greatest <= 1
-        ends = [end if end is None or not inside else min(1.0, max(0.0, end)) for end in ends]
+        ends = [end if end is None or not is_rate else min(1.0, max(0.0, end)) for end in ends]
     interval = None if ends[0] is None or ends[1] is None else [*ends]
     return {"se": se, "ci95": interval, "clusters": tasks, "few": 0 < tasks < stats.FEW_TASKS}
 
