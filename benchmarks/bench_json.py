@@ -11,7 +11,7 @@ from harness.json_outputs import SPECS, json_file, json_spec
 from harness.process import Race, contender
 from harness.table import at_least, line, per_row
 
-JSON_ROWS = min(ROWS, 40_000)
+JSON_ROWS = min(ROWS, 80_000)
 SLOW_ROWS = min(ROWS, 20_000)
 TURNS = 2
 

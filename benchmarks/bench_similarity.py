@@ -14,7 +14,7 @@ from harness.table import at_least, line, per_row
 
 TURNS = 2
 ROWS_OF = {
-    **dict.fromkeys(("ratio", "levenshtein", "token_set"), min(ROWS, 20_000)),
+    **dict.fromkeys(("ratio", "levenshtein", "token_set"), min(ROWS, 40_000)),
     "rouge_1": min(ROWS, 2_000),
     "rouge_l": min(ROWS, 200),  # there it takes tens of milliseconds a row
 }

@@ -12,8 +12,8 @@ from harness.process import Race, contender
 from harness.table import at_least, line, per_row
 from harness.tool_calls import SPECS, tools_file
 
-TURNS = 3
-TOOL_ROWS = min(ROWS, 100_000)
+TURNS = 2
+TOOL_ROWS = min(ROWS, 50_000)
 
 
 @pytest.mark.parametrize("name", SPECS)

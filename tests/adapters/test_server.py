@@ -1,5 +1,6 @@
 """The server of rewards: what clients send, and that each gets an answer or a status that says why not."""
 
+import contextlib
 import http.client
 import json
 import re
@@ -11,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cases import sized
 
 import assay
 from assay.adapters.reward_server import ServerLimits, reward_app, serve
@@ -53,7 +55,8 @@ def start():
     servers = []
 
     def start(**options):
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = uvicorn.Server(uvicorn.Config(reward_app(SPEC, **options), log_level="error", access_log=False))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -148,6 +151,69 @@ def test_slow_and_cut_clients_harm_nobody(start):
     metrics = client.ask("GET", "/metrics")[1]
     counts = dict(re.findall(r'path="/reward",status="(\d+)"} (\d+)', metrics))
     assert counts == {"200": "1", "408": "10", "499": "10"}
+
+
+def test_many_clients_among_broken_ones_get_their_own_answers(start):
+    client = start(limits=ServerLimits(body=5_000_000))
+    requests, ends = sized(200, 4), threading.Event()
+
+    def good(at):
+        connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+        for number in range(requests):
+            gold = at * requests + number
+            connection.request(
+                "POST", "/reward", json.dumps({"completion": f"it is {gold}.", "answer": [f"{gold}.", "no"]})
+            )
+            response = connection.getresponse()
+            assert response.status == 200
+            assert json.loads(response.read()) == expected
+        connection.close()
+
+    def cut(at):
+        while not ends.wait(0.05):
+            with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+                connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + b"4" * at)
+
+    def large(_):
+        while not ends.wait(0.2):
+            with contextlib.suppress(OSError):  # refused before all of it was sent
+                assert client.ask("POST", "/reward", b"4" * 10_000_000)[0] == 413
+
+    expected = assay.score([{"completion": "it is 4.", "answer": 4}], SPEC, keep=()).row(0, named=True)
+    with ThreadPoolExecutor(36) as threads:
+        broken = [threads.submit(act, at) for act in (cut, large) for at in (0, 13)]
+        clients = [threads.submit(good, at) for at in range(32)]
+        try:
+            assert [each.result() for each in clients] == [None] * 32
+        finally:
+            ends.set()
+        assert [each.result() for each in broken] == [None] * 4
+    metrics = client.ask("GET", "/metrics")[1]
+    assert f'path="/reward",status="200"}} {32 * requests}\n' in metrics
+    assert "assay_rows_waiting 0\n" in metrics
+
+
+def test_a_server_that_is_killed_leaves_no_client_waiting(tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(SPEC), "utf-8")
+    command = [sys.executable, "-m", "assay", "serve", str(spec), "--port", "0"]
+    outcomes = []
+
+    def ask(client):
+        while True:
+            try:
+                outcomes.append(client.post("/reward", {"completion": "4", "answer": 4})[1]["reward"])
+            except (OSError, http.client.HTTPException) as error:
+                return type(error)
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, ThreadPoolExecutor(8) as threads:
+        client = Client(int(server.stderr.readline().rsplit(":", 1)[1]))
+        clients = [threads.submit(ask, client) for _ in range(8)]
+        while len(outcomes) < 20:
+            time.sleep(0.01)
+        server.kill()
+        assert all(issubclass(each.result(30), (OSError, http.client.HTTPException)) for each in clients)
+    assert set(outcomes) == {1.0}
 
 
 def test_more_than_may_wait_is_refused_and_what_waits_is_scored(start, monkeypatch):

@@ -83,6 +83,14 @@ def test_the_exit_codes_of_the_worked_cases(tmp_path):
     run(path, code=codes["groups: no task column"])
 
 
+def test_it_takes_what_trainers_and_evaluators_compute(rewards, tmp_path):
+    out = tmp_path / "groups.parquet"
+    run(rewards, "--k", "2", "--thresholds", "0.5,1", "--advantages", "verl-rloo", "--out", out)
+    table = assay.groups(rewards, k=2, thresholds=[0.5, 1], advantages="verl-rloo").table
+    assert pl.read_parquet(out).equals(table)
+    assert {"g-pass@2_0.5", "g-pass@2_1.0", "mg-pass@2", "advantage"} <= {*table.columns}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -92,6 +100,12 @@ def test_the_exit_codes_of_the_worked_cases(tmp_path):
         (["--task", "task_di"], "Did you mean `task_id`?"),
         (["--group", "model"], "has rows of several tasks"),
         (["--advantages", "ppo"], "--advantages ppo: unknown."),
+        (["--advantages", "trl-grp"], "Did you mean `trl-grpo`?"),
+        (["--advantages", "verl-remax"], "like verl-remax: needs the reward of another rollout."),
+        (["--baseline", "greedy"], "--baseline greedy:"),
+        (["--thresholds", "2"], "--thresholds 2.0: expected shares from 0 to 1."),
+        (["--thresholds", "half"], "--thresholds half: expected shares from 0 to 1."),
+        (["--length", "tokens"], "--length tokens:"),
         (["--out", "groups.html"], "--out groups.html: expected a name that ends in .parquet, .jsonl, .csv."),
         (["--out", "none/groups.csv"], "there is no folder"),
         (["--eps", "nan"], "--eps nan"),

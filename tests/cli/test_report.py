@@ -70,6 +70,7 @@ def test_a_format_overrides_the_ending(rewards, tmp_path):
         (["--out", "report.pdf"], "expected a name that ends in .html, .md or .json"),
         (["--by", "modle"], "--by modle"),
         (["--task", "nothing"], "--task nothing"),
+        (["--length", "tokens"], "--length tokens"),
         (["--rollouts", "nothing.jsonl"], "nothing.jsonl"),
     ],
 )

@@ -49,3 +49,12 @@ def test_facts_with_numbers(result, tmp_path):
     assert run(result, "--limits", limits).exit_code == 0
     limits.write_text("all_zeros = false\n")
     assert run(result, "--limits", limits).exit_code == 2
+
+
+def test_lengths_may_be_tokens(tmp_path):
+    path = tmp_path / "rewards.parquet"
+    rows = {"step": [1] * 64, "reward": [at % 8 / 8 for at in range(64)], "tokens": [at % 8 for at in range(64)]}
+    pl.DataFrame(rows).write_parquet(path)
+    assert run(path).exit_code == 0
+    assert "length and reward have correlation +1.00" in run(path, "--length", "tokens").stderr
+    assert run(path, "--length", "reward").exit_code == 2

@@ -66,7 +66,7 @@ def edited(rng, spec):
 
 def test_each_plan_has_the_results_that_it_has_alone():
     rng, shared, tried = random.Random(18), 0, 0
-    for _ in range(sized(100, 20)):
+    for _ in range(sized(100, 12)):
         spec = draw_spec(rng)
         rows = draw_rows(rng, 12)
         try:
@@ -77,7 +77,7 @@ def test_each_plan_has_the_results_that_it_has_alone():
         for plan, side in zip(plans, sides_of(plans, frame), strict=True):
             assert_frame_equal(side, plan.score(frame).select(side.columns), check_exact=True)
         shared += any(name.startswith("__assay/check/") for name in _known(*plans[::-1]))
-    assert tried > sized(100, 20) / 2
+    assert tried > sized(100, 12) / 2
     assert shared > tried / 10
 
 

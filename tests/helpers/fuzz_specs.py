@@ -31,6 +31,17 @@ GOLDS = (
     *({"column": "answer"}, {"column": "golds"}, {"column": "level"}, {"column": "metadata.gold"}),
     *({"template": "{answer}"}, {"template": "#{level}"}, {"column": "listed", "list": True}),
 )
+INSTRUCTIONS = (
+    {"punctuation:no_comma": {}, "detectable_format:title": {}},
+    {
+        "keywords:existence": {"keywords": ["refund", "a+"]},
+        "length_constraints:number_words": {"relation": "at least", "num_words": 3},
+    },
+    {"keywords:letter_frequency": {"letter": "a", "let_relation": "less than", "let_frequency": 2}},
+    {"combination:repeat_prompt": {}, "startend:quotation": {}, "detectable_format:json_format": {}},
+    {"detectable_format:number_bullet_lists": {}},
+    {"punctuation:none": {}},
+)
 METRICS = (
     "ratio",
     "osa",
@@ -101,6 +112,7 @@ def _leaf(rng):
                 "lists": rng.choice(("ordered", "unordered")),
             },
             {"type": "task_expectations"},
+            {"type": "ifeval", "mode": rng.choice(("strict", "loose"))},
             {"type": "nonsense"},
             {"type": "max_length", "value": "many"},
         )
@@ -169,6 +181,7 @@ def draw_spec(rng, draw_leaf=_leaf):
 def draw_rows(rng, count):
     """Return rollouts with the columns that the specs read."""
     texts = [*hostile_texts(count, rng.randrange(1 << 30))]
+    tasks = [rng.choice(INSTRUCTIONS) for _ in texts]
     return [
         {
             "completion": rng.choice((None, text, rng.choice(TEXTS), rng.choice(TEXTS), text + rng.choice(TEXTS))),
@@ -180,8 +193,10 @@ def draw_rows(rng, count):
             "listed": rng.choice((None, "[]", '["a", "42"]', "no list", "[1, null]")),
             "pattern": rng.choice((None, r"\d", "refund", "(", "a+$")),
             "metadata": rng.choice((None, json.dumps({"gold": rng.choice((None, 42, "refund", ["a", "B"]))}), "no")),
+            "instruction_id_list": rng.choice((None, json.dumps([*task]), json.dumps([*task]))),
+            "kwargs": rng.choice((json.dumps([*task.values()]), json.dumps([*task.values()]), "[]")),
         }
-        for text in texts
+        for text, task in zip(texts, tasks, strict=True)
     ]
 
 

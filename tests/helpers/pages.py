@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+ADAPTERS = [page for page in PAGES if "\n# glue.py\n" in page.read_text("utf-8")]
+"""Pages that need packages of optimisers and evaluators; tests/peers runs them."""
 
 ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py"}
 """Pages whose Python is whole programs, and the tests that run them."""

@@ -105,6 +105,25 @@ def test_the_extraction_example_separates_clean_partial_and_prose(completion, lo
     assert low <= reward <= high
 
 
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"urgency": "", "sentiment": "", "categories": ""}',
+        '{"urgency": "", "sentiment": "", "categories": []}',
+    ],
+)
+def test_the_extraction_example_pays_empty_json_no_more_than_prose(completion):
+    spec = next(path for path in SPECS if path.stem == "structured-extraction")
+    row = {"metadata": json.loads((spec.parent / "rollouts.jsonl").read_text("utf-8").splitlines()[0])["metadata"]}
+    rows = [{**row, "completion": text} for text in (completion, "Water comes through the ceiling.")]
+    empty, prose = assay.score(rows, spec)["reward"]
+    assert empty == prose < 0.15
+
+
 def test_the_extraction_sample_holds_all_three_kinds():
     spec = next(path for path in SPECS if path.stem == "structured-extraction")
     rewards = [row["reward"] for row in stored(spec)]

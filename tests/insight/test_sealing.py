@@ -249,6 +249,23 @@ def test_tasks_are_checked(tasks):
             assay.verify("out.parquet")
 
 
+def test_a_damaged_byte_is_found_or_changes_nothing():
+    raw, rows, rng = Path("rewards.parquet").read_bytes(), pl.read_parquet("rewards.parquet"), random.Random(9)
+    ends = set()
+    for _ in range(sized(400, 30)):
+        damaged = bytearray(raw)
+        damaged[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        Path("damaged.parquet").write_bytes(damaged)
+        try:
+            found = assay.verify("damaged.parquet", sample="all")
+        except AssayError:
+            ends.add("cannot be read")
+            continue
+        ends.add("intact" if found.intact else "differs")
+        assert not found.intact or pl.read_parquet("damaged.parquet").equals(rows)
+    assert {"cannot be read", "differs"} <= ends
+
+
 # ── samples ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -131,6 +131,22 @@ GROUPS = [  # (group in YAML, the problem)
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        ("choice, value: B", "letters"),
+        ("list_equals, value: a", "sep"),
+        ("number, value: 1", "at"),
+        ("tool_calls, value: []", "format"),
+        ("tool_f1, value: []", "scope"),
+    ],
+)
+def test_what_a_check_reads_is_the_same_on_every_row(message, check, name):
+    kind = check.partition(",")[0]
+    problem = f"spec.yaml: 1 problem\n  $.checks[0].{name} (line 2): `{name}` of `{kind}` is the same on every row, not {{column: …}}"
+    assert message(f"checks:\n- {{type: {check}, {name}: {{column: n}}}}\n", ".yaml") == problem
+
+
 @pytest.mark.parametrize(("group", "problem"), GROUPS)
 def test_a_mistake_in_a_group_is_one_problem_with_its_place(message, group, problem):
     assert message(f"checks:\n- {group}\n", ".yaml") == f"spec.yaml: 1 problem\n  $.checks[0]{problem}"

@@ -108,6 +108,7 @@ class Check:
         every_gold: Whether the worst of several golds counts instead.
         lazy_golds: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds
             are not looked at before.
+        reading: Params that say what the check reads, by field: they are the same on every row.
         takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
@@ -127,6 +128,7 @@ class Check:
     json_gold: ClassVar[bool] = False
     every_gold: ClassVar[bool] = False
     lazy_golds: ClassVar[bool] = False
+    reading: ClassVar[tuple[str, ...]] = ()
     takes_list: ClassVar[bool] = False
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None

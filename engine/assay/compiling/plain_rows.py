@@ -3,7 +3,7 @@
 Values that the columns of a plan cannot hold are no errors here: a type is found that holds them, or the row is unscored.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -41,8 +41,8 @@ class PlainRows:
             shown = ", ".join(f"`{name}` {len(values)}" for name, values in self._columns.items())
             raise InputError(f"The columns have different lengths: {shown}.")
         completions = self._columns.setdefault(COMPLETION, [None] * self.height)
-        problems = list(map(_completion_problem, completions))
-        if any(problems):
+        if _problem_of(completions) is not None:
+            problems = [_problem_of([completion]) for completion in completions]
             self._columns[COMPLETION] = [
                 None if problem else completion for completion, problem in zip(completions, problems, strict=True)
             ]
@@ -88,12 +88,10 @@ def _values(name: str, values: Any) -> list[Any]:
     return converted
 
 
-def _completion_problem(completion: Any) -> str | None:
-    """Return why a value is not a completion, in the words of its column; None if it is one."""
-    if completion is None or isinstance(completion, str):
-        return None
+def _problem_of(completions: Sequence[Any]) -> str | None:
+    """Return why one of some values is not a completion, in the words of its column; None if all are."""
     try:
-        column(COMPLETION, {}).see([completion])
+        column(COMPLETION, {}).see(completions)
     except InputError as error:
         return error.fact.removeprefix("Row 0: ")
     return None

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
 from assay.expressions.json import loads
 from assay.expressions.lane import rowwise
-from assay.expressions.runs import not_blank, runs_expr, word_like
-from assay.expressions.text import WHITESPACE, as_class, beyond_ascii, is_ascii, strip_expr
+from assay.expressions.runs import not_blank, runs, word_like
+from assay.expressions.text import WHITESPACE, as_class, is_ascii, strip_expr
 
 __all__ = ["COUNTS", "Count", "bytes_of", "occurrences", "occurrences_expr"]
 
@@ -48,11 +49,22 @@ def bytes_of(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _words_expr(texts: pl.Expr) -> pl.Expr:
+def _words(texts: pl.Series) -> pl.Series:
     """Count runs of bytes, and search where there are blanks beyond ASCII."""
-    others = pl.when(beyond_ascii(texts).str.contains(_BLANKS_BEYOND_ASCII)).then(texts).otherwise(pl.lit(""))
-    by_bytes = runs_expr(texts, not_blank)
-    return pl.when(others == "").then(by_bytes).otherwise(others.str.count_matches(f"{_NO_SPACE}+"))
+    counts = runs(texts, not_blank)
+    at = is_ascii(texts).not_().arg_true()
+    others = texts.gather(at)
+    spread = others.str.contains(_BLANKS_BEYOND_ASCII)
+    return counts.scatter(at.filter(spread), others.filter(spread).str.count_matches(f"{_NO_SPACE}+"))
+
+
+def _words_expr(texts: pl.Expr) -> pl.Expr:
+    return texts.map_batches(_words, return_dtype=pl.UInt32, is_elementwise=True)
+
+
+def _word_tokens_expr(texts: pl.Expr) -> pl.Expr:
+    """Count runs of bytes of ASCII texts."""
+    return texts.map_batches(partial(runs, kind=word_like), return_dtype=pl.UInt32, is_elementwise=True)
 
 
 def _sentences(text: str) -> int:
@@ -113,7 +125,7 @@ COUNTS: dict[str, Count] = {
     "chars": Count("characters", len, lambda texts: texts.str.len_chars()),
     "bytes": Count("bytes", bytes_of, lambda texts: texts.str.len_bytes()),
     "words": Count("words", lambda text: len(text.split()), _words_expr),
-    "word_tokens": _ascii_count("word tokens", r"\w+", lambda texts: runs_expr(texts, word_like)),
+    "word_tokens": _ascii_count("word tokens", r"\w+", _word_tokens_expr),
     "sentences": Count("sentences", _sentences, _sentences_expr),
     "lines": Count(
         "lines",

@@ -5,10 +5,10 @@ from functools import partial
 
 import polars as pl
 
-from assay.expressions.lane import in_lists
+from assay.expressions.lane import in_lists, nulls, positions
 from assay.expressions.text import in_slices
 
-__all__ = ["not_blank", "runs_expr", "word_like"]
+__all__ = ["not_blank", "runs", "word_like"]
 
 Kind = Callable[[pl.Series], pl.Series]
 """Takes bytes (UInt8) and returns which are of a kind."""
@@ -29,33 +29,30 @@ def _between(codes: pl.Series, first: str, last: str) -> pl.Series:
     return codes - ord(first) <= ord(last) - ord(first)  # bytes below wrap around
 
 
-def runs_expr(texts: pl.Expr, kind: Kind) -> pl.Expr:
-    """Return the number of runs of bytes of a kind in each text, as an elementwise UInt32 expression; null stays null."""
-
-    def count(columns: Sequence[pl.Series]) -> pl.Series:
-        return in_slices(partial(_count, kind), columns)
-
-    return pl.map_batches([texts], count, pl.UInt32, is_elementwise=True)
+def runs(texts: pl.Series, kind: Kind) -> pl.Series:
+    """Return the number of runs of bytes of a kind in each text, as UInt32; null stays null."""
+    if not texts.null_count():
+        return in_slices(partial(_count, kind), [texts])
+    if texts.null_count() == len(texts):
+        return nulls(texts, pl.UInt32)
+    # NOTE: a null has bytes, too, where Polars masks what a branch of ``when`` does not need
+    counts = in_slices(partial(_count, kind), [texts.drop_nulls()])
+    return counts.gather(positions(texts.is_not_null())).alias(texts.name)
 
 
 def _count(kind: Kind, columns: Sequence[pl.Series]) -> pl.Series:
     (texts,) = columns
-    codes, sizes = _bytes_of(texts)
-    inside = kind(codes)
+    sizes = texts.str.len_bytes().cast(pl.Int64)
+    inside = kind(_bytes_of(texts))
     firsts = (sizes.cum_sum() - sizes).filter(sizes > 0)
     begins = (inside & ~inside.shift(1, fill_value=False)).scatter(firsts, inside.gather(firsts))
-    return in_lists(begins, sizes).list.sum().cast(pl.UInt32).set(texts.is_null(), None)
+    return in_lists(begins, sizes).list.sum().cast(pl.UInt32).alias(texts.name)
 
 
-def _bytes_of(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the bytes of all texts, one after the other, and the number of bytes of each.
-
-    NOTE: a null may have some, too: Polars masks the rows of a branch of ``when`` that it does not need.
-    """
+def _bytes_of(texts: pl.Series) -> pl.Series:
+    """Return the bytes of all texts, one after the other."""
     import pyarrow as pa  # slow to import
 
-    array = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    _, offsets, data = array.buffers()
-    ends = pl.Series(pa.Array.from_buffers(pa.int64(), len(array) + 1, [None, offsets]), dtype=pl.Int64)
-    codes = pa.Array.from_buffers(pa.uint8(), ends[-1], [None, data])
-    return pl.Series(codes, dtype=pl.UInt8), ends.diff()[1:]
+    data = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[2]
+    size = 0 if data is None else data.size
+    return pl.Series(pa.Array.from_buffers(pa.uint8(), size, [None, data]), dtype=pl.UInt8)

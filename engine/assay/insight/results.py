@@ -24,8 +24,7 @@ from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
 from assay.scoring.in_memory import engine_error
 from assay.system.signals import interruptible
-from assay.system.special_files import engine_path
-from assay.writing.files import result_files
+from assay.writing.files import result_files, scan_files
 from assay.writing.writers import read_provenance
 
 __all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
@@ -245,7 +244,7 @@ def open_result(source: Any) -> Result:
     # Polars' own scan reads the needed columns only, in parallel; what may be a bomb is read with limits
     plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1
-    quick = pl.scan_parquet([engine_path(path) for path in paths], glob=False, hive_partitioning=False)
+    quick = scan_files(paths)
     return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
 
 

@@ -3,11 +3,12 @@
 A footer can be rewritten together with the file. Evidence needs the root of the content from elsewhere, such as a log of the run.
 """
 
+import hashlib
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,9 @@ from assay.spec.canonical import forms_of, verifiers_of
 from assay.spec.verifier import VerifierSpec, load_verifier
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
-from assay.system.special_files import engine_path
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.writing.files import result_files
+from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import provenance_of, task_files_of
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
 from assay.writing.writers import MANIFEST, open_writer, read_provenance
@@ -164,12 +164,7 @@ def verify(
     except AssayError as error:
         if first.intact:
             raise
-        return _with(first, notes=(*first.notes, f"what made it is not checked: {error.fact}"))
-
-
-def _with(verification: Verification, **changes: Any) -> Verification:
-    known = {name: getattr(verification, name) for name in verification.__dataclass_fields__}
-    return Verification(**(known | changes))
+        return replace(first, notes=(*first.notes, f"what made it is not checked: {error.fact}"))
 
 
 def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]) -> Iterator[str]:
@@ -177,10 +172,11 @@ def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]
     for entry in footer.get("verifiers") or ():
         ident, canonical = printable(str(entry.get("id"))), entry.get("canonical")
         try:
-            form = json.loads(canonical)
-        except (TypeError, ValueError, RecursionError):
-            form = None
-        if not isinstance(form, dict) or form.get("id") != entry.get("id") or form.get("kind") != entry.get("kind"):
+            form, digest = json.loads(canonical), hashlib.sha256(canonical.encode()).hexdigest()
+        except (TypeError, ValueError, AttributeError, RecursionError):
+            form, digest = None, ""
+        same = isinstance(form, dict) and all(form.get(key) == entry.get(key) for key in ("id", "kind"))
+        if not same or digest != entry.get("sha256"):
             yield f"the verifier {ident} in the footer"
     if not path.is_dir():
         return
@@ -255,7 +251,7 @@ def _made_again(
         size, notes = made.seal.rows, [*notes, "all rows are scored again: functions see several of them together"]
     problems, cells = _rescored(made, source, plan, options, _sampled(made.seal.rows, size, seed))
     misses = None if not size else 0.0 if size == made.seal.rows else 1 - _CHANCE ** (1 / size)
-    return _with(
+    return replace(
         made.found,
         columns_differ=[*made.found.columns_differ, *problems],
         inputs=inputs,
@@ -449,13 +445,9 @@ def _rows(source: Rollouts, frame: pl.LazyFrame, limit: int | None) -> int:
     return int(frame.select(pl.len()).collect(engine="streaming").item())
 
 
-def _scan(files: Sequence[Path]) -> pl.LazyFrame:
-    return pl.scan_parquet([engine_path(file) for file in files], glob=False, hive_partitioning=False)
-
-
 def _shapes(made: _Made, path: Path, rows: int) -> list[str]:
     """Return why the rows that were scored again cannot be compared with those that are stored."""
-    then, now = _scan(made.files).collect_schema(), _scan([path]).collect_schema()
+    then, now = scan_files(made.files).collect_schema(), scan_files([path]).collect_schema()
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     count = (
         [] if rows == made.seal.rows else [f"the rollouts have {counted(rows, 'row')}, the result {made.seal.rows:,}"]
@@ -464,7 +456,7 @@ def _shapes(made: _Made, path: Path, rows: int) -> list[str]:
 
 
 def _differences(made: _Made, path: Path, sample: pl.Series | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    stored, rescored = _some(_scan(made.files), sample), _scan([path])
+    stored, rescored = _some(scan_files(made.files), sample), scan_files([path])
     schema = rescored.collect_schema()
     sides = ((stored, BEFORE), (rescored, AFTER))
     both = [frame.select(exactly(name).alias(prefix + name) for name in schema) for frame, prefix in sides]

@@ -30,8 +30,7 @@ from assay.runs.manifest import differing_items, short_json
 from assay.spec.canonical import fingerprint, forms_of, spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import VerifierSpec, load_verifier
-from assay.system.special_files import engine_path
-from assay.writing.files import result_files
+from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import code_of, provenance_of, task_files_of
 from assay.writing.seals import is_sealed, seal_of
 from assay.writing.writers import read_provenance
@@ -176,7 +175,7 @@ class _Earlier:
 
     @cached_property
     def frame(self) -> pl.LazyFrame:
-        return _scan(self.files)
+        return scan_files(self.files)
 
     @cached_property
     def schema(self) -> pl.Schema:
@@ -226,10 +225,6 @@ class _Earlier:
 
 
 _AGAIN = "Score the rollouts again, without --reuse."
-
-
-def _scan(files: Sequence[Path]) -> pl.LazyFrame:
-    return pl.scan_parquet([engine_path(file) for file in files], glob=False, hive_partitioning=False)
 
 
 def _idents(forms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -410,5 +405,5 @@ def _read(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
 def _beside(rollouts: pl.LazyFrame, files: Sequence[Path], names: Sequence[str], limit: int | None) -> pl.LazyFrame:
     """Put columns of the earlier result beside the rollouts."""
     rollouts = rollouts if limit is None else rollouts.head(limit)
-    earlier = _scan(files).select(exactly(name).alias(EARLIER + name) for name in names)
+    earlier = scan_files(files).select(exactly(name).alias(EARLIER + name) for name in names)
     return pl.concat([rollouts, earlier], how="horizontal")

@@ -52,7 +52,7 @@ class _Call:
     Attributes:
         rows: The rows.
         answer: Takes the outcome of each.
-        waits: Whether calls of other threads may follow within the window.
+        waits: Whether other calls may follow within the window.
     """
 
     rows: Sequence[Row]
@@ -93,6 +93,8 @@ class Batcher:
             the rows name functions.
         window: How long the call of a thread waits for others, in seconds.
         most: Maximum rows of a batch.
+        eager: Whether calls of coroutines are scored at the end of their turn. Otherwise they wait as those of threads do, which
+            saves work where calls come one by one, as from a network.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -111,10 +113,12 @@ class Batcher:
         *,
         window: float = 0.002,
         most: int = 4096,
+        eager: bool = True,
     ) -> None:
         self.plan = plan_of(verifiers)
         self.window = window
         self.most = most
+        self.eager = eager
         if whole := _whole(self.plan.verifiers):
             raise UsageError(
                 f"{', '.join(whole)}: sees all rollouts of an example; single rows cannot be scored.",
@@ -123,7 +127,7 @@ class Batcher:
         self._start()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.plan, self.window, self.most)
+        return _rebuilt, (self.plan, self.window, self.most, self.eager)
 
     def _start(self) -> None:
         self._process = os.getpid()
@@ -194,7 +198,7 @@ class Batcher:
                 loop.call_soon_threadsafe(settle, outcomes)
 
         if waiting:
-            self._submit(_Call([row for row, _ in waiting], answer))
+            self._submit(_Call([row for row, _ in waiting], answer, waits=not self.eager))
 
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -238,8 +242,8 @@ class Batcher:
             yield call
 
 
-def _rebuilt(plan: Plan, window: float, most: int) -> Batcher:
-    return Batcher(plan, window=window, most=most)
+def _rebuilt(plan: Plan, window: float, most: int, eager: bool) -> Batcher:
+    return Batcher(plan, window=window, most=most, eager=eager)
 
 
 def _outcomes(plan: Plan, rows: Sequence[Row]) -> list[Outcome]:

@@ -183,8 +183,9 @@ def gold_check(
     }
     for name, value in params.items():
         _misread_param(reader, check, name, value, (*path, name))
-        if issubclass(check, Group) and is_reference(value):
-            reader.problem((*path, name), f"`{name}` of a group is the same on every row, not {{column: …}}")
+        if (issubclass(check, Group) or name in check.reading) and is_reference(value):
+            owner = "a group" if issubclass(check, Group) else f"`{check.type}`"
+            reader.problem((*path, name), f"`{name}` of {owner} is the same on every row, not {{column: …}}")
     given = {name: resolvable(reader, value, (*path, name)) for name, value in params.items()}
     if len(reader.problems) > before:
         return {"params": dict(params), "check": Broken("its params have problems")}

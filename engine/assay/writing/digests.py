@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 __all__ = ["ContentDigest", "content_of", "root_of"]
 
@@ -59,11 +60,16 @@ class ContentDigest:
         self._thread = ThreadPoolExecutor(1, "assay-digest")
         self._pending: list[Future[None]] = []
 
-    def add(self, batch: pl.DataFrame) -> None:
-        """Hash rows."""
+    def add(self, batch: pl.DataFrame, table: Any = None) -> None:
+        """Hash rows.
+
+        Args:
+            batch: The rows.
+            table: The same as an Arrow table in the oldest layout, if there is one: its texts need not be laid out again.
+        """
         while len(self._pending) >= _PENDING:
             self._pending.pop(0).result()
-        self._pending.append(self._thread.submit(_update, self._columns, batch))
+        self._pending.append(self._thread.submit(_update, self._columns, batch, table))
 
     def content(self) -> dict[str, Any]:
         """Return what ``content_of`` returns, and end the thread."""
@@ -78,9 +84,9 @@ class ContentDigest:
         self._thread.shutdown(cancel_futures=True)
 
 
-def _update(columns: "list[_Column]", frame: pl.DataFrame) -> None:
-    for column in columns:
-        column.update(frame.get_column(column.name))
+def _update(columns: "list[_Column]", frame: pl.DataFrame, table: Any = None) -> None:
+    for at, column in enumerate(columns):
+        column.update(frame.get_column(column.name), None if table is None else table.column(at))
 
 
 def _content(columns: "list[_Column]") -> dict[str, Any]:
@@ -117,21 +123,25 @@ class _Column:
             whole.update(child._whole())  # noqa: SLF001  (of the same class)
         return whole.digest()
 
-    def update(self, values: pl.Series) -> None:
-        """Add rows."""
+    def update(self, values: pl.Series, arrow: Any = None) -> None:
+        """Add rows; ``arrow`` is the same as an Arrow column, if there is one."""
         values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
         self.rows += len(values)
-        present = values
-        if values.null_count():
+        present, nulls = values, values.null_count()
+        if nulls == len(values):
+            self._valid.update(bytes(nulls))
+            present = values.clear()
+        elif nulls:
             self._valid.update(_buffer(values.is_not_null().cast(pl.UInt8)))
             present = values.drop_nulls()
         else:  # in a run of small batches, the calls that this saves cost more than the hashes
             self._valid.update(b"\1" * len(values))
         if self.dtype in (pl.String, pl.Binary):
-            present = present.cast(self.dtype).rechunk()
+            is_laid_out = arrow is not None and not nulls and arrow.num_chunks == 1 and arrow.type in _TEXTS
+            present = present.cast(self.dtype)
             sizes = present.str.len_bytes() if self.dtype == pl.String else present.bin.size()
             self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
-            self._data.update(_text_buffer(present))
+            self._data.update(_text_buffer(arrow.chunk(0) if is_laid_out else _laid_out(present)))
         elif isinstance(self.dtype, pl.List | pl.Array):
             sizes = present.list.len() if isinstance(self.dtype, pl.List) else present.arr.len()
             self._sizes.update(_buffer(sizes.cast(pl.UInt64)))
@@ -151,15 +161,21 @@ def _inner_types(dtype: Any) -> list[Any]:
 
 def _buffer(values: pl.Series) -> memoryview:
     """Return the bytes of values of a fixed width, without nulls."""
-    array = values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    array = _laid_out(values)
     width = array.type.bit_width // 8
     buffer = array.buffers()[1]
     return memoryview(buffer or b"")[array.offset * width : (array.offset + len(array)) * width]
 
 
-def _text_buffer(values: pl.Series) -> memoryview:
+_TEXTS = (pa.large_string(), pa.large_binary())
+
+
+def _laid_out(values: pl.Series) -> Any:
+    return values.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _text_buffer(array: Any) -> memoryview:
     """Return the bytes of texts or binaries, without nulls, one behind the other."""
-    array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
     if data is None or not len(array):
         return memoryview(b"")

@@ -1,12 +1,20 @@
 """The files of a result: one parquet file, or the parts in a folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
-from assay.system.special_files import what_is
+from assay.system.special_files import engine_path, what_is
 from assay.writing.writers import read_provenance
 
-__all__ = ["result_files"]
+__all__ = ["result_files", "scan_files"]
+
+
+def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
+    """Return the rows of parquet files, one file behind the other, as they are stored."""
+    return pl.scan_parquet([engine_path(file) for file in files], glob=False, hive_partitioning=False)
 
 
 def result_files(path: Path) -> list[Path]:

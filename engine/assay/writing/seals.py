@@ -1,5 +1,6 @@
 """Seals: hashes of the files that a result was made from, and whether a result still has the content that was written."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +11,15 @@ import polars as pl
 
 from assay.errors import InputError, UsageError, shown_path
 from assay.loading.formats.engine_source import batches
+from assay.loading.formats.files import ENGINE_ERRORS
+from assay.loading.formats.format import first_line, open_each
+from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import Rollouts
 from assay.system.redaction import redacted
-from assay.system.special_files import engine_path, path_of
+from assay.system.special_files import path_of
 from assay.thresholds import THRESHOLDS
 from assay.writing.digests import ContentDigest, root_of
+from assay.writing.files import scan_files
 from assay.writing.writers import read_provenance
 
 __all__ = ["Seal", "is_sealed", "seal_of", "sealed", "sha256_of"]
@@ -91,32 +96,34 @@ def seal_of(path: str | Path, files: Sequence[Path]) -> Seal:
     Raises:
         InputError: A file has no digests, or cannot be read.
     """
+    open_each(files, Reading())  # refuses what is damaged, or grows without bound
     differ: list[str] = []
-    whole: ContentDigest | None = None
-    rows, is_folder, root = 0, Path(path).is_dir(), ""
-    for file in files:
-        provenance = read_provenance(file)
-        frame = pl.scan_parquet(engine_path(file), glob=False, hive_partitioning=False)
-        schema = frame.collect_schema()
-        whole = ContentDigest(schema) if whole is None and is_folder else whole
-        content = _digested(frame, schema, whole)
-        name = f"{shown_path(file.name)}: " if is_folder else ""
-        differ += [f"{name}{problem}" for problem in _differences(file, provenance, content)]
-        rows, root = rows + content["rows"], content["root"]
-    if whole is not None:
-        root = whole.content()["root"]
+    rows, root, is_folder = 0, "", Path(path).is_dir()
+    with contextlib.ExitStack() as stack:
+        whole: list[ContentDigest] = []
+        for file in files:
+            provenance, frame = read_provenance(file), scan_files([file])
+            try:
+                schema = frame.collect_schema()
+                if is_folder and not whole:
+                    whole.append(stack.enter_context(contextlib.closing(ContentDigest(schema))))
+                content = _digested(frame, schema, whole)
+            except ENGINE_ERRORS as error:
+                raise InputError(f"{shown_path(file)}: cannot be read: {first_line(error)}") from None
+            name = f"{shown_path(file.name)}: " if is_folder else ""
+            differ += [f"{name}{problem}" for problem in _differences(file, provenance, content)]
+            rows, root = rows + content["rows"], content["root"]
+        root = whole[0].content()["root"] if whole else root
     return Seal(root, rows, tuple(differ))
 
 
-def _digested(frame: pl.LazyFrame, schema: pl.Schema, whole: ContentDigest | None) -> dict[str, Any]:
-    digest = ContentDigest(schema)
-    try:
+def _digested(frame: pl.LazyFrame, schema: pl.Schema, others: Sequence[ContentDigest]) -> dict[str, Any]:
+    """Return the content of rows, and add them to other digests."""
+    with contextlib.closing(ContentDigest(schema)) as digest:
         for batch in batches(frame, THRESHOLDS.batch):
-            for each in (digest, *([whole] if whole is not None else [])):
+            for each in (digest, *others):
                 each.add(batch)
         return digest.content()
-    finally:
-        digest.close()
 
 
 def _differences(file: Path, provenance: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[str]:

@@ -78,8 +78,9 @@ class _Parquet:
         if batch.height:
             # rechunk, because the engine's chunks would show in the bytes
             plain = plain_frame(batch.rechunk())
-            self._content.add(plain)
-            self._writer.write_table(in_schema(_arrow(plain), self._schema))
+            table = _arrow(plain)
+            self._content.add(plain, table)
+            self._writer.write_table(in_schema(table, self._schema))
 
     def close(self, provenance: Mapping[str, Any]) -> str:
         content = self._content.content()
@@ -310,11 +311,16 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
             metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     if PROVENANCE_KEY.encode() not in metadata:
         raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
-    provenance: dict[str, Any] = json.loads(metadata[PROVENANCE_KEY.encode()])
+    try:
+        provenance = json.loads(metadata[PROVENANCE_KEY.encode()])
+    except (ValueError, RecursionError):
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise InputError(f"{shown_path(path)}: the provenance in its footer is damaged.", "Score the rollouts again.")
     return provenance
 
 

@@ -236,6 +236,13 @@ def test_without_lengths_each_row_is_a_token():
     assert found.notes == ("verl-opo weighs rows by tokens, here one each: name their column, length",)
 
 
+def test_responses_without_tokens_cannot_be_whitened():
+    frame = draw(4).with_columns(tokens=0)
+    found = computed(frame, "verl-reinforce-plus-plus")
+    assert found.frame["advantage"].null_count() == found.facts["undefined"] == frame.height
+    assert found.notes == (f"{frame.height} rows without an advantage in verl-reinforce-plus-plus",)
+
+
 def test_many_tokens_are_added_in_float64(monkeypatch):
     frame = draw(5)
     exact = computed(frame, "verl-reinforce-plus-plus").frame["advantage"]

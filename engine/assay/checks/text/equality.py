@@ -195,6 +195,7 @@ class Choice(Check):
 
     type = "choice"
     gold = "value"
+    reading = ("letters",)
     Params = ChoiceParams
     params: ChoiceParams
     examples = (
@@ -264,6 +265,7 @@ class ListEquals(Check):
     graded = True
     gold = "value"
     whole_gold = True
+    reading = ("sep",)
     takes_list = True
     Params = ListEqualsParams
     params: ListEqualsParams

@@ -100,10 +100,16 @@ class LengthPenalty(Check):
         return pl.when(golds.is_in([*_NOUNS]) | number_values(golds).is_not_null()).then(golds)
 
     def _score(self, lengths: pl.Expr) -> pl.Expr:
-        length, start, most = lengths.cast(pl.Float64), self._start(), float(self.params.max)
+        # as a column, because Polars computes an expression anew wherever the formula has it
+        scores = lengths.cast(pl.Float64).map_batches(self._scores, return_dtype=pl.Float64, is_elementwise=True)
+        return pl.when(text().is_not_null()).then(scores)
+
+    def _scores(self, lengths: pl.Series) -> pl.Series:
+        length, start, most = pl.col("length"), self._start(), float(self.params.max)
         falling = 1.0 + quotient(pl.lit(start) - length, pl.lit(float(self.params.buffer)))
         score = pl.when(length <= start).then(1.0).when(length > most).then(0.0).otherwise(falling.clip(0.0))
-        return pl.when(text().is_not_null() & length.is_not_null()).then(score)
+        scores = lengths.to_frame("length").select(pl.when(length.is_not_null()).then(score)).to_series()
+        return scores.alias(lengths.name)
 
     def lanes(self) -> tuple[Lane, ...]:
         return (_count(self.params.unit),) if self.params.unit in _NOUNS else ()

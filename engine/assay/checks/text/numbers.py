@@ -74,6 +74,7 @@ class Number(Check):
     type = "number"
     aliases = ("numeric",)
     gold = "value"
+    reading = ("at",)
     Params = NumberParams
     params: NumberParams
     examples = (

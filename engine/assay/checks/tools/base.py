@@ -64,6 +64,7 @@ class CallsCheck(PairCheck):
     """
 
     json_gold = True
+    reading = ("format", "scope")
     names_only: ClassVar[bool] = False
     params: CallsParams
 

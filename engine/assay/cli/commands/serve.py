@@ -12,6 +12,9 @@ from assay.options import FileOptions
 
 __all__ = ["serve"]
 
+_THREADS = "POLARS_MAX_THREADS"
+"""Variable with the number of Polars' threads: for batches of tens of rows, to share the work takes longer than the work."""
+
 _TOKEN = "ASSAY_TOKEN"  # noqa: S105  (the name of a variable)
 
 
@@ -40,6 +43,7 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve rewards over HTTP: POST rows to /reward, or OpenRLHF's queries to /get_reward; /health and /metrics."""
+    os.environ.setdefault(_THREADS, "1")  # before Polars is imported
     from assay.adapters import reward_server
     from assay.scoring.batching import plan_of
 

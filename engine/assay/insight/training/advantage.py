@@ -11,17 +11,16 @@ from assay.errors import UsageError, counted, did_you_mean
 from assay.insight.training.batch import Batch, batch_of
 from assay.insight.training.estimators import ESTIMATORS, Estimator
 
-__all__ = ["Advantages", "advantages", "columns_of", "estimator_of", "numbers_of"]
+__all__ = ["Advantages", "GroupedFrame", "advantages", "columns_of", "estimator_of", "numbers_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Advantages:
-    """Advantages of rollouts.
+class GroupedFrame:
+    """Rollouts in groups.
 
     Attributes:
-        frame: The frame, with the column ``advantage``: float32 where the trainer computes in it, null where it has none.
-        facts: The estimator, and numbers of rows and groups: ``rows``, ``unscored``, ``left_out`` (without a group), ``groups``,
-            ``undefined`` (scored, but without an advantage).
+        frame: The rollouts.
+        facts: What was counted.
         notes: What the user should know.
     """
 
@@ -32,6 +31,17 @@ class Advantages:
     def as_json(self) -> dict[str, Any]:
         """Return JSON data: the facts and the notes, not the frame."""
         return {"insight": 1, **self.facts, "notes": list(self.notes)}
+
+
+class Advantages(GroupedFrame):
+    """Advantages of rollouts.
+
+    Attributes:
+        frame: The frame, with the column ``advantage``: float32 where the trainer computes in it, null where it has none.
+        facts: The estimator, and numbers of rows and groups: ``rows``, ``unscored``, ``left_out`` (without a group), ``groups``,
+            ``undefined`` (scored, but without an advantage).
+        notes: What the user should know.
+    """
 
 
 def advantages(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import polars as pl
 
-from assay.insight.training.sums import Fold, plain_sum, sums_of_groups, torch_sum
+from assay.insight.training.sums import Fold, plain_sum, runs, sums_of_groups, torch_sum
 from assay.names import HIDDEN
 
 __all__ = ["ROW", "Batch", "batch_of"]
@@ -38,7 +38,7 @@ class Batch:
     def group(self) -> pl.Series:
         """Number of each row's group."""
         parts, first = [pl.Series([], dtype=pl.UInt32)], 0
-        for size, number in _runs(self.sizes):
+        for size, number in runs(self.sizes):
             parts += [pl.int_range(first, first + number, dtype=pl.UInt32, eager=True)] * size
             first += number
         return pl.concat(parts)
@@ -97,11 +97,6 @@ class Batch:
         return Batch(rewards, self.weights, one, self.rows.gather(order), self.lengths.gather(order), None)
 
 
-def _runs(sizes: pl.Series) -> list[tuple[int, int]]:
-    """Return each size, and how many groups have it."""
-    return sizes.rle().struct.unnest().select("value", "len").rows()
-
-
 def _where(condition: pl.Series, values: pl.Series) -> pl.Series:
     return pl.select(pl.when(condition).then(values)).to_series()
 
@@ -137,7 +132,7 @@ def batch_of(
     groups = groups.select(ROW, pl.col(ROW).list.len().alias("size"), pl.col(ROW).list.first().alias("first"))
     groups = groups.sort("size", "first")
     in_groups, order, start = groups[ROW].explode(empty_as_null=False), [pl.Series([], dtype=pl.Int64)], 0
-    for size, number in _runs(groups["size"]):
+    for size, number in runs(groups["size"]):
         place = pl.int_range(size * number, eager=True)
         order.append(start + place % number * size + place // number)
         start += size * number

@@ -17,7 +17,6 @@ from assay.insight.training.sums import (
     numpy_sum,
     plain_sum,
     strided_sum,
-    sums_of_groups,
     torch_sum,
     total,
 )
@@ -97,15 +96,14 @@ def _token_sum(batch: Batch, values: pl.Series) -> pl.Series:
     """Return the sum of the values that each token of a row has, for each row: in ``torch.sum``'s order for responses padded to the longest."""
     order, width = batch.rows.arg_sort(), int(batch.lengths.max() or 0)  # type: ignore[arg-type]
     tokens, number = batch.lengths.gather(order), len(order) * width
-    if number > MOST_ORDERED:
+    if not 0 < number <= MOST_ORDERED:
         whole = (values.gather(order).cast(pl.Float64) * tokens.cast(pl.Float64)).sum()
         return pl.Series([whole], dtype=pl.Float32).new_from_index(0, len(order))
-    row = pl.int_range(number, eager=True) // max(1, width)
-    is_token = pl.int_range(number, eager=True) % max(1, width) < tokens.gather(row)
-    cells = values.gather(order).gather(row) * is_token.cast(pl.Float32)
-    return sums_of_groups(cells, pl.Series([number] * bool(number), dtype=pl.UInt32), torch_sum).new_from_index(
-        0, len(order)
-    )
+    place = pl.int_range(number, eager=True)
+    is_token = place % width < tokens.gather(place // width)
+    cells = values.gather(order).gather(place // width) * is_token.cast(pl.Float32)
+    # one row after the other: a single group
+    return torch_sum(cells, number).new_from_index(0, len(order))
 
 
 def _over_tokens(batch: Batch, values: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:

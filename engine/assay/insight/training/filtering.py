@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import UsageError, counted, did_you_mean
-from assay.insight.training.advantage import columns_of, numbers_of
+from assay.insight.training.advantage import GroupedFrame, columns_of, numbers_of
 from assay.insight.training.batch import ROW, Batch, batch_of
 from assay.insight.training.estimators import nemo_rl_moments, prime_rl_grpo
 from assay.insight.training.sums import numpy_sum, plain_sum
@@ -32,8 +32,7 @@ class GroupFilter:
     dtype: Any = pl.Float32
 
 
-@dataclass(frozen=True, eq=False)
-class KeptGroups:
+class KeptGroups(GroupedFrame):
     """The groups that a trainer keeps.
 
     Attributes:
@@ -41,14 +40,6 @@ class KeptGroups:
         facts: The filter, and numbers: ``rows``, ``unscored``, ``left_out`` (without a group), ``groups``, ``kept`` and ``dropped`` groups.
         notes: What the user should know.
     """
-
-    frame: pl.DataFrame
-    facts: dict[str, Any]
-    notes: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return JSON data: the facts and the notes, not the frame."""
-        return {"insight": 1, **self.facts, "notes": list(self.notes)}
 
 
 def _verl(batch: Batch) -> pl.Series:

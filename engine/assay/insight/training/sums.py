@@ -11,7 +11,17 @@ from operator import add
 
 import polars as pl
 
-__all__ = ["MOST_ORDERED", "Fold", "numpy_sum", "plain_sum", "strided_sum", "sums_of_groups", "torch_sum", "total"]
+__all__ = [
+    "MOST_ORDERED",
+    "Fold",
+    "numpy_sum",
+    "plain_sum",
+    "runs",
+    "strided_sum",
+    "sums_of_groups",
+    "torch_sum",
+    "total",
+]
 
 Fold = Callable[[pl.Series, int], pl.Series]
 """The sums of groups of one size: of the first rows of all groups, the second rows, and so on; and the size."""
@@ -104,6 +114,11 @@ def _plus(left: pl.Series | None, right: pl.Series | None) -> pl.Series | None:
     return right if left is None else left if right is None else left + right
 
 
+def runs(sizes: pl.Series) -> list[tuple[int, int]]:
+    """Return each size, and how many groups have it."""
+    return sizes.rle().struct.unnest().select("value", "len").rows()
+
+
 def sums_of_groups(values: pl.Series, sizes: pl.Series, fold: Fold) -> pl.Series:
     """Return the sum of each group; of groups too large for an order, the sum in float64.
 
@@ -113,7 +128,7 @@ def sums_of_groups(values: pl.Series, sizes: pl.Series, fold: Fold) -> pl.Series
         fold: How values are added.
     """
     parts, start, steps = [], 0, 0
-    for size, number in sizes.rle().struct.unnest().select("value", "len").iter_rows():
+    for size, number in runs(sizes):
         rows = values.slice(start, size * number)
         start += size * number
         steps += size

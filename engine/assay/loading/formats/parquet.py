@@ -166,7 +166,7 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
         schema = pl.scan_parquet(engine_path(path), glob=False).collect_schema()
         with pq.ParquetFile(engine_path(path)) as source:
             footer, arrow = source.metadata, source.schema_arrow
-    except (PolarsError, pa.ArrowException) as error:
+    except (PolarsError, pa.ArrowException, UnicodeDecodeError) as error:
         problem = _seems(path) or str(error).strip().split("\n", 1)[0]
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
