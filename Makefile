@@ -65,7 +65,7 @@ OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
 EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
 # what promptfoo keeps its results in: a build for each platform, which is left out with the other optional packages
-DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.arch + (p.platform === 'linux' ? '-gnu' : ''); name + '@' + require('libsql/package.json').optionalDependencies[name]"
+DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.arch + (p.platform === 'linux' ? '-gnu' : ''); name + '@' + require('./node_modules/libsql/package.json').optionalDependencies[name]"
 
 define PEER
 	test -d $(PEERS)/$(1) || $(PYTHON) -m venv $(PEERS)/$(1)
