@@ -60,18 +60,33 @@ PEER_TESTS := pytest pytest-randomly pytest-xdist hypothesis
 TRAINERS := trl==1.16.0 datasets
 VERL := verl==0.9.1 ray
 WITHOUT_DEPENDENCIES := openrlhf==0.11.2 skyrl-gym==0.4.0
+OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
+# lighteval 0.13.0 hashes text, which later versions of xxhash refuse
+EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
+
+# what promptfoo keeps its results in: a build for each platform, which is left out with the other optional packages
+DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.arch + (p.platform === 'linux' ? '-gnu' : ''); name + '@' + require('./node_modules/libsql/package.json').optionalDependencies[name]"
 
 define PEER
 	test -d $(PEERS)/$(1) || $(PYTHON) -m venv $(PEERS)/$(1)
 	$(if $(UV),$(UV) pip install --quiet --python $(PEERS)/$(1)/bin/python,$(PEERS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 endef
 
-peers-test:  ## install the trainers, each outside of this folder, and run them with rewards of Assay; some minutes
+peers-test: promptfoo  ## install the trainers and evaluators, each outside of this folder, and run them with rewards of Assay; some minutes
 	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
 	$(call PEER,verl) --editable . $(PEER_TESTS) $(VERL)
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
 	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/adapters
 	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py
+	$(call PEER,optimisers) --editable . $(PEER_TESTS) $(OPTIMISERS)
+	$(call PEER,evaluators) --editable . $(PEER_TESTS) $(EVALUATORS)
+	$(call PEER,verifiers) --editable . $(PEER_TESTS) verifiers==0.4.0
+	$(call PEER,verifiers-0.1) --editable . $(PEER_TESTS) verifiers==0.1.14
+	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund "$$(cd $(CACHE)/promptfoo && node -p $(DATABASE))"
+	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py
+	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_lm_eval.py tests/peers/test_lighteval.py tests/peers/test_evaluate.py
+	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_verifiers.py
+	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_verifiers.py
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)

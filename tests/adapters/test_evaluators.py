@@ -1,6 +1,7 @@
 """Adapters for optimisers and evaluators, called as these call them; tests/peers runs the packages themselves."""
 
 import asyncio
+import math
 import subprocess
 import sys
 import types
@@ -265,9 +266,38 @@ def test_an_assertion_of_promptfoo_has_a_score_a_reason_and_the_checks():
         get_assert("4", {"vars": {}})
 
 
+# ── lm-eval ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_filter_of_lm_eval_scores_a_task_in_one_pass(monkeypatch):
+    sizes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: sizes.append(len(rows)) or score_rows(plan, rows))
+    rewards = assay.adapters.lm_eval(SPEC, gold="target")
+    docs = [{"target": 4, "question": "2 + 2?"}, {"target": "5"}, {"target": None}]
+    filtered = rewards([["4", "5"], ["4"], ["4"]], docs)
+    assert sizes == [4]
+    assert filtered[0][1] == {
+        "reward": 0.25,
+        "passed": False,
+        "feedback": WRONG,
+        "checks": {"right": 0.0, "short": 1.0},
+    }
+    metrics = [rewards.process_results(doc, [results]) for doc, results in zip(docs, filtered, strict=True)]
+    assert metrics[0] == {"reward": 0.625, "passed": 0.5, "right": 0.5, "short": 1.0}
+    assert metrics[1]["reward"] == 0.25
+    assert all(math.isnan(value) for value in metrics[2].values())
+
+
 @pytest.mark.parametrize(
     ("name", "package_name", "arguments"),
-    [("gepa", "gepa", ()), ("gepa_adapter", "gepa", (str,)), ("dspy", "dspy", ()), ("inspect", "inspect_ai", ())],
+    [
+        ("gepa", "gepa", ()),
+        ("gepa_adapter", "gepa", (str,)),
+        ("dspy", "dspy", ()),
+        ("inspect", "inspect_ai", ()),
+        ("lighteval", "lighteval", ()),
+        ("evaluate", "evaluate", ()),
+    ],
 )
 def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):
     absent(monkeypatch, package_name)

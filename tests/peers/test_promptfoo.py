@@ -14,7 +14,8 @@ import assay
 CACHE = Path(os.environ.get("ASSAY_BENCH_CACHE", f"{os.environ.get('TMPDIR', '/tmp')}/assay-bench"))  # noqa: S108
 PROGRAM = CACHE / "promptfoo" / "node_modules" / ".bin" / "promptfoo"
 RUNS = pytest.mark.skipif(
-    not list(CACHE.glob("promptfoo/node_modules/@libsql/linux*")), reason="needs make promptfoo, with its database"
+    not [*CACHE.glob("promptfoo/node_modules/@libsql/linux*"), *CACHE.glob("promptfoo/node_modules/@libsql/darwin*")],
+    reason="needs promptfoo with its database: make peers-test installs both",
 )
 
 MODEL = """
