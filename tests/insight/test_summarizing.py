@@ -154,3 +154,8 @@ def test_groups_are_refused_where_they_cannot_be_had(tmp_path, monkeypatch):
         assert done.exit_code == 2, done.output
         assert fact in done.stderr
     assert not Path("out.jsonl").exists()
+    done = CliRunner().invoke(app, "score in.jsonl --spec v.json --out out.parquet --by modle".split())
+    assert done.exit_code == 2
+    assert "--by modle: out.parquet has no such column" in done.stderr
+    assert "1 row" in done.stderr.splitlines()[0]
+    assert "rewards: out.parquet" in done.stderr

@@ -124,7 +124,11 @@ def score(
         if columns:
             from assay.insight.summarizing import by_group
 
-            summary.by = by_group(written, columns)
+            try:
+                summary.by = by_group(written, columns)
+            except UsageError:  # which columns are written is known by now; what was scored is not lost
+                print_summary(to_stderr(), summary)
+                raise
         if written != out:
             summary.out, summary.root = None, ""
     console = to_stderr()
