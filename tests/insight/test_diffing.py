@@ -84,6 +84,17 @@ def test_no_differences_have_a_histogram_without_minus_zero():
     assert json.dumps(found.as_json()["delta"]["histogram"]) == json.dumps({"low": 0.0, "high": 0.0, "bins": [0] * 40})
 
 
+def test_rewards_whose_difference_overflows_have_none():
+    most = 1.7e308
+    found = assay.diff(*frames([most, 1, -most], [-most, 1, most], task_id=["a", "b", "c"]))
+    assert (found.both_scored, found.changed) == (3, 2)
+    assert (found.delta["mean"], found.delta["equal"], found.delta["up"]) == (0.0, 1, 0)
+    assert found.as_json()["reward_test"]["tasks"] == 1
+    found = assay.diff(*frames([most, -most, 0], [0, 0, 0], task_id=["a", "b", "c"])).as_json()["delta"]
+    assert (found["mean"], found["std"], found["mean_abs"]) == (0.0, None, None)
+    assert found["histogram"]["bins"] == [1, *[0] * 38, 1]
+
+
 def test_rows_of_one_task_are_tested_together():
     before, after = golden_sides()
     rows = zip(before["task_id"], before["reward"], after["reward"], before["passed"], after["passed"], strict=True)
