@@ -84,6 +84,31 @@ def test_no_differences_have_a_histogram_without_minus_zero():
     assert json.dumps(found.as_json()["delta"]["histogram"]) == json.dumps({"low": 0.0, "high": 0.0, "bins": [0] * 40})
 
 
+def test_rewards_whose_difference_overflows_have_none():
+    most = 1.7e308
+    found = assay.diff(*frames([most, 1, -most], [-most, 1, most], task_id=["a", "b", "c"]))
+    assert (found.both_scored, found.changed) == (3, 2)
+    assert (found.delta["mean"], found.delta["equal"], found.delta["up"]) == (0.0, 1, 0)
+    assert found.as_json()["reward_test"]["tasks"] == 1
+    found = assay.diff(*frames([most, -most, 0], [0, 0, 0], task_id=["a", "b", "c"])).as_json()["delta"]
+    assert (found["mean"], found["std"], found["mean_abs"]) == (0.0, None, None)
+    assert found["histogram"]["bins"] == [1, *[0] * 38, 1]
+
+
+def test_mcnemar_leaves_out_rows_without_a_task():
+    test = assay.diff(*frames([1, 1, 1, 0], [0, 0, 0, 1], task_id=["a", "b", None, "c"])).flip_test
+    assert (test["test"], test["pass_to_fail"], test["fail_to_pass"]) == ("mcnemar", 2, 1)
+
+
+def test_results_without_hashes_and_columns_in_common_are_refused(tmp_path):
+    spec = {"id": "v", "checks": [{"type": "contains", "value": "a"}]}
+    pl.DataFrame({"completion": ["a", "b"]}).write_parquet(tmp_path / "in.parquet")
+    for name in ("before", "after"):
+        assay.score_file(tmp_path / "in.parquet", spec, tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match="nothing says that they are the same"):
+        assay.diff(tmp_path / "before.parquet", tmp_path / "after.parquet")
+
+
 def test_rows_of_one_task_are_tested_together():
     before, after = golden_sides()
     rows = zip(before["task_id"], before["reward"], after["reward"], before["passed"], after["passed"], strict=True)

@@ -193,6 +193,17 @@ def test_a_check_that_is_all_of_the_reward_leaves_no_rest():
     assert (flat["variance"], flat["mean"], flat["rest_correlation"]) == (0.0, 0.1, None)
 
 
+def test_the_share_of_a_check_that_works_against_the_others_is_negative():
+    # by hand: R = .75 s1 + .25 s2, s2 = 1 - s1: R = .25 + .5 s1, so that a·Cov(s, R)/Var(R) is 1.5 and -.5
+    reward = pl.Series("reward", [0.25, 0.75] * 20)
+    columns = columns_of(open_result(reward.to_frame()), (), ())
+    shares = [
+        numbers_of(scores, a, columns)["share_of_reward_variance"]
+        for scores, a in ((pl.Series([0.0, 1.0] * 20), 0.75), (pl.Series([1.0, 0.0] * 20), 0.25))
+    ]
+    assert shares == pytest.approx([1.5, -0.5])
+
+
 BASE = {"rows": 200, "failures": 100, "pass_rate": 0.5, "groups": 40, "separates": 0.5, "rest_correlation": 0.1}
 
 

@@ -111,6 +111,11 @@ def test_means_and_intervals_by_group_are_those_of_groups(run, by):
             assert entry[f"{ours}_ci95"] == ends
 
 
+def test_groups_whose_sum_overflows_have_no_mean():
+    frame = pl.DataFrame({"task_id": ["a", "b"], "model": ["m", "m"], "reward": [1.7e308, 1.7e308]})
+    assert assay.summarize(frame, by="model").by["model"][0]["mean_reward"] is None
+
+
 def test_groups_without_tasks_rewards_or_few_values(monkeypatch):
     frame = pl.DataFrame(
         {"reward": [1.0, 0.0, None, 1.0], "passed": [True, False, None, True], "model": ["a", "a", "b", None]}
@@ -154,3 +159,8 @@ def test_groups_are_refused_where_they_cannot_be_had(tmp_path, monkeypatch):
         assert done.exit_code == 2, done.output
         assert fact in done.stderr
     assert not Path("out.jsonl").exists()
+    done = CliRunner().invoke(app, ["score", "in.jsonl", "--spec", "v.json", "--out", "out.parquet", "--by", "modle"])
+    assert done.exit_code == 2
+    assert "--by modle: out.parquet has no such column" in done.stderr
+    assert "1 row" in done.stderr.splitlines()[0]
+    assert "rewards: out.parquet" in done.stderr

@@ -1,6 +1,7 @@
 """Tripwires: each wire at its limit, onsets, parts of a step, and the state."""
 
 import copy
+import dataclasses
 import pickle
 
 import polars as pl
@@ -32,6 +33,16 @@ def test_shares_fire_at_their_limits():
         alerts = wires.add(at, StepCounts(**numbers, scored=scored, total=float(step["ones"])))
         found.append(sorted(alert.wire for alert in alerts))
     assert found == case.expect["fired"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "count", "fires"),
+    [("errors", 1, False), ("errors", 2, True), ("unscored", 1, False), ("unscored", 2, True), ("zeros", 98, True)],
+)
+def test_a_share_fires_above_its_limit_or_at_it(wire, count, fires):
+    counts = StepCounts(rows=100, scored=100 - count if wire == "unscored" else 100)
+    counts = dataclasses.replace(counts, **({wire: count} if wire != "unscored" else {}))
+    assert bool(Tripwires().add(1, counts)) is fires
 
 
 def test_groups_and_errors_of_a_frame_are_counted():

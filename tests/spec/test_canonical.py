@@ -34,6 +34,8 @@ def test_the_examples_are_read_back(path):
         {"verifiers": [{}]},
         {"verifiers": [{"canonical": "["}]},
         {"verifiers": [{"canonical": "[]"}]},
+        {"verifiers": [{"canonical": '{"checks": [1]}'}]},
+        {"verifiers": [{"canonical": '{"checks": 5}'}]},
     ],
 )
 def test_a_strange_provenance_is_refused(provenance):

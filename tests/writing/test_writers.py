@@ -342,6 +342,32 @@ def test_a_file_that_does_not_say_what_made_it(tmp_path, name, error, said):
     assert str(tmp_path / name) in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "footer",
+    [
+        "{",
+        "[]",
+        '{"content": 5}',
+        '{"inputs": "x"}',
+        '{"tasks": [1]}',
+        '{"verifiers": 5}',
+        '{"verifiers": [1]}',
+        '{"verifiers": [{"checks": null}]}',
+        '{"verifiers": [{"checks": [1]}]}',
+        '{"verifiers": [{"code": 5}]}',
+        '{"verifiers": [{"weight": "x"}]}',
+        '{"verifiers": [{"checks": [{"weight": true}]}]}',
+    ],
+)
+def test_an_edited_footer_is_refused_in_words(tmp_path, footer):
+    path = tmp_path / "out.parquet"
+    pl.DataFrame({"reward": [1.0]}).write_parquet(path, metadata={"assay": footer})
+    for read in (assay.read_provenance, assay.verify):
+        with pytest.raises(assay.InputError, match="provenance cannot be read"):
+            read(path)
+    assert assay.summarize(path).notes[0].startswith("it has no provenance")
+
+
 def test_a_result_is_flushed_and_read_back_before_it_is_named(tmp_path, monkeypatch):
     from assay.system import atomic_file as newfile
 

@@ -19,7 +19,7 @@ from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, open_result, result_of
-from assay.insight.stats import FEW_TASKS, mcnemar, normal_p, t_test
+from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import InputFile, open_rollouts, unchanged
 from assay.names import COMPLETION, HIDDEN
@@ -330,7 +330,8 @@ def _prepared(pairing: Pairing, *, has_passed: bool) -> pl.LazyFrame:
     """Return the rows with the difference of the rewards and what became of each."""
     delta = exactly(f"{AFTER}reward") - exactly(f"{BEFORE}reward")
     became = _state(BEFORE) * 3 + _state(AFTER) if has_passed else pl.lit(None, dtype=pl.UInt8)
-    return pairing.frame.with_columns((delta + 0.0).alias(_DELTA), became.alias(_BECAME))
+    known = pl.when(delta.is_finite()).then(delta + 0.0)  # the difference of two large numbers is none
+    return pairing.frame.with_columns(known.alias(_DELTA), became.alias(_BECAME))
 
 
 def _became(transition: int) -> pl.Expr:
@@ -339,7 +340,8 @@ def _became(transition: int) -> pl.Expr:
 
 def _counts(pairing: Pairing, frame: pl.LazyFrame, bits: int) -> pl.LazyFrame:
     """Return the numbers of all rows, in one row."""
-    exprs = [pl.col(_DELTA).count().alias("both"), changed(f"{BEFORE}reward", f"{AFTER}reward").sum().alias("changed")]
+    both = exactly(f"{BEFORE}reward").is_not_null() & exactly(f"{AFTER}reward").is_not_null()
+    exprs = [both.sum().alias("both"), changed(f"{BEFORE}reward", f"{AFTER}reward").sum().alias("changed")]
     exprs += [_became(at).alias(f"matrix/{at}") for at, _ in enumerate(_TRANSITIONS)]
     exprs += [differs.sum().alias(f"differs/{name}") for name, differs in pairing.differs.items()]
     for at, (one, other) in enumerate(_score_columns(pairing)):
@@ -401,8 +403,8 @@ def _distribution(deltas: pl.DataFrame) -> dict[str, Any]:
     counts = {name: int(rows.filter(where).sum()) for name, where in _directions(values)}
     quantiles = dict(zip(map(str, _QUANTILES), _quantiles(values, rows.cum_sum(), total), strict=True))
     mean_abs = float((values.abs() * rows).sum()) / total if total else None
-    numbers = {"mean": mean, "std": std, "mean_abs": mean_abs, **counts}
-    return {**numbers, "quantiles": quantiles, "histogram": _histogram(values, rows)}
+    numbers = {name: finite(value) for name, value in (("mean", mean), ("std", std), ("mean_abs", mean_abs))}
+    return {**numbers, **counts, "quantiles": quantiles, "histogram": _histogram(values, rows)}
 
 
 def _directions(values: pl.Series) -> Iterator[tuple[str, pl.Series]]:
@@ -417,7 +419,7 @@ def _quantiles(values: pl.Series, ends: pl.Series, total: int) -> list[float | N
         low, high = (
             float(values[int(ends.search_sorted(at, side="right"))]) for at in (place, min(place + 1, total - 1))
         )
-        found.append(low if low == high or not rest else low + (high - low) * (rest / 100))
+        found.append(low if low == high or not rest else finite(low + (high - low) * (rest / 100)))
     return found or [None] * len(_QUANTILES)
 
 
@@ -426,7 +428,10 @@ def _histogram(values: pl.Series, rows: pl.Series) -> dict[str, Any]:
     most = max((abs(float(end)) for end in (values.min(), values.max()) if end is not None), default=0.0)  # type: ignore[arg-type]
     bins = [0] * _BINS
     if most > 0:
-        places = ((values + most) / (2 * most) * _BINS).floor().clip(0, _BINS - 1).cast(pl.Int64)
+        scale = 1.0 if math.isfinite(2 * most) else 0.5
+        places = (
+            ((values * scale + most * scale) / (2 * (most * scale)) * _BINS).floor().clip(0, _BINS - 1).cast(pl.Int64)
+        )
         table = pl.DataFrame({"bin": places, "rows": rows, "value": values}).filter(pl.col("value") != 0)
         for place, number in table.group_by("bin").agg(pl.col("rows").sum()).rows():
             bins[place] = number

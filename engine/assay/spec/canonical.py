@@ -47,9 +47,10 @@ def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
         raise InputError(f"{name}: does not say which verifiers made it.", "Name a file that assay score wrote.")
     try:
         forms = [json.loads(entry["canonical"]) for entry in entries]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        forms = [None]
-    if not all(isinstance(form, dict) for form in forms):
+        is_readable = all(isinstance(check, dict) for form in forms for check in form.get("checks", ()))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        is_readable = False
+    if not is_readable:
         raise InputError(f"{name}: the verifiers in its footer cannot be read.", "Score the rollouts again.")
     return forms
 

@@ -319,14 +319,12 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         provenance = json.loads(metadata[PROVENANCE_KEY.encode()])
     except (ValueError, RecursionError):
         provenance = None
-    if not isinstance(provenance, dict):
-        raise InputError(f"{shown_path(path)}: the provenance in its footer is damaged.", "Score the rollouts again.")
-    return provenance
+    return _well_formed(provenance, path)
 
 
 def _of_folder(folder: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = _well_formed(json.loads((folder / MANIFEST).read_text("utf-8")), folder)
         summary = folder / SUMMARY
         rows = json.loads(summary.read_text("utf-8"))["rows"] if summary.exists() else None
     except FileNotFoundError:
@@ -334,3 +332,30 @@ def _of_folder(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{shown_path(folder)}: not readable: {error}") from None
     return {**manifest, "rows": rows}
+
+
+def _well_formed(provenance: Any, path: str | Path) -> dict[str, Any]:
+    """Return a provenance whose entries have the types that are written: a footer can be edited.
+
+    Raises:
+        InputError: One has another type.
+    """
+    is_well_formed = isinstance(provenance, dict) and isinstance(provenance.get("content") or {}, dict)
+    if is_well_formed:
+        lists = [provenance.get(key) or [] for key in ("inputs", "tasks", "verifiers")]
+        verifiers = lists[-1] if _are_mappings(lists[-1]) else []
+        parts = [entry.get(key, []) for entry in verifiers for key in ("checks", "code")]
+        is_well_formed = all(map(_are_mappings, [*lists, *parts]))
+    if not is_well_formed:
+        raise InputError(f"{shown_path(path)}: its provenance cannot be read.", "Score the rollouts again.")
+    return dict(provenance)
+
+
+def _are_mappings(entries: Any) -> bool:
+    """Return whether entries are a list of mappings, with numbers as weights."""
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return False
+    weights = [entry.get("weight") for entry in entries]
+    return all(
+        weight is None or (isinstance(weight, int | float) and not isinstance(weight, bool)) for weight in weights
+    )

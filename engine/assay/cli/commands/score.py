@@ -43,6 +43,18 @@ def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> 
         yield f"{folder}/rewards.parquet"
 
 
+def _add_groups(summary: Any, written: str | None, columns: Sequence[str]) -> None:
+    """Add the means by group to a summary; if a column is not there, show what was scored before that is said."""
+    from assay.cli.terminal import print_summary
+    from assay.insight.summarizing import by_group
+
+    try:
+        summary.by = by_group(written, columns)
+    except UsageError:
+        print_summary(to_stderr(), summary)
+        raise
+
+
 @command(epilog=_EXAMPLES, modules=("assay.cli.terminal", "assay.runs.score_file"))
 @takes(FileOptions)
 def score(
@@ -122,9 +134,7 @@ def score(
             **options,
         )
         if columns:
-            from assay.insight.summarizing import by_group
-
-            summary.by = by_group(written, columns)
+            _add_groups(summary, written, columns)
         if written != out:
             summary.out, summary.root = None, ""
     console = to_stderr()
