@@ -1,6 +1,6 @@
 """The ``verify`` of a resources server of NeMo-Gym, which gets one response of the model for each request.
 
-Read from nemo-gym 0.5.1: ``base_resources_server.py``. It has no usable package on a registry, so this is tested against that shape.
+nemo-gym 0.5.1 has no usable package on a registry: this follows the shape of its ``verify``, which was not run.
 """
 
 from collections.abc import Callable, Coroutine, Mapping

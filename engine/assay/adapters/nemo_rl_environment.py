@@ -1,6 +1,6 @@
 """An environment of NeMo-RL: one turn of a batch of conversations, scored in one pass.
 
-Read from nemo-rl 0.6.0: ``environments/interfaces.py``. It has no usable package on a registry, so this is tested against that shape.
+nemo-rl 0.6.0 has no usable package on a registry: this follows the shape of its ``EnvironmentInterface.step``, which was not run.
 """
 
 from collections.abc import Mapping, Sequence
