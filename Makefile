@@ -70,8 +70,9 @@ peers-test:  ## install the trainers, each outside of this folder, and run them 
 	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
 	$(call PEER,verl) --editable . $(PEER_TESTS) $(VERL)
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
-	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/adapters
-	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py
+	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/peers/test_worker_processes_of_trainers.py tests/adapters
+	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py \
+		tests/peers/test_worker_processes_of_trainers.py -k 'not loader and not map'
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)
