@@ -57,7 +57,7 @@ peers: $(VENV)/.installed  ## install what the benchmarks compare with
 # a folder for each, because their versions of torch, numpy and ray exclude each other's
 PEERS := $(CACHE)/peers
 PEER_TESTS := pytest pytest-randomly pytest-xdist hypothesis
-TRAINERS := trl==1.16.0 datasets
+TRAINERS := trl==1.16.0 datasets aiohttp
 VERL := verl==0.9.1 ray
 WITHOUT_DEPENDENCIES := openrlhf==0.11.2 skyrl-gym==0.4.0
 OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
@@ -74,10 +74,10 @@ endef
 
 peers-test: promptfoo  ## install the trainers and evaluators, each outside of this folder, and run them with rewards of Assay; some minutes
 	$(call PEER,trl) --editable '.[serve]' $(PEER_TESTS) $(TRAINERS)
-	$(call PEER,verl) --editable . $(PEER_TESTS) $(VERL)
+	$(call PEER,verl) --editable '.[serve]' $(PEER_TESTS) $(VERL)
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
-	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/adapters
-	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py
+	$(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/peers/test_worker_processes_of_trainers.py tests/adapters
+	$(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py \
 	$(call PEER,optimisers) --editable . $(PEER_TESTS) $(OPTIMISERS)
 	$(call PEER,evaluators) --editable . $(PEER_TESTS) $(EVALUATORS)
 	$(call PEER,verifiers) --editable . $(PEER_TESTS) verifiers==0.4.0

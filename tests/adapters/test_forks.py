@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -27,8 +28,11 @@ CALLS = {
     "verl": lambda: asyncio.run(verl.compute_score(**sample))["score"],
     "openrlhf": lambda: openrlhf(["a 4"], ["a"], ["4"])["rewards"],
 }
+CALLS["trl in a thread"] = CALLS["trl"]
 if has_scored:
     assert CALLS[kind]() == 1.0
+if has_scored and kind == "trl in a thread":
+    trl.scores._lock.acquire()  # as a thread does that scores at the time of the fork
 child = os.fork()
 if not child:
     began = time.monotonic()
@@ -38,6 +42,8 @@ if not child:
         print(error.fact.split(" was ")[1][:11], flush=True)
     os._exit(0 if time.monotonic() - began < 8 else 1)
 _, status = os.waitpid(child, 0)
+if has_scored and kind == "trl in a thread":
+    trl.scores._lock.release()
 if has_scored:
     assert CALLS[kind]() == 1.0  # the parent goes on
 sys.exit(os.waitstatus_to_exitcode(status))
@@ -46,7 +52,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks, as Linux has them")
 @pytest.mark.parametrize("has_scored", [False, True])
-@pytest.mark.parametrize("kind", ["threads", "coroutines", "trl", "verl", "openrlhf"])
+@pytest.mark.parametrize("kind", ["threads", "coroutines", "trl", "trl in a thread", "verl", "openrlhf"])
 def test_a_fork_scores_or_is_refused_at_once(kind, has_scored):
     arguments = [sys.executable, "-c", PROGRAM, json.dumps([SPEC, kind, has_scored])]
     run = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
@@ -56,12 +62,66 @@ def test_a_fork_scores_or_is_refused_at_once(kind, has_scored):
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_functions_of_trl_work_in_processes_of_their_own(method):
+def test_functions_plans_and_batchers_work_in_processes_of_their_own(method):
     functions = [assay.adapters.trl(SPEC), *assay.adapters.trl(SPEC, per_check=True)]
     assert [function(completions=["4"], answer=["4"]) for function in functions] == [[1.0], [1.0]]
+    batcher, row = assay.Batcher(SPEC), {"completion": "4", "answer": "4"}
+    assert batcher.score_sync(row)["reward"] == 1.0
     with multiprocessing.get_context(method).Pool(1) as pool:
         calls = [pool.apply_async(function, kwds={"completions": ["4"], "answer": ["4"]}) for function in functions]
         assert [call.get(60) for call in calls] == [[1.0], [1.0]]
+        assert pool.apply_async(batcher.score_sync, [row]).get(60)["reward"] == 1.0
+        assert pool.apply_async(batcher.plan.score_rows, [[row]]).get(60)["reward"].to_list() == [1.0]
+
+
+POOL = """
+import json, multiprocessing, sys
+import assay
+
+SPEC = json.loads(sys.argv[1])
+BATCHER, TRL = assay.Batcher(SPEC), assay.adapters.trl(SPEC)
+
+def rewards(text):
+    row = {"completion": text, "answer": "4"}
+    found = [BATCHER.score_sync(row), *assay.score([row], SPEC).to_dicts(), *BATCHER.plan.score_rows([row]).to_dicts()]
+    return [*(result["reward"] for result in found), *TRL(completions=[text], answer=["4"])]
+
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map_async(rewards, ["4", "5"]).get(20))
+print(rewards("4"))
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    try:
+        pool.map_async(rewards, ["4", "5"]).get(20)
+    except assay.UsageError as error:
+        print(error.hint.partition(",")[0])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks, as Linux has them")
+def test_a_pool_of_forks_scores_until_the_parent_has():
+    arguments = [sys.executable, "-W", "ignore", "-c", POOL, json.dumps(SPEC)]
+    run = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
+    scored, parent, refused = run.stdout.splitlines()
+    assert (scored, parent) == (str([[1.0] * 4, [0.0] * 4]), str([1.0] * 4))
+    assert refused == "Start processes with spawn or forkserver"
+
+
+def test_a_pool_of_threads_scores_with_shared_plans_and_functions():
+    batcher, trl, openrlhf = assay.Batcher(SPEC), assay.adapters.trl(SPEC), assay.adapters.openrlhf(SPEC)
+
+    def rewards(at):
+        gold, text = str(at), str(at - at % 2)
+        row = {"completion": text, "answer": gold}
+        return [
+            batcher.score_sync(row)["reward"],
+            batcher.plan.score_rows([row])["reward"][0],
+            assay.score([row], SPEC)["reward"][0],
+            *trl(completions=[text], answer=[gold]),
+            openrlhf([f"? {text}"], ["?"], [gold])["rewards"],
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(rewards, range(64))) == [[float(at % 2 == 0)] * 5 for at in range(64)]
 
 
 def test_datasets_map_scores_arrow_batches():

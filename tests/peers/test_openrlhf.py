@@ -1,6 +1,9 @@
 """OpenRLHF's agent executor generates with a stand-in for vLLM, and fetches its rewards from a file that uses Assay."""
 
 import asyncio
+import json
+import subprocess
+import sys
 import types
 
 import pytest
@@ -9,11 +12,11 @@ agent = pytest.importorskip("openrlhf.utils.agent", reason="pip install --no-dep
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("openrlhf")]
 
-FILE = """
+SPEC = {"id": "math", "checks": [{"id": "right", "type": "equals", "value": {"column": "answer"}}]}
+FILE = f"""
 import assay
 
-SPEC = {"id": "math", "checks": [{"id": "right", "type": "equals", "value": {"column": "answer"}}]}
-reward_func = assay.adapters.openrlhf(SPEC)
+reward_func = assay.adapters.openrlhf({SPEC})
 """
 
 
@@ -73,3 +76,33 @@ def test_the_executor_gets_rewards_and_logs(tmp_path):
     assert [output["reward"] for output in outputs] == [output["scores"] for output in outputs] == expected
     assert [output["extra_logs"]["unscored"] for output in outputs] == [float(at == 3) for at in range(20)]
     assert sum(output["extra_logs"]["exceptions"] for output in outputs) == 0
+
+
+def test_the_executor_gets_the_same_over_http(tmp_path):
+    """``--reward.remote_url http://…/get_reward``, answered by ``assay serve``, up to the tensors of an experience."""
+    pytest.importorskip("starlette", reason="pip install 'assay[serve]'")
+    pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC), "utf-8")
+    prompts = [f"{at} + {at}?" for at in range(20)]
+    answers = {prompt: str(2 * at if at % 2 else at) for at, prompt in enumerate(prompts)}
+    labels = [None if at == 3 else str(2 * at) for at in range(20)]
+    command = [sys.executable, "-m", "assay", "serve", str(tmp_path / "spec.json"), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            url = server.stderr.readline().split()[-1]
+            outputs = execute(agent.SingleTurnAgentExecutor(f"{url}/get_reward"), prompts, labels, answers)
+        finally:
+            server.terminate()
+    path = tmp_path / "reward_func.py"
+    path.write_text(FILE, "utf-8")
+    same = execute(agent.SingleTurnAgentExecutor(str(path)), prompts, labels, answers)
+    assert [flat(output) for output in outputs] == [flat(output) for output in same]
+    assert [output["reward"] for output in same] == [float(at != 3 and (at % 2 or at == 0)) for at in range(20)]
+
+
+def flat(output):
+    """What OpenRLHF makes tensors of; a server answers with lists, for one query of one number."""
+    import torch
+
+    values = {"reward": output["reward"], "scores": output["scores"], **output["extra_logs"]}
+    return {name: torch.tensor([value]).flatten().tolist() for name, value in values.items()}

@@ -1,4 +1,13 @@
-"""TRL trains a random tiny model for some steps with rewards of Assay: GRPO, RLOO, and GDPO with a function for each check."""
+"""TRL trains a random tiny model for some steps with rewards of Assay: GRPO, RLOO, and GDPO with a function for each check.
+
+AsyncGRPO generates with vLLM, which needs a GPU: its rollout worker runs here, with the child that it spawns, and the completions come from a stand-in.
+"""
+
+import http.server
+import itertools
+import json
+import math
+import threading
 
 import polars as pl
 import pytest
@@ -145,3 +154,74 @@ def test_unscored_completions_are_left_out_of_their_group(tiny, tmp_path):
     assert unscored["advantage"].to_list() == [0.0] * unscored.height
     assert set(unscored["half_error"]) == {"gold is missing: gold"}
     assert table["half"].fill_nan(None).null_count() == unscored.height
+
+
+@pytest.fixture
+def completions_server():
+    """The address of a stand-in for a server of vLLM, which answers with the words in turn."""
+    turn = itertools.cycle(range(len(WORDS)))
+
+    class Completions(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            ids = [3 + next(turn), 1]  # a word, and the end
+            choice = {"token_ids": ids, "logprobs": {"token_logprobs": [-1.0] * len(ids)}}
+            body = json.dumps({"choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Completions) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_spawned_child_of_async_grpo_scores(tiny, completions_server, monkeypatch):
+    pytest.importorskip("aiohttp", reason="pip install aiohttp")
+    from accelerate.state import PartialState
+    from trl.chat_template_utils import qwen3_chat_template
+    from trl.experimental.async_grpo import async_rollout_worker as module
+
+    PartialState()  # as a trainer does
+    monkeypatch.setattr(
+        module, "is_vllm_available", lambda *_, **__: True
+    )  # it generates on a GPU; the server stands in
+    tokenizer, model = tiny
+    monkeypatch.setattr(tokenizer, "chat_template", qwen3_chat_template)
+    reward = assay.adapters.trl(SPEC)
+    assert reward(completions=["a"], solution=[["a"]]) == [1.0]  # Polars has run in the parent
+    prompts = [[{"role": "user", "content": text}] for text in ("a b", "c d")]
+    dataset = datasets.Dataset.from_dict({"prompt": prompts, "solution": [["a"], None]})
+    worker = module.AsyncRolloutWorker(
+        model_name=model,
+        dataset=dataset,
+        reward_funcs=[reward],
+        processing_class=tokenizer,
+        eos_token_ids=[1],
+        num_generations=GENERATIONS,
+        vllm_server_url=completions_server,
+        child_ready_timeout=120,
+    )
+    worker.start()
+    try:
+        samples = [worker.rollout_buffer.get(timeout=60) for _ in range(4 * GENERATIONS)]
+        worker.check_health(60)
+    finally:
+        worker.stop()
+    expected = assay.score([{"completion": sample.completion, "solution": ["a"]} for sample in samples], SPEC)["reward"]
+    for sample, score in zip(samples, expected, strict=True):
+        if sample.prompt == prompts[0]:
+            assert sample.metrics["rewards/words"] == score
+        else:
+            assert math.isnan(sample.metrics["rewards/words"])
+            assert sample.advantage == 0.0
+    assert expected.n_unique() == 2
+    assert {sample.prompt[0]["content"] for sample in samples} == {"a b", "c d"}

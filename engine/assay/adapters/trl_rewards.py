@@ -13,6 +13,7 @@ from assay.adapters.golds import with_gold
 from assay.adapters.verdicts import check_columns
 from assay.compiling.plan import Plan
 from assay.scoring.batching import Verifiers, plan_of
+from assay.system.processes import prepare_process
 
 __all__ = ["RewardOfPass", "trl"]
 
@@ -69,6 +70,7 @@ class _Pass:
 
     def column(self, name: str, completions: Any, columns: Mapping[str, Any], logs: "_Logs") -> Rewards:
         """Return a result column for a batch; the first of a pass scores it."""
+        prepare_process()  # before the lock, which a fork may have copied from a thread that scores
         with self._lock:
             if self._of is None or self._of[0] is not completions or name in self._served:
                 rows = with_gold(columns, self.gold) | {"completion": completions}

@@ -328,7 +328,10 @@ class Plan:
             natural = plain.natural(schema)
             # NOTE: a gold keeps its type: the text "True" is not the JSON of True
             types = schema | dict(natural.schema)
-            wider = types | {name: dtype for name, dtype in schema.items() if name not in GOLD_COLUMNS}
+            # NOTE: nor are messages fitted to text, for that would be refused, in words that take longer than the fitting
+            is_chat = isinstance(types[COMPLETION], pl.List) and schema.get(COMPLETION) == pl.String
+            kept = {*GOLD_COLUMNS, COMPLETION} if is_chat else GOLD_COLUMNS
+            wider = types | {name: dtype for name, dtype in schema.items() if name not in kept}
             try:
                 return fitted(natural.lazy(), wider), self._for_schema(tuple(wider.items()))
             except ColumnsError:

@@ -26,8 +26,8 @@ _READ = 20_000
 """Code points that langdetect certainly reads no further than: it takes 10,000 after composing pairs of them."""
 _CACHED = 4_000_000
 """Bytes of texts whose language is remembered."""
-_SPLIT = 250_000
-"""Maximum code points of a text that is split into sentences: of stops and blanks alone, these take ten seconds."""
+_SPLIT = 100_000
+"""Maximum code points of a text that is split into sentences or words by nltk: of stops and blanks alone, these take some seconds."""
 _LOADING = threading.Lock()
 
 
