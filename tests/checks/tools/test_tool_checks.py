@@ -536,6 +536,16 @@ def test_what_is_read():
 # ── hostile rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_messages_without_the_role_assistant():
+    check, arguments = verifier(type="tool_calls", value=[OSLO]), OSLO["arguments"]
+    item = {"type": "function_call", "name": "weather", "arguments": json.dumps(arguments), "call_id": "1"}
+    gemini = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": arguments}}]}
+    for message_ in (item, gemini):
+        with pytest.warns(match="readable `content`"):
+            result = score([{"completion": [message_]}], check, any_role=True)
+        assert result.select("reward", "error").rows() == [(1.0, None)]
+
+
 def test_equality_whatever_the_depth():
     one, other = (json.loads("[" * 400 + end + "]" * 400) for end in ("1", "2"))
     assert equal(one, json.loads(json.dumps(one)))
