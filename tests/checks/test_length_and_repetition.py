@@ -183,3 +183,13 @@ def test_rows_and_columns_agree_in_a_pipeline(spec):
     rows = [{"completion": text} for text in drawn_texts(sized(600, 20))]
     verifier = assay.load_verifier({"checks": [spec], "combine": "sum", "range": None})
     assert_plan_conforms([verifier], rows)
+
+
+def test_lengths_of_a_column_are_numbers_or_their_texts():
+    unit, top = {"column": "tokens"}, {"combine": "sum", "range": None}
+    scaled = {"type": "length_scaled", "max": 10, "unit": unit, "check": {"type": "contains", "value": "a"}}
+    verifier = assay.load_verifier({"checks": [scaled], **top})
+    for lengths in ([0, 5, 10, 12, None], ["0", "5", "10.0", " 12 ", "long"]):
+        rows = [{"completion": "a", "tokens": length} for length in lengths]
+        assert assay.score(rows, verifier)["reward"].to_list() == [1.0, 0.75, 0.5, 0.5, 0.5]
+        assert_plan_conforms([verifier], rows)

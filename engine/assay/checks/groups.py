@@ -12,6 +12,7 @@ from pydantic import Field
 
 from assay.checks.base import Check, Params, Row
 from assay.expressions.lane import Lane, exactly, rowwise, text
+from assay.steps.numbers import number_value
 from assay.values.references import Reference
 
 __all__ = [
@@ -268,8 +269,11 @@ class LengthScaled(Group):
     def _length(self, row: Row) -> float:
         if self.length is not None:
             value = self.length.row(row)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            return float(value) if is_number and math.isfinite(value) else float(self.params.max)
+            if isinstance(value, str):
+                value = number_value(value)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return float(self.params.max)
+            return float(value) if math.isfinite(value) else float(self.params.max)
         completion: str = row["completion"]
         return float(len(completion if self.params.unit == "chars" else completion.split()))
 

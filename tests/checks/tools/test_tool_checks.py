@@ -9,6 +9,7 @@ from cases import DATA, sized, some
 from hostile import hostile_pieces
 
 from assay import load_verifier, score
+from assay.checks.json import schema_process
 from assay.checks.tools.bfcl import bfcl_difference
 from assay.checks.tools.docs import function_docs
 from assay.checks.tools.equality import difference, equal
@@ -348,6 +349,39 @@ def test_types_of_bfcl_in_schemas():
         assert outcome([("f", good | {name: None})], type="tool_valid", tools=tools)[0] == 0.0
 
 
+def tower(height):
+    """A schema that is evaluated 2 ** height times."""
+    levels = {f"l{at}": {"allOf": [{"$ref": f"#/$defs/l{at + 1}"}] * 2} for at in range(height)}
+    return {"$ref": "#/$defs/l0", "$defs": {**levels, f"l{height}": {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (tower(60), 1),
+        ({"properties": {"a": {"pattern": "^(?:a(?=a)|a)+b(?<=c)"}}}, "a" * 60 + "!"),
+        ({"properties": {"a": {"not": {"pattern": "^(?:a(?=a)|a)+b(?<=c)"}}}}, "a" * 60 + "!"),
+    ],
+)
+def test_a_schema_that_takes_too_long_is_an_error(schema, value, monkeypatch):
+    monkeypatch.setattr(schema_process, "SECONDS", 0.2)
+    schema_process._close()
+    call = message(("f", {"a": value}))
+    rows = [{"completion": call, "tools": json.dumps([{"name": "f", "parameters": one}])} for one in (schema, {})]
+    result = score(rows, verifier(type="tool_valid"))
+    schema_process._close()
+    assert result["reward"].to_list() == [0.0, 1.0]
+    assert "the schema takes more" in result["error"][0]
+    assert result["error"][1] is None
+
+
+def test_several_types_and_lone_surrogates():
+    tools = [{"name": "f", "parameters": {"properties": {"a": {"type": ["STRING", "NULL"], "maxLength": 1}}}}]
+    for value in ("x", None, "\ud800"):
+        assert outcome([("f", {"a": value})], type="tool_valid", tools=tools) == (1.0, "")
+    assert outcome([("f", {"a": 1})], type="tool_valid", tools=tools)[0] == 0.0
+
+
 def test_a_schema_that_is_none():
     nonsense = [{"name": "f", "parameters": {"type": "nonsense"}}]
     remote = [{"name": "f", "parameters": {"$ref": "https://example.com/schema.json"}}]
@@ -500,6 +534,16 @@ def test_what_is_read():
 
 
 # ── hostile rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_messages_without_the_role_assistant():
+    check, arguments = verifier(type="tool_calls", value=[OSLO]), OSLO["arguments"]
+    item = {"type": "function_call", "name": "weather", "arguments": json.dumps(arguments), "call_id": "1"}
+    gemini = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": arguments}}]}
+    for message_ in (item, gemini):
+        with pytest.warns(match="readable `content`"):
+            result = score([{"completion": [message_]}], check, any_role=True)
+        assert result.select("reward", "error").rows() == [(1.0, None)]
 
 
 def test_equality_whatever_the_depth():

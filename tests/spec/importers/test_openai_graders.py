@@ -81,6 +81,15 @@ def test_a_weighted_sum_of_graders():
     assert rewards(imported.spec, *outputs) == [0.75, 0.25]
 
 
+def test_a_threshold_within_a_formula_may_differ():
+    similar = {**RIGHT, "type": "text_similarity", "evaluation_metric": "bleu"}
+    for threshold, differences in ((None, 0), (0.8, 1)):
+        graders = {"a": RIGHT, "b": {**similar, "pass_threshold": threshold}}
+        imported = read({"type": "multi", "graders": graders, "calculate_output": "(a + b) / 2"})
+        assert len(imported.spec["checks"]) == 2
+        assert [line[:13] for line in imported.differences] == ["$.graders.b: "] * differences
+
+
 def test_a_sum_beyond_1_has_no_limits_and_passes_at_its_best():
     graders = [RIGHT, BRIEF]
     imported = read({"type": "multi", "graders": graders, "calculate_output": "2 * (right - 0.5 * brief)"})

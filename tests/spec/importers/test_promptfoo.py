@@ -181,6 +181,10 @@ LEFT_OUT = [
     ({"type": "contains", "value": "a", "threshold": "x"}, "`threshold` is a string ('x'), not a number"),
     ({"type": "contains-all", "value": 5}, "`value` is a number (5), not a list of texts"),
     ({"type": "contains-all", "value": '"a'}, "a quote is not closed"),
+    (
+        {"type": "contains-all", "value": "a, {{capital}}"},
+        "a template stands in a text that is split at commas after it is filled",
+    ),
     ({"type": "contains-all", "value": '"a" b, c'}, "'b' follows a quoted item"),
     ({"type": "regex", "value": "(?i)a"}, "is not of JavaScript's patterns"),
     ({"type": "regex", "value": "("}, "Python has no such pattern"),

@@ -8,12 +8,11 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from assay.checks.base import Example
+from assay.checks.json.schemas import Schema, compiled, json_value
 from assay.checks.tools.base import CallsCheck, CallsParams
 from assay.checks.tools.docs import TOOLS, function_docs
 from assay.checks.tools.golds import LONGEST_KNOWN
 from assay.checks.tools.shown import listed_names, name_text, shown
-from assay.errors import printable
-from assay.expressions.json import loads
 from assay.steps.tool_calls.calls import Call
 
 __all__ = ["ToolValid", "ToolValidParams"]
@@ -23,8 +22,6 @@ _TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 _ANY = "any"
 _DATA = frozenset(("enum", "const", "default", "examples"))
 """Keywords with values, not schemas."""
-_SHOWN = 200
-"""Maximum characters of what a validator says."""
 _TOOLS = [{"name": "weather", "parameters": {"properties": {"days": {"type": "integer"}}, "required": ["days"]}}]
 
 
@@ -41,7 +38,7 @@ class ToolValidParams(CallsParams):
     @classmethod
     def _readable(cls, tools: Any) -> Any:
         for schema in function_docs(tools).values() if tools is not None else ():
-            _validator(schema)
+            _compiled(schema)
         return tools
 
 
@@ -65,13 +62,13 @@ class ToolValid(CallsCheck):
         del given
         return {TOOLS: TOOLS}
 
-    def prepared(self, gold: Any) -> dict[str, Any]:
-        validators: dict[str, Any] = {}
+    def prepared(self, gold: Any) -> dict[str, Schema]:
+        schemas: dict[str, Schema] = {}
         for name, schema in function_docs(gold).items():
-            validators.setdefault(self.same_name(name), _validator(schema))
-        return validators
+            schemas.setdefault(self.same_name(name), _compiled(schema))
+        return schemas
 
-    def judge_calls(self, calls: list[Call], gold: dict[str, Any]) -> tuple[float, str]:
+    def judge_calls(self, calls: list[Call], gold: dict[str, Schema]) -> tuple[float, str]:
         for at, call in enumerate(calls):
             place = f"call {at + 1}, {name_text(call['name'])}" if len(calls) > 1 else name_text(call["name"])
             name, arguments = self.same_name(call["name"]), call["arguments"]
@@ -79,46 +76,37 @@ class ToolValid(CallsCheck):
                 return 0.0, f"{place}: no such function; there is {listed_names([*gold]) or 'none'}"
             if not isinstance(arguments, dict):
                 return 0.0, f"{place}: its arguments are no JSON object: {shown(arguments)}"
-            error = next(gold[name].iter_errors(arguments), None)
-            if error is not None:
-                return 0.0, f"{place}: {_words(error)}"
+            text = json.dumps(arguments, ensure_ascii=False)
+            if reason := gold[name].reason(json_value(text), text):
+                return 0.0, f"{place}: {reason}"
         return 1.0, ""
 
     def claim(self) -> str:
         return "makes valid calls only"
 
 
-def _words(error: Any) -> str:
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path).lstrip(".")
-    words = f"{path}: {error.message}" if path else str(error.message)
-    return printable(words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…")
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    """Return the validator of a schema.
+def _compiled(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema of a function's arguments, compiled.
 
     Raises:
-        ValueError: The schema is none.
+        ValueError: It is no schema.
     """
     text = json.dumps(schema, default=str)
-    return _known_validator(text) if len(text) <= LONGEST_KNOWN else _new_validator(schema)
+    found = compiled(_known_text(text) if len(text) <= LONGEST_KNOWN else _json_schema_text(text), False)
+    if found.problem:
+        raise ValueError(found.problem)
+    return found
 
 
 @lru_cache(maxsize=1024)
-def _known_validator(text: str) -> Any:
-    return _new_validator(loads(text))
+def _known_text(text: str) -> str:
+    return _json_schema_text(text)
 
 
-def _new_validator(schema: Mapping[str, Any]) -> Any:
-    import jsonschema_rs  # slow to import
-
-    return jsonschema_rs.validator_for(_as_json_schema(schema), offline=True)
-
-
-def _as_json_schema(schema: Mapping[str, Any]) -> Any:
-    """Return a schema with the types of JSON Schema: BFCL has Python's, Gemini writes them in capitals."""
-    copied = json.loads(json.dumps(schema, default=str))
-    stack = [(copied, False)]
+def _json_schema_text(text: str) -> str:
+    """Return a schema's text with the types of JSON Schema: BFCL has Python's, Gemini writes them in capitals."""
+    schema = json.loads(text)
+    stack = [(schema, False)]
     while stack:
         value, is_properties = stack.pop()
         if isinstance(value, list):
@@ -128,12 +116,16 @@ def _as_json_schema(schema: Mapping[str, Any]) -> Any:
                 _translate_type(value)
             names = value.keys() if is_properties else value.keys() - _DATA
             stack += [(value[name], name == "properties" and not is_properties) for name in names]
-    return copied
+    return json.dumps(schema)
 
 
 def _translate_type(schema: dict[str, Any]) -> None:
     kind = schema.get("type")
-    if isinstance(kind, str):
-        schema["type"] = _TYPES.get(kind.lower(), kind.lower())
-        if schema["type"] == _ANY:
-            del schema["type"]
+    given = kind if isinstance(kind, list) else [kind]
+    kinds = [_TYPES.get(item.lower(), item.lower()) for item in given if isinstance(item, str)]
+    if len(kinds) < len(given):
+        return
+    if _ANY in kinds:
+        del schema["type"]
+    else:
+        schema["type"] = kinds if isinstance(kind, list) else kinds[0]

@@ -37,6 +37,9 @@ _NONE = {
     "endpoint": "it calls a server",
 }
 _TYPES = ("string_check", "text_similarity", "multi", *_NONE)
+_ALL_OR_NOTHING = (
+    "`pass_threshold` makes the score 0 or 1 before the formula; OpenAI documents it for graders that stand alone"
+)
 _OUTPUT = {"output_text": [], "output_tools": ["toolCalls"]}
 
 
@@ -195,6 +198,8 @@ def _multi(grader: Mapping[str, Any], path: Place, notes: Notes) -> dict[str, An
         try:
             weight = weights[name] if combine == "sum" else None
             checks.append(_check(member, summed=combine == "sum", name=name, weight=weight))
+            if member.get("pass_threshold") is not None:
+                notes.differ((*path, "graders", step), _ALL_OR_NOTHING)
         except NoCounterpartError as error:
             notes.leave_out((*path, "graders", step), str(error))
     if combine != "sum":

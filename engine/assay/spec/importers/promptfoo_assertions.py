@@ -54,6 +54,10 @@ class Assertion:
         Raises:
             NoCounterpartError: It is none.
         """
+        if isinstance(self.value, str) and len(pieces_of(self.value)) > 1:
+            raise NoCounterpartError(
+                "a template stands in a text that is split at commas after it is filled: write a list"
+            )
         value = comma_separated(self.value) if isinstance(self.value, str) else self.value
         if not isinstance(value, list) or not value:
             raise NoCounterpartError(f"`value` is {named(self.value)}, not a list of texts")
