@@ -64,6 +64,9 @@ OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
 # lighteval 0.13.0 hashes text, which later versions of xxhash refuse
 EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
+# evals without TensorFlow, web browsers and the like, which only some of its own evals import
+OPENAI_EVALS := backoff blobfile lz4 openai requests tiktoken tqdm zstandard
+
 # what promptfoo keeps its results in: a build for each platform, which is left out with the other optional packages
 DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.arch + (p.platform === 'linux' ? '-gnu' : ''); name + '@' + require('./node_modules/libsql/package.json').optionalDependencies[name]"
 
@@ -81,11 +84,14 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 		tests/peers/test_worker_processes_of_trainers.py -k 'not loader and not map'
 	$(call PEER,optimisers) --editable . $(PEER_TESTS) $(OPTIMISERS)
 	$(call PEER,evaluators) --editable . $(PEER_TESTS) $(EVALUATORS)
+	$(call PEER,evals) --editable . $(PEER_TESTS) $(OPENAI_EVALS)
+	$(call PEER,evals) --no-deps evals==3.0.1.post1
 	$(call PEER,verifiers) --editable . $(PEER_TESTS) verifiers==0.4.0
 	$(call PEER,verifiers-0.1) --editable . $(PEER_TESTS) verifiers==0.1.14
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund "$$(cd $(CACHE)/promptfoo && node -p $(DATABASE))"
 	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_lm_eval.py tests/peers/test_lighteval.py tests/peers/test_evaluate.py
+	$(PEERS)/evals/bin/python -m pytest tests/peers/test_evals.py
 	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_verifiers.py
 	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_verifiers.py
 

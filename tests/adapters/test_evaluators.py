@@ -1,6 +1,7 @@
 """Adapters for optimisers and evaluators, called as these call them; tests/peers runs the packages themselves."""
 
 import asyncio
+import contextlib
 import math
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def absent(monkeypatch, name):
 def test_an_adapter_is_imported_when_it_is_used_and_no_package_with_it():
     code = (
         "import sys, assay.adapters as a; [getattr(a, name) for name in a.__all__];"
-        "print(sorted({'gepa', 'dspy', 'inspect_ai', 'verifiers', 'lm_eval', 'lighteval', 'evaluate', 'torch'} & set(sys.modules)))"
+        "print(sorted({'gepa', 'dspy', 'inspect_ai', 'verifiers', 'lm_eval', 'lighteval', 'evaluate', 'evals', 'torch'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
@@ -288,6 +289,73 @@ def test_a_filter_of_lm_eval_scores_a_task_in_one_pass(monkeypatch):
     assert all(math.isnan(value) for value in metrics[2].values())
 
 
+# ── OpenAI evals ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Recorder:
+    """What an adapter needs of a recorder."""
+
+    def __init__(self):
+        self.ids, self.events = [], {}
+
+    @contextlib.contextmanager
+    def as_default_recorder(self, sample_id):
+        self.ids.append(sample_id)
+        yield
+        self.ids.pop()
+
+    def current_sample_id(self):
+        return self.ids[-1]
+
+    def record_metrics(self, **metrics):
+        self.events[self.ids[-1]] = metrics
+
+
+class Eval:
+    """What an adapter needs of the class of evals."""
+
+    def __init__(self, completion_fns, eval_registry_path, samples=()):
+        self.completion_fn, self.samples = completion_fns[0], samples
+
+    def get_samples(self):
+        return self.samples
+
+    def eval_all_samples(self, recorder, samples):
+        answered = []
+        for at, sample in enumerate(samples):
+            with recorder.as_default_recorder(f"sums.{at}"):
+                answered.append(self.eval_sample(sample, None))
+        return answered
+
+
+def test_an_eval_asks_for_all_samples_and_scores_them_in_one_pass(package, monkeypatch):
+    sizes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: sizes.append(len(rows)) or score_rows(plan, rows))
+    recorder = Recorder()
+    package("evals.record", default_recorder=lambda: recorder)
+    package("evals", Eval=Eval)
+    answers = {"2 + 2?": ["4", "5"], "2 + 3?": ["4"], "Who?": []}
+    samples = [{"input": prompt, "ideal": gold} for prompt, gold in zip(answers, ("4", ["4", "5"], "4"), strict=True)]
+    samples.append({"input": "2 + 3?", "ideal": 5})
+
+    def model(prompt):
+        return types.SimpleNamespace(get_completions=lambda: answers[prompt])
+
+    report = assay.adapters.evals(SPEC, [model], ".", samples=samples).run(recorder)
+    assert sizes == [4]
+    assert report == {
+        "right": pytest.approx(2 / 3),
+        "short": 1.0,
+        "reward": 0.75,
+        "pass_rate": pytest.approx(2 / 3),
+        "unscored": 1,
+    }
+    assert [event["reward"] for event in recorder.events.values()] == [1.0, 1.0, None, 0.25]
+    wrong = {"reward": 0.25, "passed": False, "feedback": 'right: does not contain "5"', "error": None}
+    assert recorder.events["sums.3"] == {"sampled": "4", **wrong, "checks": {"right": 0.0, "short": 1.0}}
+    assert recorder.events["sums.2"]["error"] == "the completion is null"
+
+
 @pytest.mark.parametrize(
     ("name", "package_name", "arguments"),
     [
@@ -297,6 +365,7 @@ def test_a_filter_of_lm_eval_scores_a_task_in_one_pass(monkeypatch):
         ("inspect", "inspect_ai", ()),
         ("lighteval", "lighteval", ()),
         ("evaluate", "evaluate", ()),
+        ("evals", "evals", ([str], ".")),
     ],
 )
 def test_an_absent_package_is_named_with_the_line_that_installs_it(name, package_name, arguments, monkeypatch):

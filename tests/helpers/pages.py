@@ -36,7 +36,17 @@ ELSEWHERE = {"processes.md": "test_processes.py", "engines.md": "test_recipes.py
 """Pages whose Python is whole programs, and the tests that run them."""
 
 EVALUATORS = {
-    *("dspy.md", "evaluate.md", "gepa.md", "inspect.md", "lighteval.md", "lm-eval.md", "promptfoo.md", "verifiers.md"),
+    *(
+        "dspy.md",
+        "evals.md",
+        "evaluate.md",
+        "gepa.md",
+        "inspect.md",
+        "lighteval.md",
+        "lm-eval.md",
+        "promptfoo.md",
+        "verifiers.md",
+    ),
 }
 """Pages that tests/peers runs, with the packages that they are about."""
 

@@ -18,9 +18,9 @@ def needs(package, install):
         pytest.skip(f"needs {install}", allow_module_level=True)
 
 
-def glue_of(page):
-    """The lines of code of a page that plug Assay in: those of the file ``glue.py``."""
-    (block,) = (block for block in blocks_of((DOCS / "trainers" / page).read_text("utf-8")) if block.file == "glue.py")
+def glue_of(page, file="glue.py"):
+    """The lines of a page that plug Assay in: those of one of its files."""
+    (block,) = (block for block in blocks_of((DOCS / "trainers" / page).read_text("utf-8")) if block.file == file)
     return [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
 
 
@@ -32,6 +32,7 @@ def run_page(page, folder, without=None):
     blocks, printed = blocks_of((DOCS / "trainers" / page).read_text("utf-8")), []
     for block in blocks:
         if block.file is not None:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, "utf-8")
     assay = f"{sys.executable} -m assay"
     for block in blocks:

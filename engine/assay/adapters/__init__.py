@@ -9,6 +9,7 @@ from typing import Any
 
 _HOMES = {
     "dspy": "dspy_metric",
+    "evals": "evaluators.openai_eval",
     "evaluate": "evaluators.evaluate_metric",
     "gepa": "gepa_evaluators",
     "gepa_adapter": "gepa_evaluators",
