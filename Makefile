@@ -92,8 +92,8 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_lm_eval.py tests/peers/test_lighteval.py tests/peers/test_evaluate.py
 	$(PEERS)/evals/bin/python -m pytest tests/peers/test_evals.py
-	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_verifiers.py
-	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_verifiers.py
+	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_peer_verifiers.py
+	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_peer_verifiers.py
 
 promptfoo:  ## install promptfoo, by npm, outside of this folder
 	npm install --prefix $(CACHE)/promptfoo --omit=optional --no-audit --no-fund $(PROMPTFOO)

@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from cases import some
 
 import assay
 
@@ -52,7 +53,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks, as Linux has them")
 @pytest.mark.parametrize("has_scored", [False, True])
-@pytest.mark.parametrize("kind", ["threads", "coroutines", "trl", "trl in a thread", "verl", "openrlhf"])
+@pytest.mark.parametrize("kind", some(["trl in a thread", "threads", "coroutines", "trl", "verl", "openrlhf"]))
 def test_a_fork_scores_or_is_refused_at_once(kind, has_scored):
     arguments = [sys.executable, "-c", PROGRAM, json.dumps([SPEC, kind, has_scored])]
     run = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)

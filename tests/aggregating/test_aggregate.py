@@ -59,7 +59,7 @@ def test_all_perfect_is_exactly_one_for_any_weights():
 def test_the_plan_of_many_checks_is_never_deep():
     checks = [{"type": "contains", "value": f"w{at}", "id": f"c{at}"} for at in range(1500)]
     plan = assay.compile([{"id": f"v{n}", "checks": checks[n:]} for n in (0, 1400)])
-    summed = [expr for layer in plan._layers for expr in layer if "score/v" in expr.meta.output_name()]
+    summed = [expr for layer in plan.layers for expr in layer if "score/v" in expr.meta.output_name()]
     assert len(summed) == 24 + 2
     assert max(str(expr).count(" + ") for expr in summed) < 200
     text = "w3 w33 w1400"

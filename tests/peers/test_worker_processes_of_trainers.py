@@ -155,6 +155,7 @@ def test_map_of_datasets_with_two_processes(tmp_path):
     assert after == REFUSED
 
 
+@pytest.mark.long
 def test_actors_of_ray_with_one_call_at_a_time_and_many(tmp_path):
     *scored, forked = lines_of(tmp_path, "ray", ACTORS)
     assert scored == [[1.0, 0.0] * 8] * 4

@@ -88,7 +88,7 @@ def test_a_path_that_means_no_rollouts_is_refused(tmp_path, name, message):
     written(tmp_path, '{"completion": "b"}\n', "rollouts.jsonl")
     written(tmp_path, "completion: b\n", "notes.txt")
     (tmp_path / "empty").mkdir()
-    endings = ".parquet, .pq, .jsonl, .ndjson, .jsonl.gz, .jsonl.zst, .ndjson.gz, .ndjson.zst, .json, .json.gz, .json.zst, .xlsx, .arrow, .ipc, .feather, .csv, .tsv"
+    endings = ".parquet, .pq, .jsonl, .ndjson, .jsonl.gz, .jsonl.zst, .ndjson.gz, .ndjson.zst, .json, .json.gz, .json.zst, .xlsx, .eval, .arrow, .ipc, .feather, .csv, .tsv"
     assert said(tmp_path / name) == f"{tmp_path / name}{message.format(endings)}"
 
 
