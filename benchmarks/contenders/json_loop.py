@@ -31,7 +31,7 @@ def valid(row, validator):
         value = json.loads(row["completion"])
     except ValueError:
         return 0.0
-    return validator.isvalid(value)
+    return validator.is_valid(value)
 
 
 def _match(row):
