@@ -58,18 +58,27 @@ def numbers_of(scores: pl.Series, coefficient: float | None, columns: Columns) -
     failures = int((present != 1.0).sum())
     numbers: dict[str, Any] = {"rows": rows, "mean": mean_of(present), "failures": failures}
     numbers["pass_rate"] = (rows - failures) / rows if rows else None
-    s = deviations(present)
-    squares = product(s, s)
+    sums = _sums(scores, present, columns)
+    squares = sums.ss if sums.n == rows else _squares(present)
     numbers["variance"] = finite(squares / (rows - 1)) if rows > 1 else None
-    if columns.scored < columns.rows or rows < columns.rows:
-        both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
-        s, r = deviations(both["s"]), deviations(both["r"])
-        sums = _Sums(both.height, product(s, s), product(s, r), product(r, r))
-    else:
-        r, of_rewards = columns.reward_deviations
-        sums = _Sums(rows, squares, product(s, r), of_rewards)
     numbers |= _beside_the_rest(sums, coefficient)
     return numbers | _within_groups(scores, squares, coefficient, columns)
+
+
+def _squares(values: pl.Series) -> float:
+    own = deviations(values)
+    return product(own, own)
+
+
+def _sums(scores: pl.Series, present: pl.Series, columns: Columns) -> "_Sums":
+    """Return the sums over rows that have a score and a reward."""
+    if columns.scored < columns.rows or len(present) < columns.rows:
+        both = pl.DataFrame({"s": scores, "r": columns.reward}).drop_nulls()
+        s, r = deviations(both["s"]), deviations(both["r"])
+        return _Sums(both.height, product(s, s), product(s, r), product(r, r))
+    s = deviations(present)
+    r, of_rewards = columns.reward_deviations
+    return _Sums(len(present), product(s, s), product(s, r), of_rewards)
 
 
 @dataclass(frozen=True)
@@ -120,8 +129,7 @@ def _within_groups(scores: pl.Series, squares: float, coefficient: float | None,
     within, several, differing = centred(group, s, position)
     total, own = squares, product(within, within)
     if s is not scores:  # in another order, or fewer
-        deviating = deviations(s)
-        total = product(deviating, deviating)
+        total = _squares(s)
     if r is None:
         here = reward.is_not_null()
         reward, group = reward.filter(here), group.filter(here)

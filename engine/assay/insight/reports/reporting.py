@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -129,6 +129,7 @@ def report(
     columns = columns_of(opened, tasks, groups)
     notes = list(opened.notes)
     entries, failures, failing = _checks(columns)
+    columns = replace(columns)  # without what is remembered for the checks, as large as the columns
     values, steps = _by(columns, tasks, None if by is None else _names(by))
     chosen = _examples(columns, failing, tasks, examples)
     if text and examples:
