@@ -4,7 +4,6 @@ On these rollouts, a diff is a fact. The tests say what to expect of new tasks l
 the order in which the engine adds does not show.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from assay.errors import InputError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
-from assay.insight.results import ROW, STATES, Result, open_result, result_of
+from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of
 from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import InputFile, open_rollouts, unchanged
@@ -28,6 +27,7 @@ from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
+from assay.writing.provenance import files_of
 
 __all__ = ["Diff", "changes", "diff", "rescored"]
 
@@ -121,9 +121,7 @@ class Diff:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain = json.dumps({"insight": 1, **data}, default=str, allow_nan=False)
-        return dict(json.loads(plain))
+        return as_data(vars(self))
 
 
 def _limit(option: str, allowed: Any, value: Any, *, exceeded: bool) -> dict[str, Any]:
@@ -175,7 +173,7 @@ def diff(
     """
     if examples < 0:
         raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
-    keys, columns, clusters = _names(on), _names(by), _names(task)
+    keys, columns, clusters = names_of(on), names_of(by), names_of(task)
     if rollouts is None:
         if tasks is not None or options:
             named = sorted({*options, *({"tasks"} if tasks is not None else ())})
@@ -227,7 +225,7 @@ def rescored(
         (side,) = score_side_by_side(inputs, (list(verifiers),), {"tasks": tasks, **options})
         after = result_of("rescored", side.frame, side.provenance)
         pairing = paired(before, after)
-        return _with_texts(changes(pairing, _names(by), _names(task), examples), pairing, side.source.frame)
+        return _with_texts(changes(pairing, names_of(by), names_of(task), examples), pairing, side.source.frame)
 
 
 def _inputs(result: Result) -> list[str]:
@@ -237,16 +235,11 @@ def _inputs(result: Result) -> list[str]:
         InputError: They are not files, or have changed.
     """
     files = result.provenance.get("inputs")
-    known = isinstance(files, list) and files and all(isinstance(file, dict) for file in files)
-    if not known or any(file.get("modified") is None for file in files or ()):
+    if not files or any(file.get("modified") is None for file in files):
         raise InputError(f"{result.name}: does not say which files it was made from.", "Name them: --rollouts PATH")
-    files = [file for file in files or () if not file.get("skipped")]
+    files = files_of(result.provenance)
     unchanged(InputFile(str(file["name"]), file.get("size"), modified=file["modified"]) for file in files)
     return [str(file["name"]) for file in files]
-
-
-def _names(value: Sequence[str] | str | None) -> tuple[str, ...]:
-    return () if value is None else (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
 
 
 # ── sums ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ import polars as pl
 from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.lane import exactly
 from assay.insight import stats
-from assay.insight.results import ROW, Result, open_result
+from assay.insight.results import ROW, Result, names_of, open_result
 from assay.insight.subsets import MOST_VOTES, extremes, majorities, passing
 from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
@@ -218,10 +218,6 @@ def _finite(numbers: pl.Expr) -> pl.Expr:
 # ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _names(value: Sequence[str] | str | None) -> tuple[str, ...]:
-    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
-
-
 def _check_choices(given: dict[str, Any]) -> None:
     advantages = (*_OWN_ADVANTAGES, *ESTIMATORS)
     for option, choices in (("unscored", get_args(Unscored)), ("advantages", advantages), ("ci", get_args(Method))):
@@ -258,12 +254,12 @@ def _options(
     sizes, shares = _subsets_of(k, thresholds)
     if not (math.isfinite(eps) and eps >= 0):
         raise UsageError(f"--eps {eps}: expected a number, at least 0.")
-    tasks = result.tasks(_names(task))
+    tasks = result.tasks(names_of(task))
     if not tasks:
         fact = f"{result.name}: no column names the task of a row, as `task_id` or `example_id` would."
         raise UsageError(fact, "Name one: --task COLUMN")
-    chosen = result.columns(_names(by), "--by") if by is not None else tuple({"model"} & {*result.schema})
-    keys = tuple(dict.fromkeys((*result.groups(tasks, _names(group)), *chosen)))
+    chosen = result.columns(names_of(by), "--by") if by is not None else tuple({"model"} & {*result.schema})
+    keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
         raise UsageError(fact, "Rename the column.")

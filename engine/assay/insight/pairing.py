@@ -192,12 +192,10 @@ def _side_by_side(before: Result, after: Result) -> tuple[pl.LazyFrame, int]:
 
 def _is_sealed_alike(before: Result, after: Result) -> bool:
     """Whether both say the same hashes of their inputs."""
-    hashes = []
-    for result in (before, after):
-        inputs = result.provenance.get("inputs")
-        files = inputs if isinstance(inputs, list) else []
-        hashes.append([file.get("sha256") if isinstance(file, dict) else None for file in files])
-    return bool(hashes[0]) and None not in hashes[0] and hashes[0] == hashes[1]
+    ours, theirs = (
+        [file.get("sha256") for file in result.provenance.get("inputs") or ()] for result in (before, after)
+    )
+    return bool(ours) and None not in ours and ours == theirs
 
 
 def _joined(before: Result, after: Result, keys: Sequence[str], missing: RowLimit) -> tuple[pl.LazyFrame, int, int]:

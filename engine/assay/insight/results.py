@@ -27,7 +27,17 @@ from assay.system.signals import interruptible
 from assay.writing.files import result_files, scan_files
 from assay.writing.writers import read_provenance
 
-__all__ = ["ROW", "STATES", "Result", "ScoreColumn", "labelled_lines", "open_result", "result_of"]
+__all__ = [
+    "ROW",
+    "STATES",
+    "Result",
+    "ScoreColumn",
+    "as_data",
+    "labelled_lines",
+    "names_of",
+    "open_result",
+    "result_of",
+]
 
 ROW = HIDDEN + "row"
 """Number of a row, from 0, in frames of ``Result.numbered``."""
@@ -450,3 +460,20 @@ def _label(line: str, labels: Mapping[str, str]) -> str | None:
         label = line[: at + 2] if line[: at + 2] in labels else label
         at = line.find(": ", at + 1)
     return label
+
+
+# ── what functions about results take and return ───────────────────────────────────────────────────────────────────────────
+
+
+def names_of(value: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return one name, several or none as names, each once."""
+    return () if value is None else (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def as_data(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON data; what JSON has no form for is its text.
+
+    Raises:
+        ValueError: A number is not finite.
+    """
+    return dict(json.loads(json.dumps({"insight": 1, **fields}, default=str, allow_nan=False)))

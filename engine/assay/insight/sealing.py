@@ -21,7 +21,7 @@ from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_o
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, changed
-from assay.insight.results import ROW
+from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
@@ -42,7 +42,7 @@ from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.files import result_files, scan_files
-from assay.writing.provenance import provenance_of, task_files_of
+from assay.writing.provenance import files_of, provenance_of, task_files_of
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
 from assay.writing.writers import MANIFEST, open_writer, read_provenance
 
@@ -96,9 +96,7 @@ class Verification:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain = json.dumps({"insight": 1, "intact": self.intact, **data}, default=str, allow_nan=False)
-        return dict(json.loads(plain))
+        return as_data({"intact": self.intact, **vars(self)})
 
 
 def verify(
@@ -217,18 +215,6 @@ class _Made:
     seal: Seal
     found: Verification
 
-    @property
-    def entries(self) -> list[Mapping[str, Any]]:
-        """The inputs that were scored."""
-        entries = self.footer.get("inputs")
-        named = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-        return [entry for entry in named if not entry.get("skipped")]
-
-    @property
-    def task_entries(self) -> list[Mapping[str, Any]]:
-        entries = self.footer.get("tasks")
-        return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
-
 
 def _made_again(
     made: _Made,
@@ -283,7 +269,7 @@ def _options(made: _Made, tasks: Any, checks: Sequence[type[Any]]) -> Any:
     if not isinstance(settings, Mapping):
         fact = f"{made.name}: its footer does not say with which options it was made."
         raise InputError(fact, "Score the rollouts again.")
-    entries = made.task_entries
+    entries = files_of(made.footer, "tasks")
     if tasks is None and entries:
         tasks = [str(entry.get("name")) for entry in entries]
         tasks = tasks[0] if len(tasks) == 1 else tasks
@@ -309,7 +295,7 @@ def _inputs(
     Raises:
         InputError: They are gone, or other ones.
     """
-    entries = made.entries
+    entries = files_of(made.footer)
     if rollouts is None and (not entries or any(entry.get("modified") is None for entry in entries)):
         fact = f"{made.name}: does not say which files it was made from."
         raise InputError(fact, "Name them, in the order of the run: --rollouts PATH")
@@ -346,7 +332,7 @@ def _task_inputs(made: _Made, source: Rollouts, options: Any, *, given: bool) ->
     Raises:
         InputError: The tasks are gone, or other ones.
     """
-    then, result = made.task_entries, []
+    then, result = files_of(made.footer, "tasks"), []
     seal = any(entry.get("sha256") for entry in then)
     now = provenance_of((), (), (), task_files_of(options["tasks"]), seal=seal)["tasks"]
     for before, after in zip(then, now, strict=False):

@@ -4,7 +4,6 @@ With nothing changed, every bit is that of the file, or the result is refused. H
 so that a shift which reverses two of them is found by solving, not by trying.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from assay.errors import InputError, UsageError, counted, printable
 from assay.expressions.lane import exactly
 from assay.insight.diffing import Diff, changes
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed
-from assay.insight.results import ROW, Result, open_result
+from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.loading.formats.engine_source import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
@@ -73,9 +72,8 @@ class WhatIf:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON data."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "diff"}
-        plain = json.dumps({"insight": 1, **data, "diff": self.diff.as_json()}, default=str, allow_nan=False)
-        return dict(json.loads(plain))
+        own = {name: value for name, value in vars(self).items() if name != "diff"}
+        return as_data({**own, "diff": self.diff.as_json()})
 
 
 def whatif(
@@ -113,11 +111,7 @@ def whatif(
     """
     change = _changed(result, weights, required, drop, pass_threshold)
     with spooling():
-        return _looked_at(change, rank, _names(by), _names(task), examples)
-
-
-def _names(value: Sequence[str] | str) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+        return _looked_at(change, rank, names_of(by), names_of(task), examples)
 
 
 # ── the change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +171,7 @@ def _changed(
     entries = result.verifiers
     is_rubric = any(entry.get("weight") is not None for entry in entries)
     shares = [float(entry["weight"]) if entry.get("weight") is not None else None for entry in entries]
-    edits = _edits(result, weights or {}, required or {}, _names(drop))
+    edits = _edits(result, weights or {}, required or {}, names_of(drop))
     new_forms, new_shares = [], list(shares)
     for at, form in enumerate(forms):
         own = {ident: edit for (verifier, ident), edit in edits.items() if verifier == form.get("id")}

@@ -1,6 +1,6 @@
 """Provenance of a result: versions, verifiers and the functions they call, inputs, tasks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from assay.system.code_hash import described
 from assay.system.redaction import redacted
 from assay.writing.seals import sha256_of
 
-__all__ = ["code_of", "provenance_of", "task_files_of"]
+__all__ = ["code_of", "files_of", "provenance_of", "task_files_of"]
 
 _IF_KNOWN = ("read_as", "skipped", "sha256")
 
@@ -48,6 +48,16 @@ def provenance_of(
         "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name), seal=seal)} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],
     }
+
+
+def files_of(provenance: Mapping[str, Any], key: str = "inputs") -> list[dict[str, Any]]:
+    """Return the entries of the files that a run has read, without those that it skipped.
+
+    Args:
+        provenance: As ``read_provenance`` returns it; its entries are mappings.
+        key: ``inputs`` or ``tasks``.
+    """
+    return [entry for entry in provenance.get(key) or () if not entry.get("skipped")]
 
 
 def _input(file: InputFile) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, s
 from assay.insight.reports.examples import best_rows, details_of, worst_rows
 from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
-from assay.insight.results import ROW, Result, ScoreColumn, open_result
+from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
 from assay.insight.rows.originals import originals
 from assay.names import TEXT
 
@@ -124,13 +124,13 @@ def report(
     if examples < 0:
         raise UsageError(f"--examples {examples}: expected a number of rows, at least 0.")
     opened = open_result(result).with_length(length)
-    tasks = opened.tasks(_names(task))
-    groups = opened.groups(tasks, _names(group)) if tasks else ()
+    tasks = opened.tasks(names_of(task))
+    groups = opened.groups(tasks, names_of(group)) if tasks else ()
     columns = columns_of(opened, tasks, groups)
     notes = list(opened.notes)
     entries, failures, failing = _checks(columns)
     columns = replace(columns)  # without what is remembered for the checks, as large as the columns
-    values, steps = _by(columns, tasks, None if by is None else _names(by))
+    values, steps = _by(columns, tasks, None if by is None else names_of(by))
     chosen = _examples(columns, failing, tasks, examples)
     if text and examples:
         _add_texts(opened, chosen, rollouts, notes)
@@ -147,10 +147,6 @@ def report(
         provenance=_provenance(opened),
         notes=tuple(notes),
     )
-
-
-def _names(value: Sequence[str] | str) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _note(columns: Columns, summary: Mapping[str, Any], notes: list[str]) -> None:
@@ -302,8 +298,8 @@ def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int
 def _provenance(result: Result) -> dict[str, Any]:
     """Return what made the result, without canonical forms."""
     known = result.provenance
-    content = known.get("content")
-    inputs = [source for source in known.get("inputs") or () if isinstance(source, Mapping)]
+    content = known.get("content") or {}
+    inputs = list(known.get("inputs") or ())
     sealed = bool(inputs) and all(isinstance(source.get("sha256"), str) for source in inputs)
     verifiers = [
         {name: verifier.get(name) for name in ("id", "source", "kind", "sha256")} for verifier in result.verifiers
@@ -314,8 +310,8 @@ def _provenance(result: Result) -> dict[str, Any]:
         "polars_version": known.get("polars_version"),
         "command": known.get("command"),
         "inputs": inputs,
-        "tasks": [source for source in known.get("tasks") or () if isinstance(source, Mapping)],
+        "tasks": list(known.get("tasks") or ()),
         "verifiers": verifiers,
-        "root": content.get("root") if isinstance(content, Mapping) else None,
+        "root": content.get("root"),
         "sealed": sealed,
     }

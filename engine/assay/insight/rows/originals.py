@@ -14,6 +14,7 @@ from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
+from assay.writing.provenance import files_of
 
 __all__ = ["originals"]
 
@@ -51,8 +52,7 @@ def originals(
 
 
 def _of_inputs(result: Result, rows: Sequence[int], columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
-    sources = [source for source in result.provenance.get("inputs") or () if isinstance(source, Mapping)]
-    sources = [source for source in sources if not source.get("skipped")]
+    sources = files_of(result.provenance)
     if not sources:
         return _NOTHING, f"no texts: the result does not say what it was made from; {_HOW}"
     if changes := [reason for source in sources if (reason := _change(source))]:
@@ -120,7 +120,7 @@ def _refuse_others(result: Result, kept: pl.DataFrame, found: pl.DataFrame, shar
 
 def _with_tasks(result: Result, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Add columns of the tasks, if their files have not changed."""
-    sources = [source for source in result.provenance.get("tasks") or () if isinstance(source, Mapping)]
+    sources = files_of(result.provenance, "tasks")
     missing = [name for name in columns if name not in frame.columns]
     if not sources or not missing or TASK_ID not in frame.columns or any(_change(source) for source in sources):
         return frame
