@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.adapters.gepa_evaluators import Scorer
+from assay.adapters.packages import package
 from assay.errors import UsageError, did_you_mean, listed
 from assay.scoring.batching import Verifiers
 from assay.values.plain import plain
@@ -34,10 +35,8 @@ def dspy(spec: Verifiers, *, field: str | None = None, unscored: float = 0.0) ->
         SpecError: A verifier cannot be used.
         UsageError: DSPy is not installed; or, from the metric, a prediction has no such field.
     """
-    try:
+    with package("DSPy", "dspy"):
         from dspy import Prediction
-    except ImportError:
-        raise UsageError("DSPy is not installed.", "Install it: pip install 'assay[dspy]'") from None
     scorer = Scorer(spec, unscored)
 
     def metric(gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None) -> Any:

@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.compiling.requirements import needed_columns
-from assay.errors import RAISED, UsageError, said_by
+from assay.errors import RAISED, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 
@@ -221,7 +222,5 @@ def _inputs(example: Any, golds: set[str]) -> Any:
 def _of_gepa(module: str, name: str) -> Any:
     import importlib
 
-    try:
+    with package("GEPA", "gepa"):
         return getattr(importlib.import_module(f"gepa.{module}"), name)
-    except ImportError:
-        raise UsageError("GEPA is not installed.", "Install it: pip install 'assay[gepa]'") from None

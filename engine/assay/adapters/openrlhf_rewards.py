@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from assay.adapters.verdicts import score_names
 from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
@@ -41,7 +42,7 @@ def openrlhf(
         SpecError: A verifier cannot be used.
     """
     batcher = Batcher(spec)
-    checks = [name for name in batcher.plan.results if name.startswith(("check/", "score/"))]
+    checks = score_names(batcher.plan.results)
     special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
 
     def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:

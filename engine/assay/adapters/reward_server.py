@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.adapters.openrlhf_rewards import response_of, reward_info
+from assay.adapters.packages import package
+from assay.adapters.verdicts import score_names
 from assay.errors import UsageError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
@@ -62,11 +64,9 @@ def reward_app(
         SpecError: A verifier cannot be used.
         UsageError: Starlette is not installed.
     """
-    try:
+    with package("Starlette", "serve"):
         from starlette.applications import Starlette
         from starlette.routing import Route
-    except ImportError:
-        raise UsageError("Starlette is not installed.", "Install it: pip install 'assay[serve]'") from None
     batcher = Batcher(spec, window=_WINDOW, eager=False)
     server = _Server(batcher, token, unscored, limits or ServerLimits())
     posts = {"/reward": server.reward, "/get_reward": server.get_reward}
@@ -80,7 +80,7 @@ class _Server:
         self._token = None if token is None else f"Bearer {token}".encode()
         self._unscored = unscored
         self._limits = limits
-        self._checks = [name for name in batcher.plan.results if name.startswith(("check/", "score/"))]
+        self._checks = score_names(batcher.plan.results)
         self._waiting = 0
         self._requests: Counter[tuple[str, int]] = Counter()
         self._rows: Counter[str] = Counter()
@@ -221,10 +221,8 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
     Raises:
         UsageError: Uvicorn is not installed, the port is taken, or other machines could use the server without a token.
     """
-    try:
+    with package("Uvicorn", "serve"):
         import uvicorn
-    except ImportError:
-        raise UsageError("Uvicorn is not installed.", "Install it: pip install 'assay[serve]'") from None
     if token is None and not _is_loopback(host):
         hint = "Give it a token: ASSAY_TOKEN=… or --token-file FILE; or listen on 127.0.0.1."
         raise UsageError(f"--host {host}: other machines could use this server without a token.", hint)

@@ -6,7 +6,7 @@ Read from skyrl-gym 0.4.0: ``envs/base_text_env.py``.
 from typing import Any
 
 from assay.adapters.golds import Unscored, number_of
-from assay.errors import UsageError
+from assay.adapters.packages import package
 from assay.scoring.batching import Batcher, Verifiers
 
 __all__ = ["skyrl"]
@@ -25,10 +25,8 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
         SpecError: A verifier cannot be used.
         UsageError: skyrl-gym is not installed.
     """
-    try:
+    with package("skyrl-gym", "skyrl"):
         from skyrl_gym.envs.base_text_env import BaseTextEnv
-    except ImportError:
-        raise UsageError("skyrl-gym is not installed.", "Install it: pip install 'assay[skyrl]'") from None
     batcher = Batcher(spec)
 
     class AssayEnv(BaseTextEnv):  # type: ignore[misc]

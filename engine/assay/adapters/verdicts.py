@@ -1,13 +1,13 @@
 """Results of a row as evaluators take them: words about it, and a score for each check under a short name."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from assay.compiling.plan import Plan
 
-__all__ = ["check_columns", "checks_of", "feedback_of", "mean_of_scored"]
+__all__ = ["check_columns", "checks_of", "feedback_of", "mean_of_scored", "score_names"]
 
 
 def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
@@ -22,6 +22,11 @@ def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
         if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
             columns[column] = verifier.id, float(sum(spec.weight for spec in verifier.checks))
     return columns
+
+
+def score_names(names: Iterable[str]) -> list[str]:
+    """Return the names of the result columns that are scores: those of verifiers and of checks."""
+    return [name for name in names if name.startswith(("check/", "score/"))]
 
 
 def checks_of(result: Mapping[str, Any], columns: Mapping[str, tuple[str, float]]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from assay.adapters.golds import Unscored, number_of
+from assay.adapters.verdicts import score_names
 from assay.scoring.batching import Batcher
 from assay.values.plain import plain
 
@@ -86,14 +87,13 @@ def _row(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any
 
 
 def _shown(result: Mapping[str, Any], unscored: Unscored) -> dict[str, Any]:
-    checks = {name: value for name, value in result.items() if name.startswith(("check/", "score/"))}
     return {
         "score": number_of(result, unscored),
         "passed": float(bool(result["passed"])),
         "unscored": float(result["reward"] is None),
         "feedback": result["feedback"] or "",
         "error": result["error"] or "",
-        **{name: math.nan if value is None else float(value) for name, value in checks.items()},
+        **{name: math.nan if result[name] is None else float(result[name]) for name in score_names(result)},
     }
 
 

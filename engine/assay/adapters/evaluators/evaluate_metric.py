@@ -5,8 +5,8 @@ Read from evaluate 0.4.6: ``module.py``.
 
 from typing import Any
 
+from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns
-from assay.errors import UsageError
 from assay.scoring.batching import Verifiers, plan_of
 
 __all__ = ["evaluate"]
@@ -27,11 +27,9 @@ def evaluate(spec: Verifiers, *, name: str | None = None) -> Any:
         SpecError: A verifier cannot be used.
         UsageError: ``evaluate`` is not installed.
     """
-    try:
+    with package("evaluate", "evaluate"):
         from datasets import Features, Sequence, Value
         from evaluate import Metric, MetricInfo
-    except ImportError:
-        raise UsageError("evaluate is not installed.", "Install it: pip install 'assay[evaluate]'") from None
     plan = plan_of(spec)
     checks = check_columns(plan)
     golds = (Value("string"), Sequence(Value("string")))

@@ -6,8 +6,9 @@ Read from inspect_ai 0.3.285: ``scorer/_scorer.py`` and ``scorer/_metric.py``.
 import asyncio
 from typing import Any
 
+from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
-from assay.errors import RAISED, UsageError, said_by
+from assay.errors import RAISED, said_by
 from assay.loading.documents.inspect_log import sample_columns
 from assay.scoring.batching import Batcher, Verifiers
 
@@ -30,10 +31,8 @@ def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
         SpecError: A verifier cannot be used.
         UsageError: Inspect is not installed.
     """
-    try:
+    with package("inspect_ai", "inspect"):
         from inspect_ai.scorer import Score, mean, scorer, stderr
-    except ImportError:
-        raise UsageError("inspect_ai is not installed.", "Install it: pip install 'assay[inspect]'") from None
     batcher = Batcher(spec)
     checks = check_columns(batcher.plan)
 

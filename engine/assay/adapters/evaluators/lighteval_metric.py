@@ -6,8 +6,8 @@ Read from lighteval 0.13.0: ``metrics/__init__.py`` and ``metrics/utils/metric_u
 from collections.abc import Sequence
 from typing import Any
 
+from assay.adapters.packages import package
 from assay.adapters.verdicts import mean_of_scored
-from assay.errors import UsageError
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 
@@ -29,12 +29,10 @@ def lighteval(spec: Verifiers, *, name: str | None = None) -> Any:
         SpecError: A verifier cannot be used.
         UsageError: lighteval is not installed.
     """
-    try:
+    with package("lighteval", "lighteval"):
         from lighteval.metrics.metrics_sample import SampleLevelComputation
         from lighteval.metrics.utils.metric_utils import SampleLevelMetric
         from lighteval.tasks.requests import SamplingMethod
-    except ImportError:
-        raise UsageError("lighteval is not installed.", "Install it: pip install 'assay[lighteval]'") from None
     plan = plan_of(spec)
 
     class Rewards(SampleLevelComputation):  # type: ignore[misc]

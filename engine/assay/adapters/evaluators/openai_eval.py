@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.adapters.golds import with_gold
+from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of
 from assay.errors import InputError, UsageError
 from assay.names import COMPLETION
@@ -48,11 +49,9 @@ def evals(
         SpecError: A verifier cannot be used.
         UsageError: ``evals`` is not installed, or there is not exactly one function to ask.
     """
-    try:
+    with package("evals", "evals"):
         from evals import Eval
         from evals.record import default_recorder
-    except ImportError:
-        raise UsageError("evals is not installed.", "Install it: pip install 'assay[evals]'") from None
     if len(completion_fns) != 1:
         raise UsageError(f"An eval of Assay asks one completion function; {len(completion_fns)} are given.")
 
