@@ -8,20 +8,12 @@ import sys
 import types
 
 import pytest
+from sums import SPEC, WRONG
 
 import assay
 from assay.adapters import verifiers
 from assay.adapters.promptfoo import get_assert
 from assay.errors import FailedRunError, UsageError
-
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
-WRONG = 'right: does not contain "4"'
 
 
 @pytest.fixture

@@ -9,19 +9,12 @@ import types
 
 import numpy as np
 import pytest
+from sums import SPEC
 
 import assay
 from assay.adapters import verl
 from assay.adapters.openrlhf_rewards import response_of
 from assay.errors import FailedRunError, UsageError
-
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
 
 
 def chat(text):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import real_packages
+from sums import SPEC, WRONG
 
 import assay
 from assay.adapters import evals as eval_of
@@ -20,14 +21,6 @@ from evals.record import DummyRecorder, LocalRecorder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
-WRONG = 'right: does not contain "4"'
 SAMPLES = [
     {"input": "4", "ideal": "4"},
     {"input": [{"role": "user", "content": "5"}], "ideal": ["4"]},

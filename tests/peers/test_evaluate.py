@@ -2,6 +2,7 @@
 
 import pytest
 import real_packages
+from sums import SPEC
 
 from assay.adapters import evaluate as metric_of
 
@@ -11,13 +12,6 @@ import evaluate  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
 EXPECTED = {"reward": pytest.approx(2 / 3), "passed": pytest.approx(1 / 3), "right": pytest.approx(2 / 3)}
 
 

@@ -8,6 +8,7 @@ import sys
 import polars as pl
 import pytest
 import real_packages
+from sums import SPEC
 
 import assay
 from assay.adapters import inspect
@@ -34,14 +35,6 @@ from inspect_ai.solver import solver  # noqa: E402
 from inspect_ai.tool import ToolCall  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
 
 
 def sample(ident, target, text, epoch=1, **more):

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import real_packages
+from sums import SPEC
 
 from assay.adapters import lighteval as metric_of
 
@@ -16,13 +17,6 @@ from lighteval.tasks.requests import Doc  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
 
 TASK = """
 from assay.adapters import lighteval

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import real_packages
+from sums import SPEC
 
 from assay.adapters import lm_eval as filter_of
 
@@ -14,14 +15,6 @@ from lm_eval import simple_evaluate  # noqa: E402
 from lm_eval.api.model import LM  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
 
 
 class Adder(LM):

@@ -6,6 +6,7 @@ import importlib.metadata
 import pytest
 import real_packages
 from loopback import Loopback, say
+from sums import SPEC, WRONG
 
 from assay.adapters import verifiers
 
@@ -16,14 +17,6 @@ NEW = pytest.mark.skipif(VERSION < (0, 4), reason="needs pip install 'assay[veri
 OLD = pytest.mark.skipif(not (0, 1, 14) <= VERSION < (0, 2), reason="needs pip install verifiers==0.1.14")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-SPEC = {
-    "id": "math",
-    "checks": [
-        {"id": "right", "type": "contains", "value": {"column": "answer"}, "weight": 3},
-        {"id": "short", "type": "max_length", "value": 10},
-    ],
-}
-WRONG = 'right: does not contain "4"'
 math = verifiers.reward(SPEC)
 lenient = verifiers.reward(SPEC, name="lenient", unscored=-1.0)
 
