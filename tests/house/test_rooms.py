@@ -58,6 +58,9 @@ ROOMS = (
 )
 """Folders, and modules at the root, in order; ``""`` is the public face."""
 
+WITHIN_A_BATCH = ROOMS[ROOMS.index("expressions") : ROOMS.index("classes")]
+"""The rooms of column functions: what they ask of Polars runs while other batches do."""
+
 MOST_FILES = 15
 
 
@@ -141,6 +144,13 @@ def lines_of(function):
 def test_a_function_fits_on_a_screen(name):
     functions = (node for node in ast.walk(tree_of(name)) if isinstance(node, ast.FunctionDef))
     assert max(map(lines_of, functions), default=0) < 80
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(MODULES) if room_of(name) in WITHIN_A_BATCH])
+def test_a_query_within_a_batch_runs_its_expressions_in_sequence(name):
+    calls = (node.func for node in ast.walk(tree_of(name)) if isinstance(node, ast.Call))
+    named = {call.attr for call in calls if isinstance(call, ast.Attribute)}
+    assert not named & {"select", "with_columns"}, "use select_seq and with_columns_seq"
 
 
 def test_the_definition_of_a_run_does_not_name_the_engine():

@@ -312,7 +312,7 @@ class GoldCheck(RunCheck):
 
     def _usable_golds(self, golds: pl.Series) -> pl.Series:
         usable = [bool(self._usable([self.given | {self.checks.gold: gold}])) for gold in golds.to_list()]
-        return pl.select(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
+        return pl.DataFrame().select_seq(pl.when(pl.Series(usable, dtype=pl.Boolean)).then(golds)).to_series()
 
     def _row_lists_expr(self, schema: pl.Schema) -> pl.Expr:
         """Return the golds of each row that the type can use, found in Python; rows with the same values share the work."""
@@ -381,24 +381,26 @@ class GoldCheck(RunCheck):
         sizes = golds.list.len().fill_null(0)
         rows = pl.DataFrame({TEXT: texts, "gold": golds, "size": sizes}).with_row_index("at")
         rows = rows.filter((sizes > 0) & texts.is_not_null())
-        pairs = rows.select(TEXT, "gold").explode("gold")
+        pairs = rows.select_seq(TEXT, "gold").explode("gold")
         with about(TEXT):
             for layer in layers(self._template.lanes_by(), pairs.schema):
-                pairs = pairs.with_columns(layer)
+                pairs = pairs.with_columns_seq(layer)
             if (answer := self._template.answer_by(pl.col("gold"))) is not None:
                 answers = _best_answers(
-                    pairs.select(answer=answer).unnest("answer"), rows["size"], self.checks.every_gold
+                    pairs.select_seq(answer=answer).unnest("answer"), rows["size"], self.checks.every_gold
                 )
-                answers = in_place(pl.concat([rows.select("at"), answers], how="horizontal"), len(texts))
-                return answers.with_columns(missing=sizes == 0).to_struct(texts.name).cast(_ANSWER)
+                answers = in_place(pl.concat([rows.select_seq("at"), answers], how="horizontal"), len(texts))
+                return answers.with_columns_seq(missing=sizes == 0).to_struct(texts.name).cast(_ANSWER)
             by = self._template.expr_by(pl.col("gold"))
             assert by is not None  # noqa: S101  (as above)
-            pairs = pairs.select("gold", score=by.cast(pl.Float64))
+            pairs = pairs.select_seq("gold", score=by.cast(pl.Float64))
             best = pairs[first_of_each(pairs["score"], rows["size"], lowest=self.checks.every_gold)]
             reason = self._reason_expr(self._template, pl.col("gold"), pl.col("score") < 1.0)
-            rows = pl.concat([rows.select("at", TEXT), best], how="horizontal").select("at", "score", reason=reason)
+            rows = pl.concat([rows.select_seq("at", TEXT), best], how="horizontal").select_seq(
+                "at", "score", reason=reason
+            )
         no_text = pl.lit(None, dtype=pl.String)
-        answers = in_place(rows, len(texts)).with_columns(error=no_text, missing=sizes == 0)
+        answers = in_place(rows, len(texts)).with_columns_seq(error=no_text, missing=sizes == 0)
         return answers.to_struct(texts.name).cast(_ANSWER)
 
     def _reason_expr(self, template: Check, golds: pl.Expr, fails: pl.Expr) -> pl.Expr:
@@ -514,7 +516,7 @@ def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.D
     failure = in_lists(answers["error"], sizes).list.drop_nulls().list.first()
     fails = failure.is_not_null() & (best["score"] < 1.0)
     column = pl.when(fails)
-    return best.with_columns(
+    return best.with_columns_seq(
         score=column.then(0.0).otherwise("score"),
         reason=column.then(failure).otherwise("reason"),
         error=column.then(failure),

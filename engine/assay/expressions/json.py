@@ -252,7 +252,7 @@ def candidates(values: pl.Series) -> pl.Series:
     words = (texts.is_between(pl.lit(word), pl.lit(word + _LAST_CHARACTER)) for word in _FIRST_WORDS)
     possible = pl.any_horizontal(begins_with(texts, _FIRST), *words)
     begins = on_rows(texts, possible, _begin_and_end, pl.Boolean, otherwise=False)
-    return values.to_frame().select(pl.when(begins).then(texts)).to_series()
+    return values.to_frame().select_seq(pl.when(begins).then(texts)).to_series()
 
 
 def begins_like_json(value: str) -> bool:

@@ -50,7 +50,7 @@ def shapes_of(texts: pl.Series) -> Shapes:
     if texts.str.contains("\\", literal=True).any():
         for escape, mark in _ESCAPES.items():
             marked = marked.str.replace_all(escape, mark, literal=True)
-    frame = texts.to_frame("text").select(pieces=marked.str.split('"'), usable=~pl.col("text").str.contains(_MARKS))
+    frame = texts.to_frame("text").select_seq(pieces=marked.str.split('"'), usable=~pl.col("text").str.contains(_MARKS))
     sizes = frame["pieces"].list.len()
     which = repeated(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), sizes)
     piece = frame["pieces"].explode()

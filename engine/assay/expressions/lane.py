@@ -292,14 +292,14 @@ def nulls(series: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Serie
 
 def positions(kept: pl.Series) -> pl.Series:
     """Return the index of each row among the kept rows (Boolean, no nulls); null for the others."""
-    return pl.select(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
+    return pl.DataFrame().select_seq(pl.when(kept).then(kept.cast(pl.UInt32).cum_sum() - 1)).to_series()
 
 
 def in_place(rows: pl.DataFrame, size: int) -> pl.DataFrame:
     """Return a frame of ``size`` rows with the given rows at the indices in their column ``at``, and nulls elsewhere."""
     where = pl.Series([None], dtype=pl.UInt32).new_from_index(0, size)
     where = where.scatter(rows["at"], pl.int_range(rows.height, dtype=pl.UInt32, eager=True))
-    return rows.select(pl.exclude("at").gather(where))
+    return rows.select_seq(pl.exclude("at").gather(where))
 
 
 def first_of_each(scores: pl.Series, sizes: pl.Series, *, lowest: bool) -> pl.Series:
@@ -391,7 +391,7 @@ def is_elementwise(expr: pl.Expr, names: Iterable[str], *, tried: bool) -> bool:
             texts.reverse(),
             *texts.iter_slices(1),
         )  # reversed, for sums and the like begin with the first row
-        whole, turned, *alone = (frame.with_columns(answer=expr)["answer"].to_list() for frame in frames)
+        whole, turned, *alone = (frame.with_columns_seq(answer=expr)["answer"].to_list() for frame in frames)
     except BaseException as error:  # a user's function may raise anything
         if not own_failure(error):
             raise

@@ -57,9 +57,9 @@ def _contains_each(columns: Sequence[pl.Series], *, lowered: bool) -> pl.Series:
     texts, lists = columns
     rows = pl.DataFrame({"text": texts, "golds": lists}).with_row_index("at").drop_nulls()
     rows = rows.filter(pl.col("golds").list.len() > 0)
-    pairs = rows.select("text", "golds").explode("golds")
-    found = pairs.select(contain_expr(pl.col("text"), pl.col("golds"), lowered=lowered)).to_series()
-    answers = rows.select("at", found=in_lists(found, rows["golds"].list.len()))
+    pairs = rows.select_seq("text", "golds").explode("golds")
+    found = pairs.select_seq(contain_expr(pl.col("text"), pl.col("golds"), lowered=lowered)).to_series()
+    answers = rows.select_seq("at", found=in_lists(found, rows["golds"].list.len()))
     return in_place(answers, len(texts)).to_series().alias(texts.name)
 
 
@@ -103,7 +103,7 @@ def _equal_batch(columns: Sequence[pl.Series], *, folds: bool) -> pl.Series:
     frame = pl.DataFrame({"output": columns[0], "gold": columns[1]}).with_row_index("at").filter(~same)
     likely = is_similar_size | ((size > gold_size) & (size <= gold_size + THRESHOLDS.padding))
     frame = pl.concat([frame.filter(likely), frame.filter(~likely & (size > gold_size)).filter(padded)])
-    frame = frame.with_columns(strip_expr(output)).filter(is_similar_size)
+    frame = frame.with_columns_seq(strip_expr(output)).filter(is_similar_size)
     output_text, gold_text = frame["output"], frame["gold"]
     if folds:
         output_text, gold_text = (lower_rows(values, values.is_not_null()) for values in (output_text, gold_text))
@@ -151,7 +151,7 @@ def once_pairs(
         count = max(len(golds), 1)
         results = function(texts.gather(distinct // count), golds, distinct % count)
         # NOTE: field by field, so that a field that is added is not null where the others are
-        return results.struct.unnest().select(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)
+        return results.struct.unnest().select_seq(pl.all().gather(at)).to_struct(columns[0].name).cast(dtype)
 
     return pl.map_batches([texts, golds], run, return_dtype=dtype, is_elementwise=True)
 
@@ -170,18 +170,18 @@ def _quoted_lists(lists: pl.Series) -> pl.Series:
     rows = pl.DataFrame({"texts": lists}).with_row_index("at").drop_nulls()
     rows = rows.filter(pl.col("texts").list.len() > 0)
     texts = rows["texts"].explode()
-    quoted_texts = texts.to_frame("text").select(quoted_expr(pl.col("text"))).to_series()
-    joined = rows.select("at", text=in_lists(quoted_texts, rows["texts"].list.len()).list.join(", "))
+    quoted_texts = texts.to_frame("text").select_seq(quoted_expr(pl.col("text"))).to_series()
+    joined = rows.select_seq("at", text=in_lists(quoted_texts, rows["texts"].list.len()).list.join(", "))
     answers = in_place(joined, len(lists)).to_series()
     return answers.set(lists.is_not_null() & answers.is_null(), "").alias(lists.name)
 
 
 def _quoted(values: pl.Series, before: str) -> pl.Series:
     head = values.str.head(SHOWN + 1)  # ``quoted`` cuts the rest
-    plain = pl.select(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
+    plain = pl.DataFrame().select_seq(pl.concat_str(pl.lit(f'{before}"'), head, pl.lit('"'))).to_series()
     odd = head.str.contains(_NOT_PLAIN) | (head.str.len_bytes() > SHOWN)
     if not odd.any():
         return plain
     frame = pl.DataFrame({"plain": plain, "odd": head.zip_with(odd, pl.Series([None], dtype=pl.String))})
     escaped = rowwise(pl.col("odd"), lambda value: before + quoted(value), pl.String)
-    return frame.select(pl.coalesce(escaped, "plain")).to_series()
+    return frame.select_seq(pl.coalesce(escaped, "plain")).to_series()

@@ -52,7 +52,7 @@ def is_plain(mark: str) -> bool:
 
 def holds(texts: pl.Series, mark: str) -> pl.Series:
     """Return whether each text contains a mark."""
-    return texts.to_frame().select(contains_expr(pl.col(texts.name), mark)).to_series()
+    return texts.to_frame().select_seq(contains_expr(pl.col(texts.name), mark)).to_series()
 
 
 def split_at(texts: pl.Series, mark: str, *, last: bool) -> tuple[pl.Series, pl.Series]:

@@ -16,7 +16,11 @@ def repeated(values: pl.Series, times: pl.Series) -> pl.Series:
 
 def ranges(ends: pl.Series, sizes: pl.Series) -> pl.Series:
     """Return the positions in segments with these ends and sizes."""
-    at = pl.select(pl.int_ranges(ends - sizes, ends, dtype=pl.Int64).explode(empty_as_null=False)).to_series()
+    at = (
+        pl.DataFrame()
+        .select_seq(pl.int_ranges(ends - sizes, ends, dtype=pl.Int64).explode(empty_as_null=False))
+        .to_series()
+    )
     return at.cast(pl.UInt32)
 
 

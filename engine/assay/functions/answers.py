@@ -106,7 +106,7 @@ def why_batch(columns: Sequence[pl.Series]) -> pl.Series:
     frame = pl.DataFrame({"fn": fn, "problem": problem, "missing": absent & fn.is_in(builtin)})
     unusable = pl.col("fn").replace_strict(reason_by_name, return_dtype=pl.String)
     missing = pl.when("missing").then(pl.lit(MISSING))
-    return frame.select(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
+    return frame.select_seq(pl.coalesce("problem", unusable, missing)).to_series().alias(fn.name)
 
 
 def answer_batch(columns: Sequence[pl.Series], limits: Limits | None = None) -> pl.Series:
@@ -128,16 +128,16 @@ def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limit
     lists = lists.join(_golds_table(lists["typed"].unique()), on="typed", how="left", maintain_order="left_right")
     lists = lists.drop("typed").rename({"object": "typed"})
     names = ["row", *_COLUMNS, "golds"]
-    each = pl.concat([rows.filter(~listed).with_columns(golds=pl.lit(1, dtype=pl.UInt32)), lists.select(names)])
+    each = pl.concat([rows.filter(~listed).with_columns_seq(golds=pl.lit(1, dtype=pl.UInt32)), lists.select_seq(names)])
     answers = _answer([each[name] for name in _COLUMNS], limits).struct.unnest()
-    answers = answers.hstack(each.select("row", "golds")).with_columns(erred=pl.col("error").is_not_null())
+    answers = answers.hstack(each.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
     best = answers.sort("row", "score", "erred", descending=[False, True, True], maintain_order=True).unique(
         "row", keep="first", maintain_order=True
     )
     of_golds = pl.format(_OF_GOLDS, "golds")
     is_one_of = (pl.col("golds") > 1) & ~pl.col("erred") & (pl.col("reason") != "")
     reason = pl.when(is_one_of).then(pl.col("reason") + of_golds).otherwise("reason").alias("reason")
-    return best.with_columns(reason).select(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
+    return best.with_columns_seq(reason).select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
 def _golds_table(texts: pl.Series) -> pl.DataFrame:
@@ -168,7 +168,7 @@ def _answer(columns: Sequence[pl.Series], limits: Limits | None) -> pl.Series:
     result = pl.concat(answers)
     if result.height < frame.height or len(answers) > 2:  # noqa: PLR2004  (the empty frame and one that is in order)
         result = in_place(result, frame.height)
-    return result.select(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
+    return result.select_seq(pl.struct(*ANSWER)).to_series().alias(columns[0].name)
 
 
 def _has_users_twin(name: str) -> bool:
@@ -204,7 +204,7 @@ def _answer_rows(scorer: Function, frame: pl.DataFrame, limits: Limits | None) -
             pl.String,
             distinct=True,
         )
-        frame = frame.with_columns(expected=pl.coalesce("expected", other, "typed"))
+        frame = frame.with_columns_seq(expected=pl.coalesce("expected", other, "typed"))
     parts, remaining = _param_sets(scorer, frame)
     answers = []
     for part, params in parts:
@@ -214,7 +214,9 @@ def _answer_rows(scorer: Function, frame: pl.DataFrame, limits: Limits | None) -
             remaining.append(part.filter(unanswered))
             result = result.filter(unanswered.not_())
         answers.append(result)
-    return answers + [_run_function(scorer, rows.select("at", *_TRIPLE), limits) for rows in remaining if rows.height]
+    return answers + [
+        _run_function(scorer, rows.select_seq("at", *_TRIPLE), limits) for rows in remaining if rows.height
+    ]
 
 
 _Parts = list[tuple[pl.DataFrame, dict[str, Any]]]
@@ -227,7 +229,7 @@ def _param_sets(scorer: Function, frame: pl.DataFrame) -> tuple[_Parts, list[pl.
         remaining.append(frame.filter(pl.col("typed").is_not_null()))
         frame = frame.filter(pl.col("typed").is_null())
     used = once(pl.col("params"), partial(_used_params, scorer=scorer), pl.String).fill_null("{}")
-    frame = frame.with_columns(set=used)
+    frame = frame.with_columns_seq(set=used)
     sets = frame["set"].unique(maintain_order=True).to_list()
     if len(sets) <= 1:
         return [(frame, json.loads(text)) for text in sets], remaining
@@ -265,13 +267,13 @@ def _used_params(params: pl.Series, scorer: Function) -> pl.Series:
             objects = ({name: params[name] for name in names if name in params} for params in objects)
         return pl.Series([json.dumps(params, sort_keys=True) for params in objects], dtype=pl.String)
 
-    return params.to_frame("params").select(once(used, in_order, pl.String)).to_series()
+    return params.to_frame("params").select_seq(once(used, in_order, pl.String)).to_series()
 
 
 def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> pl.DataFrame:
     """Run the twin; the score is null where the function must run."""
     assert scorer.expr is not None  # noqa: S101  (only functions with a twin come here)
-    no_answers = rows.select("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
+    no_answers = rows.select_seq("at", *(pl.lit(None, dtype=dtype).alias(name) for name, dtype in ANSWER.items()))
     try:
         twin = scorer.expr(pl.col("text"), pl.col("expected"), params)
     except BaseException as exception:  # a user's twin may raise anything
@@ -288,12 +290,12 @@ def _run_twin(scorer: Function, rows: pl.DataFrame, params: dict[str, Any]) -> p
         _warn(scorer, exception)
         return no_answers
     if isinstance(result.schema["answer"], pl.Struct):
-        return result.select("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
-    result = result.with_columns(score=pl.col("answer").cast(pl.Float64))
+        return result.select_seq("at", pl.col("answer").struct.unnest()).cast({"score": pl.Float64})
+    result = result.with_columns_seq(score=pl.col("answer").cast(pl.Float64))
     failing = pl.col("score") < 1
     named_reason = quoted_expr(pl.when(failing).then("expected"), before=scorer.complaint)
     reason = pl.coalesce(named_reason, pl.when(failing).then(pl.lit(BELOW_1)))
-    return result.select("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
+    return result.select_seq("at", "score", reason=reason, error=pl.lit(None, dtype=pl.String))
 
 
 def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[str, Any]) -> pl.DataFrame:
@@ -306,7 +308,7 @@ def _twin_answers(scorer: Function, rows: pl.DataFrame, twin: Any, params: dict[
         raise TypeError(f"it returns {type(twin).__name__}, not a Polars expression")
     if not (scorer.builtin or scorer.twin_is_elementwise(twin, params, ("text", "expected"))):
         raise TypeError(OTHER_ROWS)
-    result = rows.with_columns(answer=twin)
+    result = rows.with_columns_seq(answer=twin)
     dtype = result.schema["answer"]
     if not (dtype == pl.Boolean or dtype.is_numeric() or (scorer.builtin and isinstance(dtype, pl.Struct))):
         raise TypeError(f"it gives {dtype}, not Boolean or Float64")
@@ -320,7 +322,7 @@ def _warn(scorer: Function, exception: BaseException) -> None:
 
 def _run_function(scorer: Function, rows: pl.DataFrame, limits: Limits | None) -> pl.DataFrame:
     """Run the function itself, row by row."""
-    outcomes = _outcomes(scorer, rows.select(_TRIPLE).rows(), limits)
+    outcomes = _outcomes(scorer, rows.select_seq(_TRIPLE).rows(), limits)
     fields = {name: [getattr(outcome, name) for outcome in outcomes] for name in ANSWER}
     return pl.DataFrame({"at": rows["at"], **fields}, schema=_ANSWERS)
 

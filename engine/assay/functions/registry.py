@@ -392,7 +392,7 @@ def _check_twin(fn_name: str, expr: FnExpr) -> None:
     if not isinstance(twin, pl.Expr):
         raise TypeError(f"{fn_name}: the twin returns {type(twin).__name__}, not a Polars expression.")
     try:
-        dtype = pl.LazyFrame(schema=schema).select(twin.alias("reward")).collect_schema()["reward"]
+        dtype = pl.LazyFrame(schema=schema).select_seq(twin.alias("reward")).collect_schema()["reward"]
     except pl.exceptions.PolarsError as exception:
         raise TypeError(f"{fn_name}: the twin cannot run: {said_by(exception)}") from None
     if not (dtype == pl.Boolean or dtype.is_numeric()):

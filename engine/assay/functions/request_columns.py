@@ -142,31 +142,31 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
     placeholder comes back as ``expected``, any other JSON value in its place would too: a string (parsed in Python if it has
     escapes other than an escaped quote, slash or backslash) or a flat object, which stays text.
     """
-    frame = texts.to_frame("text").select(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
-    frame = frame.unnest("text").with_columns(pl.col("rest").str.strip_chars_start(" \t\n\r"))
+    frame = texts.to_frame("text").select_seq(pl.col("text").str.splitn(_KEY, 2).struct.rename_fields(["head", "rest"]))
+    frame = frame.unnest("text").with_columns_seq(pl.col("rest").str.strip_chars_start(" \t\n\r"))
     rest, is_text = pl.col("rest"), pl.col("rest").str.starts_with('"')
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         quote=pl.when(is_text).then(rest).str.extract_groups(_STRING).struct.rename_fields(["gold", "tail"]),
         brace=pl.when(rest.str.starts_with("{")).then(rest).str.splitn("}", 2).struct.rename_fields(["gold", "tail"]),
     )
     # NOTE: separate columns, because an expression that is used twice is computed twice
     tails = (pl.col(name).struct.field("tail") for name in ("quote", "brace"))
-    frame = frame.select(
+    frame = frame.select_seq(
         "head",
         gold=pl.col("quote").struct.field("gold"),
         typed=pl.col("brace").struct.field("gold") + "}",
         tail=pl.coalesce(tails),
     )
     gold, typed, plain = pl.col("gold"), pl.col("typed"), pl.col("plain")
-    frame = frame.with_columns(plain=gold.str.contains(_PLAIN_STRING))
+    frame = frame.with_columns_seq(plain=gold.str.contains(_PLAIN_STRING))
     other = rowwise(pl.when(plain.not_()).then(pl.concat_str(pl.lit('"'), gold, pl.lit('"'))), _string_value, pl.String)
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         expected=pl.when(plain).then(gold.str.replace_all(_PLAIN_ESCAPE, "$1")).otherwise(other),
         typed=pl.when(typed.str.contains(_FLAT)).then(typed),
     )
     template = pl.concat_str("head", pl.lit(f'{_KEY}"{_HOLE}"'), "tail")
     usable = pl.col("expected").is_not_null() | pl.col("typed").is_not_null()
-    frame = frame.select("expected", "typed", template=pl.when(usable).then(template))
+    frame = frame.select_seq("expected", "typed", template=pl.when(usable).then(template))
     uses = THRESHOLDS.template_uses
     if frame["template"].n_unique() * uses > len(texts) + uses:
         return pl.repeat(None, len(texts), dtype=ROW_VERIFIER, eager=True)
@@ -175,9 +175,9 @@ def _read_templates(texts: pl.Series, default: str) -> pl.Series:
         verifier = read_verifier(template, default)
         return struct_of(verifier) if verifier.expected == _HOLE and template.count(_HOLE) == 1 else None
 
-    frame = frame.with_columns(read=rowwise(pl.col("template"), read, ROW_VERIFIER, distinct=True))
+    frame = frame.with_columns_seq(read=rowwise(pl.col("template"), read, ROW_VERIFIER, distinct=True))
     filled = pl.col("read").struct.with_fields(expected=pl.col("expected"), typed=pl.col("typed"))
-    return frame.select(pl.when(pl.col("read").is_not_null()).then(filled)).to_series()
+    return frame.select_seq(pl.when(pl.col("read").is_not_null()).then(filled)).to_series()
 
 
 def _string_value(text: str) -> str | None:
@@ -193,7 +193,7 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     keys. Python parses the rest.
     """
     path = pl.col("text").str.json_path_match
-    frame = texts.to_frame("text").select(
+    frame = texts.to_frame("text").select_seq(
         "text", fn=path("$.fn_name"), kind=path("$.kind"), gold=path("$.expected"), params=path("$.params")
     )
     gold, params = pl.col("gold"), pl.col("params")
@@ -225,7 +225,7 @@ def _read_singly(texts: pl.Series, default: str) -> pl.Series:
     rest = rowwise(
         pl.when(exact.not_()).then("text"), lambda text: struct_of(read_verifier(text, default)), ROW_VERIFIER
     )
-    return frame.select(pl.when(exact).then(read).otherwise(rest)).to_series()
+    return frame.select_seq(pl.when(exact).then(read).otherwise(rest)).to_series()
 
 
 def _read_in_python(texts: pl.Series, default: str) -> pl.Series:

@@ -145,10 +145,10 @@ def _read_flat(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     """
     key, source = f'"{name}"', pl.col("source")
     start = source.str.find(key, literal=True) + len(key)  # in bytes
-    frame = frame.with_columns(rest=source.cast(pl.Binary).bin.slice(start).cast(pl.String))
-    frame = frame.with_columns(value=pl.col("rest").str.extract(_TOKEN, 1))
+    frame = frame.with_columns_seq(rest=source.cast(pl.Binary).bin.slice(start).cast(pl.String))
+    frame = frame.with_columns_seq(value=pl.col("rest").str.extract(_TOKEN, 1))
     odd = pl.col("value").is_null() | pl.col("rest").str.contains(key, literal=True)
-    return frame.with_columns(doubt=pl.col("rest").is_not_null() & odd)
+    return frame.with_columns_seq(doubt=pl.col("rest").is_not_null() & odd)
 
 
 def _read_any(frame: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -159,7 +159,7 @@ def _read_any(frame: pl.DataFrame, name: str) -> pl.DataFrame:
         doubt = value.is_not_null() & source.json_path_match(f"$.{name}[0]").is_null()
     else:
         value = pl.concat_str(pl.lit('"'), value, pl.lit('"'))
-    return frame.with_columns(value=value, doubt=doubt).with_columns(
+    return frame.with_columns_seq(value=value, doubt=doubt).with_columns_seq(
         valid=pl.col("valid") | pl.col("value").is_not_null()
     )
 
@@ -172,23 +172,23 @@ def _axes() -> tuple[pl.Expr, pl.Expr]:
 
 def _golds(texts: pl.Series) -> pl.DataFrame:
     """Prepare expected calls for comparison by columns: one row of ``_GOLD`` for each text."""
-    frame = texts.to_frame("source").with_row_index("at").with_columns(known=pl.col("source").str.contains(_FLAT))
+    frame = texts.to_frame("source").with_row_index("at").with_columns_seq(known=pl.col("source").str.contains(_FLAT))
     members = pl.when(pl.col("source").str.starts_with('{"tool"')).then(pl.col("source").str.strip_prefix("{"))
-    flat, value = frame.filter("known").with_columns(members=members.str.strip_suffix("}")), pl.col("value")
+    flat, value = frame.filter("known").with_columns_seq(members=members.str.strip_suffix("}")), pl.col("value")
     for name in _FIELDS:
         flat = _read_flat(flat, name)
         plain = value.str.starts_with('"') & value.str.contains(_QUOTED_JSON).not_()
         exact = value.is_null() | (value == _NULL) | plain
         is_compared = value.is_not_null() | pl.lit(name in _ALWAYS)
         field = pl.when(is_compared).then(value.fill_null(_NULL)).alias(name)
-        flat = flat.with_columns(field, known=pl.col("known") & exact & pl.col("doubt").not_())
+        flat = flat.with_columns_seq(field, known=pl.col("known") & exact & pl.col("doubt").not_())
     x, y = _axes()
-    flat = _read_flat(flat, _AT).with_columns(x=x, y=y)
+    flat = _read_flat(flat, _AT).with_columns_seq(x=x, y=y)
     exact = (value.is_null() | pl.col("x").is_not_null()) & pl.col("doubt").not_()
-    flat = flat.with_columns(pl.format("[{}, {}]", "x", "y").alias(_AT), known=pl.col("known") & exact)
-    rest = pl.concat([part.filter(~pl.col("known")).select("at", "source") for part in (frame, flat)])
+    flat = flat.with_columns_seq(pl.format("[{}, {}]", "x", "y").alias(_AT), known=pl.col("known") & exact)
+    rest = pl.concat([part.filter(~pl.col("known")).select_seq("at", "source") for part in (frame, flat)])
     read = pl.DataFrame([(at, *_gold(text)) for at, text in rest.iter_rows()], schema=_GOLD, orient="row")
-    return in_place(pl.concat([flat.filter("known").select(*_GOLD), read]), len(texts))
+    return in_place(pl.concat([flat.filter("known").select_seq(*_GOLD), read]), len(texts))
 
 
 def _gold(text: str) -> tuple[Any, ...]:
@@ -223,22 +223,22 @@ def _match_batch(columns: Sequence[pl.Series], tolerance: int) -> pl.Series:
     texts, which = encoded(expected)
     golds = _golds(texts)
     rows = pl.DataFrame({"source": output, "which": which, "known": golds["known"].gather(which)}).with_row_index("at")
-    rows = rows.filter("known").select("at", "source", "which", valid=pl.col("source").str.contains(_FLAT))
+    rows = rows.filter("known").select_seq("at", "source", "which", valid=pl.col("source").str.contains(_FLAT))
     equal, flat = rows.clear(), rows.filter("valid")
     if tolerance >= 0:
         equal, flat = _as_written(flat, golds)
     answers, doubtful = _compared(flat, golds, _read_flat, tolerance)
-    answers = pl.concat([answers, equal.with_columns(reason=pl.lit(None, dtype=pl.String))])
-    rest = pl.concat([rows.filter(~pl.col("valid")), doubtful.with_columns(valid=pl.lit(value=False))])
+    answers = pl.concat([answers, equal.with_columns_seq(reason=pl.lit(None, dtype=pl.String))])
+    rest = pl.concat([rows.filter(~pl.col("valid")), doubtful.with_columns_seq(valid=pl.lit(value=False))])
     if rest.height:
-        rest = rest.with_columns(source=_span(rest["source"]))
-        empty = rest.filter(pl.col("source").is_null()).with_columns(reason=pl.lit(_NO_CALL))
+        rest = rest.with_columns_seq(source=_span(rest["source"]))
+        empty = rest.filter(pl.col("source").is_null()).with_columns_seq(reason=pl.lit(_NO_CALL))
         parsed, _ = _compared(rest.filter(pl.col("source").is_not_null()), golds, _read_any, tolerance)
         unconfirmed = pl.when(pl.col("valid").not_()).then("source")
         parsed = parsed.filter(pl.col("valid") | unconfirmed.str.json_path_match("$").is_not_null())
-        answers = pl.concat([frame.select("at", "reason") for frame in (answers, empty, parsed)])
-    answers = in_place(answers.select("at", "reason", score=pl.col("reason").is_null()), len(output))
-    return answers.select(pl.struct("score", "reason", error=pl.lit(None, dtype=pl.String))).to_series()
+        answers = pl.concat([frame.select_seq("at", "reason") for frame in (answers, empty, parsed)])
+    answers = in_place(answers.select_seq("at", "reason", score=pl.col("reason").is_null()), len(output))
+    return answers.select_seq(pl.struct("score", "reason", error=pl.lit(None, dtype=pl.String))).to_series()
 
 
 def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -249,15 +249,15 @@ def _as_written(frame: pl.DataFrame, golds: pl.DataFrame) -> tuple[pl.DataFrame,
     """
     source, members, size = pl.col("source").cast(pl.Binary), pl.col("members"), pl.col("size")
     start = pl.col("source").str.find(f'"{_ALWAYS[0]}"', literal=True)  # in bytes
-    frame = frame.with_columns(start=start, members=golds["members"].gather(frame["which"]))
-    frame = frame.with_columns(call=source.bin.slice(pl.col("start")).cast(pl.String), size=members.str.len_bytes())
+    frame = frame.with_columns_seq(start=start, members=golds["members"].gather(frame["which"]))
+    frame = frame.with_columns_seq(call=source.bin.slice(pl.col("start")).cast(pl.String), size=members.str.len_bytes())
     matches = pl.col("call").str.starts_with(members).fill_null(value=False)
     prefix, suffix = source.bin.slice(0, pl.col("start")), source.bin.slice(pl.col("start") + size)
     repeats = (part.cast(pl.String).str.contains(_ANY_FIELD) for part in (prefix, suffix))
-    candidates = frame.filter(matches).with_columns(again=pl.any_horizontal(repeats))
+    candidates = frame.filter(matches).with_columns_seq(again=pl.any_horizontal(repeats))
     equal, others = candidates.filter(~pl.col("again")), candidates.filter("again")
     kept = ("at", "source", "which", "valid")
-    return equal.select(kept), pl.concat([frame.filter(~matches).select(kept), others.select(kept)])
+    return equal.select_seq(kept), pl.concat([frame.filter(~matches).select_seq(kept), others.select_seq(kept)])
 
 
 def _compared(
@@ -271,21 +271,23 @@ def _compared(
     for name in (*_FIELDS, _AT):
         if golds[name].null_count() == golds.height:
             continue
-        frame = frame.with_columns(wanted=golds[name].gather(frame["which"]))
+        frame = frame.with_columns_seq(wanted=golds[name].gather(frame["which"]))
         compared = read(frame.filter(pl.col("wanted").is_not_null()), name)
         same, doubt = (pl.col("value").fill_null(_NULL) == pl.col("wanted")), pl.col("doubt")
         if name == _AT:
             x, y = _axes()
-            compared = compared.hstack(golds.select("x", "y")[compared["which"]])
-            compared = compared.with_columns(dx=x - pl.col("x"), dy=y - pl.col("y"))
+            compared = compared.hstack(golds.select_seq("x", "y")[compared["which"]])
+            compared = compared.with_columns_seq(dx=x - pl.col("x"), dy=y - pl.col("y"))
             same = (pl.max_horizontal(pl.col("dx", "dy").abs()) <= tolerance).fill_null(value=False)
             doubt = doubt | (pl.col("value").is_not_null() & pl.col("dx").is_null())
-        compared = compared.with_columns(same=same, doubt=doubt)
-        doubtful.append(compared.filter("doubt").select(kept))
+        compared = compared.with_columns_seq(same=same, doubt=doubt)
+        doubtful.append(compared.filter("doubt").select_seq(kept))
         compared = compared.filter(~pl.col("doubt"))
-        answers.append(compared.filter(~pl.col("same")).select(*kept, reason=_differs_expr(name)))
-        frame = pl.concat([frame.filter(pl.col("wanted").is_null()).select(kept), compared.filter("same").select(kept)])
-    answers.append(frame.with_columns(reason=pl.lit(None, dtype=pl.String)))
+        answers.append(compared.filter(~pl.col("same")).select_seq(*kept, reason=_differs_expr(name)))
+        frame = pl.concat(
+            [frame.filter(pl.col("wanted").is_null()).select_seq(kept), compared.filter("same").select_seq(kept)]
+        )
+    answers.append(frame.with_columns_seq(reason=pl.lit(None, dtype=pl.String)))
     return pl.concat(answers), pl.concat(doubtful)
 
 
@@ -304,4 +306,4 @@ def _span(output: pl.Series) -> pl.Series:
     whole = bare.str.starts_with("{") & bare.str.ends_with("}")
     braced = pl.col("output").str.contains("{", literal=True) & pl.col("output").str.contains("}", literal=True)
     rest = pl.when(whole.not_() & braced).then("output").str.extract(r"(?s)\{.*\}", 0)
-    return pl.DataFrame({"output": output}).select(pl.when(whole).then(bare).otherwise(rest)).to_series()
+    return pl.DataFrame({"output": output}).select_seq(pl.when(whole).then(bare).otherwise(rest)).to_series()

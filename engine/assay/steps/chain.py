@@ -95,8 +95,8 @@ class Chain:
         with about(TEXT):
             lane, error = self.lane(), self.error_expr()
             for expressions in layers([lane] if lane else [], frame.schema):
-                frame = frame.with_columns(expressions)
-            results = frame.select(
+                frame = frame.with_columns_seq(expressions)
+            results = frame.select_seq(
                 (lane.col if lane else text()).alias("value"), (pl.lit(None) if error is None else error).alias("error")
             )
         return results["value"], None if error is None else results["error"]

@@ -148,7 +148,7 @@ class Choice(Step):
             text.str.extract(end, 1),
         )
         for search in searches:
-            found = texts.gather(at).to_frame("text").select(search).to_series()
+            found = texts.gather(at).to_frame("text").select_seq(search).to_series()
             result = result.scatter(at.filter(found.is_not_null()), found.drop_nulls())
             at = at.filter(found.is_null())
             if not len(at):

@@ -49,7 +49,7 @@ def _column(operation: Operation, series: pl.Series, limits: Limits | None) -> p
     frame = pl.DataFrame(columns)
     if series.null_count():
         at = known.cast(pl.UInt32).cum_sum() - 1
-        frame = frame.select(pl.all().gather(at.set(~known, None)))
+        frame = frame.select_seq(pl.all().gather(at.set(~known, None)))
     return frame.to_struct(series.name)
 
 

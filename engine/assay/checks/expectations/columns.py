@@ -66,17 +66,17 @@ def _grade_batch(columns: Sequence[pl.Series]) -> pl.Series:
     fails = _failures(entries, texts)
     by_row = _Rows(entries["row"], height)
     total, failed = by_row.count(None), by_row.count(fails)
-    reason = by_row.join(entries.filter(fails).select("row", text=_REASON))
+    reason = by_row.join(entries.filter(fails).select_seq("row", text=_REASON))
     unusable = entries.filter(pl.col("phrases").list.len() == 0)
-    problem = by_row.join(unusable.select("row", text=pl.lit("ValueError: ") + _PROBLEM))
+    problem = by_row.join(unusable.select_seq("row", text=pl.lit("ValueError: ") + _PROBLEM))
     error = pl.when("broken").then(pl.lit("ValueError: ") + pl.col("why"))
     unread = pl.lit(UNREAD) + pl.col("slip")
     silent = pl.concat_str(pl.lit(SILENT), unread, separator="; ", ignore_nulls=True)
     results = {"total": total, "failed": failed, "reason": reason, "problem": problem, "why": broken, "slip": slip}
     return (
         pl.DataFrame(results)
-        .with_columns(broken=pl.col("why").is_not_null())
-        .select(
+        .with_columns_seq(broken=pl.col("why").is_not_null())
+        .select_seq(
             pl.struct(
                 # divide by a column: dividing by a literal rounds differently
                 score=pl.when("broken").then(0.0).when(total == 0).then(1.0).otherwise((total - failed) / total),
@@ -153,7 +153,7 @@ class _Rows:
         """Join the texts of each row by ``"; "``; null for rows without any."""
         sizes = self._sizes(texts["row"])
         joined = in_lists(sizes, texts["text"]).list.join(JOINT)
-        return pl.select(pl.when(sizes > 0).then(joined)).to_series()
+        return pl.DataFrame().select_seq(pl.when(sizes > 0).then(joined)).to_series()
 
 
 def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.Series]:
@@ -168,7 +168,7 @@ def _entries_of_text(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl.S
     entries = layouts.entries[ranges(layouts.readings["end"].gather(which_layout), size)]
     base = repeated(shapes.start, size)
     phrases = layouts.phrases.gather(ranges(entries["end"], entries["count"])) + repeated(base, entries["count"])
-    flat = entries.select("where", "forbid", message=values.gather(entries["message"] + base)).insert_column(
+    flat = entries.select_seq("where", "forbid", message=values.gather(entries["message"] + base)).insert_column(
         2, in_lists(entries["count"], values.gather(phrases)).alias("phrases")
     )
     # the entries of each row, from those of its text
@@ -216,8 +216,8 @@ def _read_layouts(layouts: list[str], known: int) -> _Layouts:
     frame = pl.DataFrame(entries, schema=_LAYOUT_ENTRY, orient="row")
     table = pl.DataFrame(readings, schema=_LAYOUT, orient="row")
     return _Layouts(
-        table.with_columns(end=pl.col("size").cum_sum()),
-        frame.with_columns(end=pl.col("count").cum_sum()),
+        table.with_columns_seq(end=pl.col("size").cum_sum()),
+        frame.with_columns_seq(end=pl.col("count").cum_sum()),
         pl.Series(phrases, dtype=pl.Int64),
         pl.Series(values, dtype=pl.String),
     )
@@ -230,7 +230,7 @@ def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series,
     rows = pl.int_range(len(lists), dtype=pl.UInt32, eager=True).filter(nonempty)
     lengths = sizes.filter(nonempty)
     position = (
-        pl.select(pl.int_ranges(0, lengths, dtype=pl.UInt32).explode()).to_series()
+        pl.DataFrame().select_seq(pl.int_ranges(0, lengths, dtype=pl.UInt32).explode()).to_series()
         if len(lengths)
         else lengths.cast(pl.UInt32)
     )
@@ -271,7 +271,7 @@ def _entries_of_struct(metadata: pl.Series) -> tuple[pl.DataFrame, pl.Series, pl
                     frames.append(_side(field, counts, name, forbid=forbid))
                 else:
                     problem = _text_where(counts, f"metadata.expectations.{name} is not a list")
-                    broken = pl.select(pl.coalesce(broken, problem)).to_series()
+                    broken = pl.DataFrame().select_seq(pl.coalesce(broken, problem)).to_series()
     entries = pl.concat(frames).sort("row", maintain_order=True)
     return entries.filter(broken.gather(entries["row"]).is_null()), broken, _slips(metadata)
 
@@ -284,11 +284,11 @@ def _slips(metadata: pl.Series) -> pl.Series:
     missing = expectations.is_null()
     slips += [(field.is_not_null() & missing, unread_field(field.name)) for field in _fields(metadata)]
     first = pl.coalesce(nothing, *(pl.when(rows).then(pl.lit(slip)) for rows, slip in slips if slip is not None))
-    return pl.select(first).to_series()
+    return pl.DataFrame().select_seq(first).to_series()
 
 
 def _text_where(rows: pl.Series, message: str) -> pl.Series:
-    return pl.select(pl.when(rows).then(pl.lit(message))).to_series()
+    return pl.DataFrame().select_seq(pl.when(rows).then(pl.lit(message))).to_series()
 
 
 def _without_nulls(lists: pl.Series, column: str) -> pl.Expr:
@@ -321,7 +321,7 @@ def _side(lists: pl.Series, counts: pl.Series, name: str, *, forbid: bool) -> pl
     columns["message"] = message if message is not None else pl.repeat(None, len(row), dtype=pl.String, eager=True)
     nothing = pl.lit([], dtype=pl.List(pl.String))
     usable = phrases.fill_null(nothing)
-    entries = pl.DataFrame(columns).select(
+    entries = pl.DataFrame(columns).select_seq(
         pl.col("row").cast(pl.UInt32),
         where="position",
         forbid=pl.lit(forbid),
@@ -330,4 +330,4 @@ def _side(lists: pl.Series, counts: pl.Series, name: str, *, forbid: bool) -> pl
     )
     # only entries without a phrase need their path as text
     index = pl.when(pl.col("phrases").list.len() == 0).then("where")
-    return entries.with_columns(where=rowwise(index, lambda at: f"{name}[{at}]", pl.String))
+    return entries.with_columns_seq(where=rowwise(index, lambda at: f"{name}[{at}]", pl.String))

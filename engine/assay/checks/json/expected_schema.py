@@ -114,15 +114,15 @@ def _missing_by_row(columns: Sequence[pl.Series]) -> pl.Series:
     """Return the reason why each output lacks keys; null where none are missing, or there is no object or no schema."""
     frame = pl.DataFrame({"object": columns[0], "keys": columns[1]}).with_row_index("at")
     rows = frame.filter(pl.col("object").is_not_null() & pl.col("keys").is_not_null())
-    rows = rows.with_columns(count=pl.len().over("keys")) if rows.height else rows.with_columns(count=pl.lit(0))
+    rows = rows.with_columns_seq(count=pl.len().over("keys")) if rows.height else rows.with_columns_seq(count=pl.lit(0))
     answers = [pl.DataFrame(schema={"at": pl.UInt32, "reason": pl.String})]
     is_frequent = pl.col("count") >= THRESHOLDS.schema_rows
     rare, frequent = rows.filter(is_frequent.not_()), rows.filter(is_frequent)
     for part in frequent.partition_by("keys", maintain_order=True) if frequent.height else []:
         keys = part["keys"][0].to_list()
-        answers.append(part.select("at", reason=missing_keys_expr(keys, pl.col("object"))))
-    reasons = [missing_keys(value, keys) or None for value, keys in rare.select("object", "keys").iter_rows()]
-    answers.append(rare.select("at").with_columns(reason=pl.Series(reasons, dtype=pl.String)))
+        answers.append(part.select_seq("at", reason=missing_keys_expr(keys, pl.col("object"))))
+    reasons = [missing_keys(value, keys) or None for value, keys in rare.select_seq("object", "keys").iter_rows()]
+    answers.append(rare.select_seq("at").with_columns_seq(reason=pl.Series(reasons, dtype=pl.String)))
     return frame.join(pl.concat(answers), on="at", how="left", maintain_order="left")["reason"]
 
 

@@ -67,13 +67,13 @@ def _why_invalid(values: pl.Series) -> pl.Series:
         return pl.Series(values.name, reasons, dtype=pl.String)
     texts = pl.col(values.name)
     possible = (texts == "") | begins_with(texts, f"`{WHITESPACE}")
-    return values.to_frame().select(on_rows(texts, possible, _why_empty_or_fenced, pl.String, _INVALID)).to_series()
+    return values.to_frame().select_seq(on_rows(texts, possible, _why_empty_or_fenced, pl.String, _INVALID)).to_series()
 
 
 def _why_empty_or_fenced(texts: pl.Series) -> pl.Series:
     trimmed = pl.col(texts.name).str.strip_chars_start(WHITESPACE)
     reason = pl.when(trimmed == "").then(pl.lit(_EMPTY)).when(trimmed.str.starts_with("```")).then(pl.lit(_FENCED))
-    return texts.to_frame().select(reason.otherwise(pl.lit(_INVALID))).to_series()
+    return texts.to_frame().select_seq(reason.otherwise(pl.lit(_INVALID))).to_series()
 
 
 class KeysParams(Params):

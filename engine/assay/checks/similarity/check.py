@@ -256,7 +256,7 @@ class Similarity(PairCheck):
     def _reasons(self, scores: pl.Series, golds: Sequence[str]) -> pl.Series:
         distinct = [*{*golds}]
         if len(distinct) > 1:
-            quotes = pl.select(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
+            quotes = pl.DataFrame().select_seq(quoted_expr(pl.lit(pl.Series(distinct)))).to_series().to_list()
         else:  # the spec's gold may have lone surrogates, of which Polars makes no text
             quotes = [*map(quoted, distinct)]
         quote_of = dict(zip(distinct, quotes, strict=True))
@@ -266,7 +266,7 @@ class Similarity(PairCheck):
         else:
             at = (scores * 100 + 0.5).floor().cast(pl.Int64).clip(0, len(_SHOWN) - 1)
             reasons = pl.Series(_SHOWN).gather(at) + shown
-        return pl.select(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
+        return pl.DataFrame().select_seq(pl.when(scores < 1).then(reasons).otherwise(pl.lit(""))).to_series()
 
     def answer_by(self, golds: pl.Expr) -> pl.Expr:
         if not self.joins_golds:

@@ -312,7 +312,7 @@ class ListEquals(Check):
             scores = rowwise(pl.col("texts"), lambda value: self.row({"completion": value}), pl.Float64)
         else:
             scores = self._score_expr(self._items_expr(is_text=texts.dtype == pl.String), golds)
-        return texts.to_frame("texts").select(scores).to_series().alias(texts.name)
+        return texts.to_frame("texts").select_seq(scores).to_series().alias(texts.name)
 
     def _items_expr(self, *, is_text: bool) -> pl.Expr:
         values = pl.col("texts")

@@ -108,7 +108,7 @@ class LengthPenalty(Check):
         length, start, most = pl.col("length"), self._start(), float(self.params.max)
         falling = 1.0 + quotient(pl.lit(start) - length, pl.lit(float(self.params.buffer)))
         score = pl.when(length <= start).then(1.0).when(length > most).then(0.0).otherwise(falling.clip(0.0))
-        scores = lengths.to_frame("length").select(pl.when(length.is_not_null()).then(score)).to_series()
+        scores = lengths.to_frame("length").select_seq(pl.when(length.is_not_null()).then(score)).to_series()
         return scores.alias(lengths.name)
 
     def lanes(self) -> tuple[Lane, ...]:

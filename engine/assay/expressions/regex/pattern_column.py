@@ -43,9 +43,9 @@ _WORD_PARTS = pl.Struct({"literal": pl.String, **dict.fromkeys(("folds", "before
 
 def _words(patterns: pl.Series, flags: int) -> pl.Series:
     """Return the ``_WORD_PARTS`` of each pattern; null for other patterns."""
-    frame = patterns.to_frame("pattern").select(pl.col("pattern").str.extract_groups(_WORD).struct.unnest())
+    frame = patterns.to_frame("pattern").select_seq(pl.col("pattern").str.extract_groups(_WORD).struct.unnest())
     folds = pl.lit(bool(flags & re.IGNORECASE)) | pl.col("inline").is_not_null()
-    frame = frame.with_columns(pl.col("literal").str.replace_all(_ESCAPE, "$1"), folds=folds)
+    frame = frame.with_columns_seq(pl.col("literal").str.replace_all(_ESCAPE, "$1"), folds=folds)
     literal, folds = pl.col("literal"), pl.col("folds")
     word = pl.struct(
         literal=pl.when(folds).then(literal.str.to_lowercase()).otherwise(literal),
@@ -54,7 +54,7 @@ def _words(patterns: pl.Series, flags: int) -> pl.Series:
         after=pl.col("after").is_not_null(),
     )
     # beyond ASCII, IGNORECASE matches more than what is equal in lower case
-    return frame.select(pl.when(literal.is_not_null() & (is_ascii(literal) | folds.not_())).then(word)).to_series()
+    return frame.select_seq(pl.when(literal.is_not_null() & (is_ascii(literal) | folds.not_())).then(word)).to_series()
 
 
 def needed_literal(pattern: str, *, folds: bool) -> str | None:
@@ -125,13 +125,13 @@ def _search_bounded(rows: pl.DataFrame) -> pl.Series:
     Expressions look at the first occurrence; Python looks at texts that contain the literal again or have non-ASCII beside it.
     """
     size, start = pl.col("literal").str.len_bytes(), pl.col("haystack").str.find(pl.col("literal"), literal=True)
-    rows = rows.with_columns(bytes=pl.col("haystack").cast(pl.Binary), start=start.cast(pl.Int64), size=size)
+    rows = rows.with_columns_seq(bytes=pl.col("haystack").cast(pl.Binary), start=start.cast(pl.Int64), size=size)
     start, end = pl.col("start"), pl.col("start") + pl.col("size")
     left, first, last, right = (_is_word_at(rows, at) for at in (start - 1, start, end - 1, end))
     result = ((left != first) | ~rows["before"]) & ((last != right) | ~rows["after"])
-    rows = rows.with_columns(found=pl.when(first.is_not_null()).then(result)).with_row_index("which")
+    rows = rows.with_columns_seq(found=pl.when(first.is_not_null()).then(result)).with_row_index("which")
     missed = rows.filter(~pl.col("found"))
-    behind = missed.select(pl.col("bytes").bin.slice(start + 1).cast(pl.String)).to_series()
+    behind = missed.select_seq(pl.col("bytes").bin.slice(start + 1).cast(pl.String)).to_series()
     again = contains_column(behind, missed["literal"])
     unsure = pl.concat([missed.filter(again), rows.filter(pl.col("found").is_null())])
     answers = [
@@ -146,7 +146,7 @@ def _search_bounded(rows: pl.DataFrame) -> pl.Series:
 def _is_word_at(rows: pl.DataFrame, at: pl.Expr) -> pl.Series:
     """``_is_word`` for one byte of each row; null if the character has several bytes."""
     byte = pl.when(at >= 0).then(pl.col("bytes").bin.slice(at, 1)).bin.reinterpret(dtype=pl.UInt8)
-    return _WORD_BYTES.gather(rows.select(byte.fill_null(0)).to_series())  # beyond the text: no byte, not a word
+    return _WORD_BYTES.gather(rows.select_seq(byte.fill_null(0)).to_series())  # beyond the text: no byte, not a word
 
 
 def search_patterns_expr(texts: pl.Expr, patterns: pl.Expr, flags: int = 0) -> pl.Expr:
@@ -168,16 +168,18 @@ def search_patterns_expr(texts: pl.Expr, patterns: pl.Expr, flags: int = 0) -> p
 def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     text, pattern = columns
     words = once(pl.col("pattern"), partial(_words, flags=flags), _WORD_PARTS)
-    frame = pl.DataFrame({"text": text, "pattern": pattern}).with_row_index("at").with_columns(word=words)
-    answers = frame.select(pl.when(pl.col("pattern") == "").then(pl.lit(value=False))).to_series()
+    frame = pl.DataFrame({"text": text, "pattern": pattern}).with_row_index("at").with_columns_seq(word=words)
+    answers = frame.select_seq(pl.when(pl.col("pattern") == "").then(pl.lit(value=False))).to_series()
     rows = frame.filter(pl.col("word").is_not_null() & answers.is_null())
     folds = rows["word"].struct.field("folds").any()  # only lowering makes new texts
     found = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
     answers = answers.scatter(rows["at"], found)
     rest = frame.filter(answers.is_null())
-    often = rest["word"].is_not_null() | rest.select(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()
-    answers = _search_compiled(rest.filter(often).select("at", "text", "pattern"), flags, answers)
-    rest = rest.filter(~often).select("at", "text", "pattern")
+    often = (
+        rest["word"].is_not_null() | rest.select_seq(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()
+    )
+    answers = _search_compiled(rest.filter(often).select_seq("at", "text", "pattern"), flags, answers)
+    rest = rest.filter(~often).select_seq("at", "text", "pattern")
     answers = answers.scatter(rest["at"], search_templates(rest["text"], rest["pattern"], flags))
     rest = rest.filter(answers.gather(rest["at"]).is_null())
     possible = in_slices(partial(_may_match, flags=flags), [rest["text"], rest["pattern"]])
@@ -199,10 +201,10 @@ def _may_match(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     """Return whether the texts contain the literal that every match of their patterns contains."""
     rows = pl.DataFrame({"text": columns[0], "pattern": columns[1]})
     folds = pl.lit(bool(flags & re.IGNORECASE)) | pl.col("pattern").str.starts_with(_INLINE)
-    rows = rows.with_columns(folds=folds)
+    rows = rows.with_columns_seq(folds=folds)
     literals = once(pl.col("needed"), _needed_literals, pl.String)
     needed = pl.when("folds").then(pl.lit(_INLINE)).otherwise(pl.lit("")) + pl.col("pattern").str.strip_prefix(_INLINE)
-    rows = _folded(rows.with_columns(needed=needed).with_columns(literal=literals))
+    rows = _folded(rows.with_columns_seq(needed=needed).with_columns_seq(literal=literals))
     return contains_column(rows["haystack"], rows["literal"]).fill_null(value=True)
 
 
@@ -218,13 +220,13 @@ def _folded(rows: pl.DataFrame) -> pl.DataFrame:
     Under IGNORECASE an ASCII literal matches only ASCII, except a few characters: the haystack is null for texts with one.
     """
     if not rows["folds"].any():
-        return rows.with_columns(haystack="text")
+        return rows.with_columns_seq(haystack="text")
     folds = rows["folds"] & rows["text"].is_not_null()
     at = folds.arg_true()
     texts = rows["text"].gather(at)
     alike = texts.str.contains(ASCII_ALIKE)
     lowered = ascii_lower(texts).zip_with(~alike, pl.Series([None], dtype=pl.String))
-    return rows.with_columns(haystack=rows["text"].scatter(at, lowered))
+    return rows.with_columns_seq(haystack=rows["text"].scatter(at, lowered))
 
 
 def _search_compiled(rows: pl.DataFrame, flags: int, answers: pl.Series) -> pl.Series:

@@ -263,7 +263,7 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
         return _any_of(folded, chosen.linear)
     answers = _decided(chosen.linear, chosen.beyond, [folded, ~is_ascii(values), values])
     if chosen.disputed:
-        disputed = values.to_frame().select(is_disputed(pl.col(values.name))).to_series()
+        disputed = values.to_frame().select_seq(is_disputed(pl.col(values.name))).to_series()
         return answers.set(disputed.fill_null(value=False), None)
     return answers
 
@@ -391,7 +391,7 @@ def _any_of(values: pl.Series, patterns: Sequence[str]) -> pl.Series:
     """Return whether one of the patterns matches; each is searched for in the texts that the earlier ones do not match."""
     if is_small(values):  # one query costs less than its parts
         texts = pl.col(values.name)
-        return values.to_frame().select(reduce(or_, map(texts.str.contains, patterns))).to_series()
+        return values.to_frame().select_seq(reduce(or_, map(texts.str.contains, patterns))).to_series()
     first, *others = patterns
     found = values.str.contains(first)
     return among(found, ~found, values, partial(_any_of, patterns=others)) if others else found

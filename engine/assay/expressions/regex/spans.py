@@ -315,8 +315,10 @@ class Extraction:
         if self._is_whole:
             found = texts if self.last else texts.str.extract(written, skipped)
             return found.set(found == "", None)
-        groups = texts.to_frame("text").select(pl.col("text").str.extract_groups(written)).to_series().struct.unnest()
-        return groups.select(
+        groups = (
+            texts.to_frame("text").select_seq(pl.col("text").str.extract_groups(written)).to_series().struct.unnest()
+        )
+        return groups.select_seq(
             pl.coalesce(pl.when(group != "").then(group) for group in map(pl.col, groups.columns[skipped:]))
         ).to_series()
 
@@ -436,7 +438,7 @@ def _engine_pattern(operation: Operation, texts: pl.Series, *, is_beyond: bool) 
 
 
 def _disputed(texts: pl.Series) -> pl.Series:
-    return texts.to_frame("text").select(is_disputed(pl.col("text"))).to_series()
+    return texts.to_frame("text").select_seq(is_disputed(pl.col("text"))).to_series()
 
 
 def results_column(operation: Operation, texts: pl.Series, limits: Limits | None = None) -> tuple[pl.Series, pl.Series]:

@@ -347,7 +347,7 @@ class _Search:
     def answers(self) -> pl.Series:
         """Return the verdicts: null for rows that are unsure."""
         unsure = self.unsure & ~self.found
-        return pl.select(pl.when(~unsure).then(self.found)).to_series()
+        return pl.DataFrame().select_seq(pl.when(~unsure).then(self.found)).to_series()
 
     def run(self, chain: _Chain) -> None:
         """Search with one chain."""
@@ -380,7 +380,7 @@ class _Search:
         behind = literal.str.len_bytes().cast(pl.Int64) - literal.str.tail(1).str.len_bytes()
         begin = rows["text"].str.head(1).str.len_bytes().cast(pl.Int64) if level else 0 * first
         right, ends = (_are_words(characters) for characters in (literal.str.head(1), literal.str.tail(1)))
-        rows = rows.with_columns(
+        rows = rows.with_columns_seq(
             literal=literal, first=first, behind=behind, begin=begin, origin=begin, right=right, ends=ends
         )
         reach = part.reach if part is not None else 0
@@ -405,8 +405,8 @@ class _Search:
                 candidates = rows.filter(pl.col("place") == pl.col("begin"))
             if candidates.height:
                 rest = pl.col("text", "lowered").cast(pl.Binary).bin.slice(pl.col("place") + pl.col("behind"))
-                self._descend(chain, candidates.select("row", rest.cast(pl.String), left="ends"), level + 1)
-            rows = rows.with_columns(begin=pl.col("place") + pl.col("first"))
+                self._descend(chain, candidates.select_seq("row", rest.cast(pl.String), left="ends"), level + 1)
+            rows = rows.with_columns_seq(begin=pl.col("place") + pl.col("first"))
         self.unsure = self.unsure.scatter(rows["row"], values=True)
 
     def _settle(self, rows: pl.Series, matches: pl.Series | None) -> None:
@@ -418,7 +418,7 @@ class _Search:
 
     def _literal(self, hole: tuple[int, ...], rows: pl.Series) -> pl.Series:
         columns = [self.literals[at].gather(rows).alias(str(at)) for at in hole]
-        return pl.select(pl.concat_str(columns)).to_series() if len(columns) > 1 else columns[0]
+        return pl.DataFrame().select_seq(pl.concat_str(columns)).to_series() if len(columns) > 1 else columns[0]
 
 
 def _decide(texts: pl.Series, part: _Part, left: pl.Series, right: pl.Series) -> pl.Series:
@@ -456,17 +456,17 @@ def _slices(texts: pl.Series, ends: pl.Series, reach: int | None) -> pl.Series:
     """Cut texts at positions in bytes; with a ``reach``, keep at least so many characters before the end."""
     rows = pl.DataFrame({"text": texts.cast(pl.Binary), "start": 0 * ends, "end": ends})
     if reach:
-        rows = rows.with_columns(start=pl.max_horizontal(0, pl.col("end") - _BYTES * reach))
-        rows = rows.with_columns(start=pl.when(_is_within("start")).then(0).otherwise("start"))
+        rows = rows.with_columns_seq(start=pl.max_horizontal(0, pl.col("end") - _BYTES * reach))
+        rows = rows.with_columns_seq(start=pl.when(_is_within("start")).then(0).otherwise("start"))
     cut = pl.col("text").bin.slice("start", pl.col("end") - pl.col("start"))
-    return rows.select(cut.cast(pl.String)).to_series()
+    return rows.select_seq(cut.cast(pl.String)).to_series()
 
 
 def _heads(texts: pl.Series, reach: int) -> pl.Series:
     """Return at least so many of the first characters of texts, or all."""
-    rows = texts.cast(pl.Binary).to_frame("text").with_columns(end=pl.lit(_BYTES * reach))
+    rows = texts.cast(pl.Binary).to_frame("text").with_columns_seq(end=pl.lit(_BYTES * reach))
     size = pl.when(_is_within("end")).then(pl.col("text").bin.size()).otherwise("end")
-    return rows.select(pl.col("text").bin.slice(0, size).cast(pl.String)).to_series()
+    return rows.select_seq(pl.col("text").bin.slice(0, size).cast(pl.String)).to_series()
 
 
 def _is_within(place: str) -> pl.Expr:
@@ -479,12 +479,12 @@ def _next_place(rows: pl.DataFrame) -> pl.DataFrame:
     """Find the literal from ``begin`` on: add its ``place``, in bytes, and drop the rows where it is not."""
     rest = rows["lowered"]
     if (rows["begin"] > 0).any():
-        rest = rows.select(pl.col("lowered").cast(pl.Binary).bin.slice("begin").cast(pl.String)).to_series()
+        rest = rows.select_seq(pl.col("lowered").cast(pl.Binary).bin.slice("begin").cast(pl.String)).to_series()
     if rows.height <= THRESHOLDS.lone_searches:  # Polars would build a regular expression
         pairs = zip(rest.to_list(), rows["literal"].to_list(), strict=True)
         splits = [text.partition(literal) for text, literal in pairs]
         place = pl.Series([len(before.encode()) if mark else None for before, mark, _ in splits], dtype=pl.Int64)
     else:
         place = rest.str.find(pl.lit(rows["literal"]), literal=True).cast(pl.Int64)
-    rows = rows.with_columns(place=place + rows["begin"])
+    rows = rows.with_columns_seq(place=place + rows["begin"])
     return rows.filter(pl.col("place").is_not_null())

@@ -42,16 +42,16 @@ def calls_of_structs(completions: pl.Series, *, last: bool) -> pl.Series:
     messages = rows.filter(pl.col("message").list.len() > 0).explode("message").filter(pl.col("message").is_not_null())
     field = pl.col("message").struct.field
     role = field("role")
-    spoken = messages.filter(role.is_null() | role.is_in(_ROLES)).select("row", call=field("tool_calls"))
+    spoken = messages.filter(role.is_null() | role.is_in(_ROLES)).select_seq("row", call=field("tool_calls"))
     if last:
         spoken = spoken.unique("row", keep="last", maintain_order=True)
     calls = spoken.filter(pl.col("call").list.len() > 0).explode("call")
     function = pl.col("call").struct.field("function").struct.field
     name = function("name")
-    requests = calls.filter(name.is_not_null() & (name != "")).select(
+    requests = calls.filter(name.is_not_null() & (name != "")).select_seq(
         "row", text=pl.struct(name, function("arguments").fill_null("{}")).struct.json_encode()
     )
     texts = requests.group_by("row", maintain_order=True).agg(pl.col("text").str.join(","))
-    joined = texts.select("row", text=pl.concat_str(pl.lit("["), "text", pl.lit("]")))
+    joined = texts.select_seq("row", text=pl.concat_str(pl.lit("["), "text", pl.lit("]")))
     result = pl.Series(completions.name, [None], dtype=pl.String).new_from_index(0, len(completions))
     return result.scatter(joined["row"], joined["text"])
