@@ -27,6 +27,9 @@ _WINDOW = 0.005
 _CONNECTIONS = 1024
 """Connections at a time; more get 503."""
 
+_IDLE = 600
+"""Seconds that a connection may be idle: a trainer's step takes minutes, and its client may not expect the end of a connection."""
+
 
 @dataclass(frozen=True)
 class ServerLimits:
@@ -235,8 +238,9 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
         raise UsageError(
             f"{host}:{port}: {getattr(error, 'strerror', None) or error}.", "Choose another --port."
         ) from None
-    options: dict[str, Any] = {"limit_concurrency": _CONNECTIONS, "timeout_graceful_shutdown": 10}
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, **options)
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    options |= {"limit_concurrency": _CONNECTIONS, "timeout_keep_alive": _IDLE, "timeout_graceful_shutdown": 10}
+    config = uvicorn.Config(app, **options)
     with listener:
         name = f"[{host}]" if ":" in host else host
         tell(f"http://{name}:{listener.getsockname()[1]}")
