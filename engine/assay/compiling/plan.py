@@ -3,6 +3,7 @@
 All problems with the columns are reported here, before a row is read.
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -52,7 +53,7 @@ from assay.compiling.requirements import (
     refused_rows,
 )
 from assay.compiling.verifiers import verifiers_of_run
-from assay.errors import AssayWarning, ColumnsError, InputError, SpecError, UsageError, said_by
+from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
@@ -327,8 +328,8 @@ class Plan:
 
     def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
         """Return plain rows with types that hold their values, and this plan for these types."""
+        natural = plain.natural(schema)
         try:
-            natural = plain.natural(schema)
             # NOTE: a gold keeps its type: the text "True" is not the JSON of True
             types = schema | dict(natural.schema)
             # NOTE: nor are messages fitted to text, for that would be refused, in words that take longer than the fitting
@@ -339,8 +340,12 @@ class Plan:
                 return fitted(natural.lazy(), wider), self._for_schema(tuple(wider.items()))
             except ColumnsError:
                 return natural.lazy(), self._for_schema(tuple(types.items()))
-        except (InputError, ColumnsError, SpecError):
-            forced = plain.forced(schema)
+        except (ColumnsError, SpecError):
+            # a value of another column may be the reason, and says nothing about golds
+            with contextlib.suppress(ColumnsError, SpecError):
+                forced = plain.forced(schema, GOLD_COLUMNS)
+                return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
+            forced = plain.forced(schema, ())
             return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
 
     @cached_property

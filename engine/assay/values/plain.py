@@ -23,10 +23,16 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
         return {key: plain(inner, depth - 1) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [plain(inner, depth - 1) for inner in value]
-    method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
-    if method is None or isinstance(value, type):
-        return value
     try:
-        return plain(method(), depth - 1)
+        method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
+        return value if method is None or isinstance(value, type) else plain(method(), depth - 1)
     except RAISED:
+        return _text(value)
+
+
+def _text(value: Any) -> Any:
+    """Return a value as text, or as it is if it has none."""
+    try:
         return str(value)
+    except RAISED:
+        return value
