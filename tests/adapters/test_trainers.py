@@ -172,6 +172,19 @@ def test_the_response_is_what_follows_the_prompt(query, prompt, response):
     assert response_of(query, prompt) == response
 
 
+@pytest.mark.parametrize(
+    ("query", "prompt", "response"),
+    [
+        ("p" + "<s>" * 100_000 + "x", "p", "x"),
+        ("p" + "x<s> " * 100_000 + "x", "p", "x<s> " * 100_000 + "x"),
+        ("a" * 100_000, "a" * 100_000 + "b", None),
+        ("a" * 100_000, "b" + "a" * 99_999, "a"),
+    ],
+)
+def test_long_texts_that_repeat_themselves_take_linear_time(query, prompt, response):
+    assert response_of(query, prompt) == response
+
+
 def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
     reward = assay.adapters.openrlhf(SPEC, unscored=-1.0)
     assert reward(["2 + 2? 4<eos>"], ["2 + 2?"], ["4"]) == {

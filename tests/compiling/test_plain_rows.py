@@ -162,6 +162,10 @@ def test_a_value_that_cannot_be_read_leaves_only_its_own_row_unscored(value):
     assert scored["error"][2] == "gold is missing: answer"
 
 
+def test_rows_without_any_value_are_rows():
+    assert assay.compile(GOLD).score_rows([{}, {}])["error"].to_list() == ["the completion is null"] * 2
+
+
 def test_a_value_that_the_plan_does_not_hold_leaves_the_golds_of_others_as_they_are():
     spec = {"id": "v", "checks": [*GOLD["checks"], {"type": "fewer_than_limit"}]}
     types = {"completion": pl.String, "answer": pl.String, "limit": pl.Int64}

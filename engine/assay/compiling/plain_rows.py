@@ -33,8 +33,11 @@ class PlainRows:
     """
 
     def __init__(self, rows: Any, names: Iterable[str]) -> None:
-        given = rows if isinstance(rows, Mapping) else transposed(rows)
-        self.height = len(next(iter(given.values()), ())) if given else 0
+        if isinstance(rows, Mapping):
+            given, self.height = rows, len(next(iter(rows.values()), ()))
+        else:
+            rows = [*rows]
+            given, self.height = transposed(rows), len(rows)
         self._columns = {name: _values(name, given[name]) for name in names if name in given}
         lengths = {len(values) for values in self._columns.values()}
         if lengths - {self.height}:
