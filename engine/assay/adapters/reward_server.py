@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -65,8 +66,10 @@ def reward_app(
 
     Raises:
         SpecError: A verifier cannot be used.
-        UsageError: Starlette is not installed.
+        UsageError: Starlette is not installed, or ``unscored`` is not finite, which JSON does not have.
     """
+    if not math.isfinite(unscored):
+        raise UsageError(f"unscored={unscored}: expected a finite number.")
     with package("Starlette", "serve"):
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -163,7 +166,8 @@ class _Server:
         """Return the rewards of OpenRLHF's queries."""
         names = ("query", "prompts", "labels")
         queries, prompts, labels = (body.get(name) if isinstance(body, dict) else None for name in names)
-        if not (isinstance(queries, list) and all(isinstance(query, str) for query in queries)):
+        is_text = isinstance(queries, list) and all(isinstance(query, str) for query in queries)
+        if not (is_text and all(values is None or isinstance(values, list) for values in (prompts, labels))):
             raise _Refused(400, 'Send {"query": […], "prompts": […], "labels": […]}.')
         prompts, labels = prompts or [""] * len(queries), labels or [None] * len(queries)
         if not len(queries) == len(prompts) == len(labels):
