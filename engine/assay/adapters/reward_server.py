@@ -31,6 +31,9 @@ _CONNECTIONS = 1024
 _IDLE = 600
 """Seconds that a connection may be idle: a trainer's step takes minutes, and its client may not expect the end of a connection."""
 
+_SHAPE = 'Send {"query": […], "prompts": […], "labels": […]}.'
+"""What OpenRLHF sends."""
+
 
 @dataclass(frozen=True)
 class ServerLimits:
@@ -164,12 +167,11 @@ class _Server:
 
     async def get_reward(self, body: Any) -> Any:
         """Return the rewards of OpenRLHF's queries."""
-        names = ("query", "prompts", "labels")
-        queries, prompts, labels = (body.get(name) if isinstance(body, dict) else None for name in names)
-        is_text = isinstance(queries, list) and all(isinstance(query, str) for query in queries)
-        if not (is_text and all(values is None or isinstance(values, list) for values in (prompts, labels))):
-            raise _Refused(400, 'Send {"query": […], "prompts": […], "labels": […]}.')
-        prompts, labels = prompts or [""] * len(queries), labels or [None] * len(queries)
+        queries = _list_of(body, "query")
+        prompts = _list_of(body, "prompts", [""] * len(queries))
+        labels = _list_of(body, "labels", [None] * len(queries))
+        if not all(isinstance(query, str) for query in queries):
+            raise _Refused(400, _SHAPE)
         if not len(queries) == len(prompts) == len(labels):
             raise _Refused(400, "query, prompts and labels have different lengths.")
         rows = [
@@ -202,6 +204,15 @@ class _Server:
             lines += [f"# TYPE assay_rows_{name}_total counter", f"assay_rows_{name}_total {self._rows[name]}"]
         lines += ["# TYPE assay_rows_waiting gauge", f"assay_rows_waiting {self._waiting}"]
         return PlainTextResponse("\n".join(lines) + "\n")
+
+
+def _list_of(body: Any, name: str, default: list[Any] | None = None) -> list[Any]:
+    """Return a list that a client has sent, or the default where it has sent none, or an empty list."""
+    values = body.get(name) if isinstance(body, dict) else None
+    values = default if default is not None and values in (None, []) else values
+    if not isinstance(values, list):
+        raise _Refused(400, _SHAPE)
+    return values
 
 
 def _reward(outcome: Outcome) -> Any:
