@@ -148,6 +148,17 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0
 
 
+def test_verl_may_know_what_json_does_not():
+    spec = {"checks": [{"type": "contains", "value": {"column": "extra_info.word"}}]}
+    info = {"word": "4", ("a", "tuple"): 1, np.int64(3): b"4"}
+    assert verl.score(**of_verl(spec=spec, extra_info=info)) == 1.0
+    info = {"word": "4"}
+    info["self"] = info
+    assert verl.score(**of_verl(spec=spec, extra_info=info, unscored=-1.0)) == -1.0
+    with pytest.raises(FailedRunError, match="cannot be scored: `extra_info` is nested"):
+        verl.score(**of_verl(spec=spec, extra_info=info))
+
+
 # ── OpenRLHF ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
