@@ -305,7 +305,7 @@ def test_random_boundaries_beside_every_kind_of_character(point):
         "a+",
     )
     texts = ["".join(rng.choices(["a", "b", "1", "-", " ", "\n", "é", point], k=rng.randrange(6))) for _ in range(300)]
-    for _ in range(sized(60, 25)):
+    for _ in range(sized(60, 15)):
         parts = [rng.choice(atoms) for _ in range(rng.choice((1, 2, 3)))]
         for _ in range(rng.choice((1, 1, 2))):
             parts.insert(rng.choice((0, len(parts), rng.randrange(len(parts) + 1))), r"\b")
