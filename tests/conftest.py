@@ -1,8 +1,10 @@
 """What all tests have in common."""
 
+import compileall
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from cases import LONG, sized
@@ -19,9 +21,11 @@ sys.dont_write_bytecode = (
 )
 gc.disable()  # while tests are collected: whatever is made then stays
 
+import assay  # noqa: E402
 from assay import testing  # noqa: E402
 from assay.thresholds import THRESHOLDS  # noqa: E402
 
+compileall.compile_dir(Path(assay.__file__).parent, quiet=2)  # what is imported when it is used, too
 testing.ALONE = sized(1, 10)
 
 
