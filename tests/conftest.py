@@ -1,19 +1,32 @@
 """What all tests have in common."""
 
+import compileall
+import gc
+import os
 import sys
+from pathlib import Path
 
 import pytest
 from cases import LONG, sized
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices, and threads that wait spin
+if not LONG and os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+    # frames of tests are small: there, threads of the engine spend a third of the time on waiting for each other;
+    # the first of the processes has as many as a user has, and so have all in make test-all
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 _WRITES_BYTECODE = not sys.dont_write_bytecode
 sys.dont_write_bytecode = (
     False  # while tests are collected: each of hundreds of processes would compile the package anew
 )
+gc.disable()  # while tests are collected: whatever is made then stays
 
+import assay  # noqa: E402
 from assay import testing  # noqa: E402
 from assay.thresholds import THRESHOLDS  # noqa: E402
 
-testing.ALONE = sized(1, 5)
+compileall.compile_dir(Path(assay.__file__).parent, quiet=2)  # what is imported when it is used, too
+testing.ALONE = sized(1, 10)
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +47,10 @@ def pytest_make_parametrize_id(val):
 
 
 def pytest_collection_finish():
-    """From here on modules that tests write are compiled as the environment has it."""
+    """From here on modules that tests write are compiled as the environment has it, and garbage is looked for in what tests make."""
     sys.dont_write_bytecode = not _WRITES_BYTECODE
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -45,4 +60,4 @@ def pytest_collection_modifyitems(config, items):
     left = [item for item in items if item.get_closest_marker("long")]
     if left and len(left) < len(items):
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -7,7 +7,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from cases import some
 
 import assay
 
@@ -52,8 +51,19 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks, as Linux has them")
-@pytest.mark.parametrize("has_scored", [False, True])
-@pytest.mark.parametrize("kind", some(["trl in a thread", "threads", "coroutines", "trl", "verl", "openrlhf"]))
+@pytest.mark.parametrize(
+    ("kind", "has_scored"),
+    [
+        *(("trl in a thread", True), ("coroutines", False), ("verl", True), ("openrlhf", True)),
+        *(
+            pytest.param(kind, has_scored, marks=pytest.mark.long)
+            for kind, has_scored in [
+                *(("trl in a thread", False), ("coroutines", True), ("verl", False), ("openrlhf", False)),
+                *((kind, has_scored) for kind in ("threads", "trl") for has_scored in (False, True)),
+            ]
+        ),
+    ],
+)
 def test_a_fork_scores_or_is_refused_at_once(kind, has_scored):
     arguments = [sys.executable, "-c", PROGRAM, json.dumps([SPEC, kind, has_scored])]
     run = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)

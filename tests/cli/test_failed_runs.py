@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cases import crossed
 from typer.testing import CliRunner
 
 import assay
@@ -70,8 +71,10 @@ SOUND = {
 }
 
 
-@pytest.mark.parametrize(("spec", "rows", "problems"), FAILED.values(), ids=FAILED)
-@pytest.mark.parametrize("out", ["out.jsonl", "out.parquet", "out/", "-", None])
+@pytest.mark.parametrize(
+    ("spec", "rows", "problems", "out"),
+    crossed(FAILED.values(), ["out.jsonl", "out.parquet", "out/", "-", None]),
+)
 def test_a_failed_run_writes_its_result_and_says_so_before_the_mean(spec, rows, problems, out):
     command = f"score in.jsonl --spec v.json --no-isolate{f' --out {out}' if out else ''}"
     done = run(command, 3, spec, rows)

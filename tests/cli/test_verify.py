@@ -1,7 +1,9 @@
 """``assay verify``, ``assay score --reuse`` and ``--seal``: what they print, exit codes."""
 
+import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -20,10 +22,23 @@ SPEC = {
 TEXTS = ["ab", "a", "b", ""] * 6
 
 
-@pytest.fixture(autouse=True)
-def desk(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """A folder with rollouts, specs and results: one as it was written, one with another cell."""
+    folder = tmp_path_factory.mktemp("written")
+    with contextlib.chdir(folder):
+        write_all()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def desk(written, tmp_path, monkeypatch):
+    """A copy of the folder, to work in."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+
+
+def write_all():
     rows = pl.DataFrame({"completion": TEXTS, "step": range(24)})
     for name in ("rows", "gone", "touched", "others"):
         rows.with_columns(step=pl.col("step") + len(name) * (name == "others")).write_parquet(f"{name}.parquet")

@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 import pytest
+from cases import sized
 from polars.testing import assert_frame_equal
 
 import assay
@@ -231,7 +232,7 @@ def random_row(draw):
     return row | {"prompt": draw.choice(["4", None]), "completion": completion}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(sized(8, 3)))
 def test_no_value_is_an_error_and_company_changes_nothing(seed):
     draw = random.Random(seed)
     plan = assay.compile({"id": "v", "checks": CHECKS}, keep=())

@@ -598,7 +598,7 @@ TOLERANCES = ({}, {"other": 1}, *({"coordinate_tolerance": value} for value in (
     ],
 )
 def test_the_four_functions_conform_on_hostile_cases(name, options):
-    cases = sized(20_000, 600)
+    cases = sized(20_000, 300)
     assert assert_fn_conforms(name, cases=cases, **options) >= cases
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from cases import sized
 
 import assay
 from assay.compiling.verifiers import on_row
@@ -49,12 +50,14 @@ def test_calls_as_they_are_written():
              for more in ("}", "2}", ', "x": "\\"}', ', "x": "tool"}', ', "tool": "c"}', ', "action": "d"}', ', "text": null}')]  # fmt: skip
     texts += [text.replace("{", first, 1) for text in texts
               for first in ('{"x": "tool", ', '{"action": "d", ', '{"x": "é\\"tool", ', '"tool" {', "é {")]  # fmt: skip
-    assert_fn_conforms("tool_calls_match", golds=golds, texts=texts, params=[{}, {"coordinate_tolerance": -1}])
+    assert_fn_conforms(
+        "tool_calls_match", golds=golds, texts=texts, params=[{}, {"coordinate_tolerance": -1}], cases=sized(2_000, 300)
+    )
 
 
 def test_tool_calls():
     params = [{}, {"coordinate_tolerance": 0}, {"coordinate_tolerance": None}]
-    assert_fn_conforms("tool_calls_match", golds=_GOLDS, texts=_OUTPUTS, params=params)
+    assert_fn_conforms("tool_calls_match", golds=_GOLDS, texts=_OUTPUTS, params=params, cases=sized(2_000, 300))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_a_gold_that_is_an_object_stays_text():
 @pytest.mark.parametrize("fn_name", ["exact_match", "contains", "regex_match"])
 def test_text(fn_name):
     texts = ["a", " a", "a\x1f", "\u2028a\xa0" + " " * 99, "\u212a", "\u0130", "i\u0307", "ΟΔΟΣ", "ὀδος", "", " \n"]
-    assert_fn_conforms(fn_name, texts=texts, golds=[*texts, "k", None, 0])
+    assert_fn_conforms(fn_name, texts=texts, golds=[*texts, "k", None, 0], cases=sized(2_000, 300))
 
 
 FEW = [

@@ -38,3 +38,14 @@ def some(values):
         pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long) if at % 2 else value
         for at, value in enumerate(values)
     ]
+
+
+def crossed(first, second):
+    """Two parameters of a test: each value of one with every other value of the other, the rest marked ``long``."""
+    return [
+        pytest.param(
+            *(one if isinstance(one, tuple) else (one,)), other, marks=pytest.mark.long if (row + at) % 2 else ()
+        )
+        for row, one in enumerate(first)
+        for at, other in enumerate(second)
+    ]

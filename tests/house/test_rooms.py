@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -63,6 +64,8 @@ WITHIN_A_BATCH = ROOMS[ROOMS.index("expressions") : ROOMS.index("classes")]
 
 MOST_FILES = 15
 
+pytestmark = pytest.mark.xdist_group("rooms")  # each module is parsed by one process of the suite
+
 
 def name_of(path):
     parts = path.relative_to(ENGINE).with_suffix("").parts
@@ -77,23 +80,31 @@ def tree_of(name):
     return ast.parse(MODULES[name].read_text("utf-8"))
 
 
+@cache
+def nodes_of(name):
+    """The nodes of a module, by their type."""
+    nodes = defaultdict(list)
+    for node in ast.walk(tree_of(name)):
+        nodes[type(node)].append(node)
+    return nodes
+
+
 def room_of(name):
     return name if name in ROOMS else name.rpartition(".")[0]
 
 
 def imports(name):
     """The modules that a module imports, within functions, too."""
-    for node in ast.walk(tree_of(name)):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}: relative import"
-            if node.module.split(".")[0] == "assay":
-                module = node.module.removeprefix("assay").removeprefix(".")
-                for alias in node.names:
-                    inner = f"{module}.{alias.name}".removeprefix(".")
-                    yield inner if inner in MODULES else module
-        elif isinstance(node, ast.Import):
-            names = (alias.name for alias in node.names if alias.name.split(".")[0] == "assay")
-            yield from (name.removeprefix("assay").removeprefix(".") for name in names)
+    for node in nodes_of(name)[ast.ImportFrom]:
+        assert node.level == 0, f"{name}: relative import"
+        if node.module.split(".")[0] == "assay":
+            module = node.module.removeprefix("assay").removeprefix(".")
+            for alias in node.names:
+                inner = f"{module}.{alias.name}".removeprefix(".")
+                yield inner if inner in MODULES else module
+    for node in nodes_of(name)[ast.Import]:
+        names = (alias.name for alias in node.names if alias.name.split(".")[0] == "assay")
+        yield from (name.removeprefix("assay").removeprefix(".") for name in names)
 
 
 def test_every_module_is_in_a_room_and_every_room_has_modules():
@@ -142,13 +153,12 @@ def lines_of(function):
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_function_fits_on_a_screen(name):
-    functions = (node for node in ast.walk(tree_of(name)) if isinstance(node, ast.FunctionDef))
-    assert max(map(lines_of, functions), default=0) < 80
+    assert max(map(lines_of, nodes_of(name)[ast.FunctionDef]), default=0) < 80
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(MODULES) if room_of(name) in WITHIN_A_BATCH])
 def test_a_query_within_a_batch_runs_its_expressions_in_sequence(name):
-    calls = (node.func for node in ast.walk(tree_of(name)) if isinstance(node, ast.Call))
+    calls = (node.func for node in nodes_of(name)[ast.Call])
     named = {call.attr for call in calls if isinstance(call, ast.Attribute)}
     assert not named & {"select", "with_columns"}, "use select_seq and with_columns_seq"
 

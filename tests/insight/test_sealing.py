@@ -1,8 +1,10 @@
 """Whether a result is what its footer says: each changed cell is found, and what cannot be checked is not called intact."""
 
+import contextlib
 import json
 import math
 import random
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -24,10 +26,9 @@ SPEC = {"id": "v", "checks": CHECKS}
 CHANGES = sized(200, 8)
 
 
-@pytest.fixture(autouse=True)
-def desk(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
     """A folder with rollouts and their result."""
-    monkeypatch.chdir(tmp_path)
     rng = random.Random(1)
     rows = pl.DataFrame(
         {
@@ -37,8 +38,18 @@ def desk(tmp_path, monkeypatch):
             "marks": [[0.5, 0.0]] * 60,
         }
     )
-    rows.write_parquet("rows.parquet", row_group_size=17)
-    assay.score_file("rows.parquet", SPEC, "rewards.parquet", seal=True)
+    folder = tmp_path_factory.mktemp("scored")
+    with contextlib.chdir(folder):
+        rows.write_parquet("rows.parquet", row_group_size=17)
+        assay.score_file("rows.parquet", SPEC, "rewards.parquet", seal=True)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def desk(scored, tmp_path, monkeypatch):
+    """A copy of the folder, to work in."""
+    shutil.copytree(scored, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
 
 
 def rewrite(path, frame=None, change=None, *, consistent=False):

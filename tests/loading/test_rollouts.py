@@ -9,6 +9,7 @@ from pathlib import Path
 import datasets
 import polars as pl
 import pytest
+from cases import crossed
 
 import assay
 from assay.loading import rollouts as opening
@@ -221,8 +222,7 @@ def test_a_column_named_like_our_own_is_refused(mapping):
 ODD = ["^.*$", "*", "^y$", "$", "a*", ""]
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(("suffix", "name"), crossed(["parquet", "csv", "jsonl"], ODD))
 def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, name, suffix):
     rows = [{"completion": "a", name: 1, "y": 2, "task_id": "t", "metadata": {"expectations": ["a"]}}]
     tasks = [{"task_id": "t", name: 5}]

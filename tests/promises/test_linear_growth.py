@@ -252,13 +252,13 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize(("verifier", "row_of", "number"), ROWS if LONG else ROWS[::3])
+@pytest.mark.parametrize(("verifier", "row_of", "number"), ROWS if LONG else ROWS[::5])
 def test_no_text_takes_a_row_more_than_linear_time(verifier, row_of, number):
     names = (*TEXTS,) if LONG else (*TEXTS,)[number % 4 :: 4]
     assert slow_texts(partial(by_rows, verifier, row_of), names) == []
 
 
-@pytest.mark.parametrize(("verifier", "row_of"), COLUMNS if LONG else COLUMNS[::2])
+@pytest.mark.parametrize(("verifier", "row_of"), COLUMNS if LONG else COLUMNS[::4])
 def test_no_text_takes_columns_more_than_linear_time(verifier, row_of):
     work_of = partial(by_columns, verifier, row_of)
     if LONG or not is_linear(work_of, TEXTS.values(), SIZE):

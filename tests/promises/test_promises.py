@@ -132,7 +132,7 @@ def test_p1_the_same_rows_give_the_same_bytes_however_they_are_read_and_cut(tmp_
     frame.write_ndjson(tmp_path / "rows.jsonl")
     frame.write_ipc(tmp_path / "rows.arrow", record_batch_size=50)
     expected = digest(assay.score(frame, SPECS))
-    for threads, piece, part in ((1, 7, 1), (3, 100_000, 5_000)):
+    for threads, piece, part in sized(((1, 7, 1), (3, 7, 1), (3, 100_000, 5_000)), ((3, 7, 1),)):
         env = {"POLARS_MAX_THREADS": str(threads), "POLARS_IDEAL_MORSEL_SIZE": str(piece)}
         done = child(EVERY_WAY, tmp_path, threads, part, env=env)
         assert done.returncode == 0, done.stderr

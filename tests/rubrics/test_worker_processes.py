@@ -31,7 +31,7 @@ ROWS = [
 ALL = (desk.length, desk.judge, desk.fails, desk.leaves_a_note, desk.reads_the_note, desk.best_of_example)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_processes_say_what_this_process_says(workers):
     rubric = assay.Rubric(funcs=ALL, weights=[1, 0.5, -1, 0, 1, 2])
     assert assay.score(ROWS, rubric, workers=workers).equals(assay.score(ROWS, rubric))

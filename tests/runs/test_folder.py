@@ -207,6 +207,7 @@ def test_a_run_that_is_killed_at_any_time_goes_on_to_the_same_bytes(there, kill)
             parts = chance.randrange(9)
             while len(list(Path("out").glob("part-*"))) < parts and running.poll() is None:
                 assert time.monotonic() < until
+                time.sleep(0.001)
             time.sleep(chance.random() * 0.02)
             running.send_signal(number)
         there_now = list(Path("out").glob("part-*"))
@@ -224,6 +225,7 @@ def test_an_interrupt_says_what_is_missing_and_the_same_command_goes_on(there, n
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
         while not list(Path("out").glob("part-*")):
             assert running.poll() is None
+            time.sleep(0.001)
         running.send_signal(number)
         said = running.stderr.read()
     assert running.returncode == code
@@ -243,6 +245,7 @@ def test_an_interrupt_does_not_wait_for_a_function_that_a_process_of_its_own_run
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
         while not Path("begun").exists():
             assert running.poll() is None
+            time.sleep(0.005)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert running.returncode == 130

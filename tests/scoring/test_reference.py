@@ -53,7 +53,7 @@ def test_every_spec_scores_the_real_outputs_as_the_row_loop_does(spec, real, tmp
     summary = assay.score_file(ALPACA, verifier, out, tasks=tasks)
     assert summary.rows == summary.scored == 18_514
     found = pl.read_parquet(out)
-    frame, found = frame[:: sized(1, 9)], found[:: sized(1, 9)]
+    frame, found = frame[:: sized(1, 19)], found[:: sized(1, 19)]
     expected = score_rows(({**row, **by_task[row["task_id"]]} for row in frame.iter_rows(named=True)), [verifier])
     assert found["task_id"].equals(frame["task_id"])
     for name in expected[0]:
@@ -64,7 +64,7 @@ def test_every_spec_scores_the_real_outputs_as_the_row_loop_does(spec, real, tmp
 def test_all_specs_at_once_on_one_row_and_on_two(real):
     frame, _ = real
     verifiers = tuple(assay.load_verifier(path) for path in PLAIN)
-    rows = frame[:40].with_columns(
+    rows = frame[: sized(40, 12)].with_columns(
         metadata=pl.lit(None, dtype=pl.String), expected_output_schema=pl.lit('{"required": ["a"]}')
     )
     plan = Plan(verifiers, tuple(rows.schema.items()), keep=())

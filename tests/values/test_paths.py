@@ -3,6 +3,7 @@
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import sized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,7 +122,7 @@ TYPES = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60, 20), deadline=None)
 @given(RECORDS)
 def test_columns_find_what_rows_find(records):
     columns = {name: pa.array([one.get(name) for one in records], type=dtype) for name, dtype in TYPES.items()}

@@ -20,12 +20,13 @@ from assay.thresholds import EVER, set_to
 
 def assert_same(pattern: str, texts: list[str] | None = None) -> None:
     texts = TEXTS if texts is None else texts
+    wanted = [(python(pattern, text), rowwise(pattern, text)) for text in texts]
     # texts beyond ASCII: the linear engine; Python; the linear engine for all texts of a small batch
     for rows, few in ((0, 0), (EVER, 0), (0, EVER)) if route(pattern).beyond else ((0, 0),):
         with set_to(beyond_rows=rows, small_batch=few):
             verdicts = columns(pattern, texts)["found"]
-        for text, verdict in zip(texts, verdicts, strict=True):
-            assert verdict == python(pattern, text) == rowwise(pattern, text), (pattern, text, route(pattern))
+        for text, verdict, (searched, scored) in zip(texts, verdicts, wanted, strict=True):
+            assert verdict == searched == scored, (pattern, text, route(pattern))
 
 
 def rowwise(pattern: str, text: str) -> bool:
@@ -305,7 +306,7 @@ def test_random_boundaries_beside_every_kind_of_character(point):
         "a+",
     )
     texts = ["".join(rng.choices(["a", "b", "1", "-", " ", "\n", "é", point], k=rng.randrange(6))) for _ in range(300)]
-    for _ in range(sized(60, 25)):
+    for _ in range(sized(60, 15)):
         parts = [rng.choice(atoms) for _ in range(rng.choice((1, 2, 3)))]
         for _ in range(rng.choice((1, 1, 2))):
             parts.insert(rng.choice((0, len(parts), rng.randrange(len(parts) + 1))), r"\b")

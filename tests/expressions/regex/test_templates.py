@@ -138,7 +138,7 @@ def _small():
 @pytest.mark.parametrize("template", SKELETONS)
 @pytest.mark.parametrize("places", sized([0, 1, 16], [1]))
 def test_templates_find_what_re_finds(template, flags, places):
-    pairs = list(_pairs(f"{flags} {places}", template))
+    pairs = list(_pairs(f"{flags} {places}", template, sized(24, 12)))
     texts, patterns = (pl.Series(values) for values in zip(*pairs, strict=True))
     wanted = [_found(pattern, text, flags) for text, pattern in pairs]
     with set_to(literal_places=places, shared_piece=max(places, 1)):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import sized
+from cases import crossed, sized
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from web import Web
@@ -102,9 +102,12 @@ def test_an_array_is_read_as_the_same_lines_are(tmp_path_factory, records, gaps,
         assert [note for note in notes if not note.startswith("the rows are")] == expected[3]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n"])
-@pytest.mark.parametrize("ending", ["json", "json.gz", "JSON"])
+@pytest.mark.parametrize(
+    ("indent", "end", "ending"),
+    crossed(
+        [(None, ""), (2, ""), (2, "\n"), (None, "\n"), (None, "\r\n\r\n"), (2, "\r\n\r\n")], ["json", "json.gz", "JSON"]
+    ),
+)
 def test_documents_are_read_in_memory_to_files_and_in_parts(tmp_path, indent, end, ending):
     text = json.dumps(ROWS, indent=indent).replace("\n", "\r\n" if "\r" in end else "\n") + end
     path = written(tmp_path, gzip.compress(text.encode()) if ending == "json.gz" else text, f"rows.{ending}")

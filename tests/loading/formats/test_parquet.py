@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cases import some
+from cases import crossed
 from polars.testing import assert_frame_equal
 
 import assay
@@ -88,8 +88,7 @@ def test_a_column_is_the_same_from_both_readers_or_left_to_the_engine(tmp_path, 
     assert_frame_equal(file.scan().collect(), pl.read_parquet(path), check_exact=True)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 100, ROWS])
-@pytest.mark.parametrize("piece", some([1, 64, 100_000]))
+@pytest.mark.parametrize(("rows", "piece"), crossed([1, 7, 100, ROWS], [1, 64, 100_000]))
 def test_rows_are_the_same_whatever_the_groups_and_the_pieces(tmp_path, rows, piece):
     path = written(tmp_path / "a.parquet", rows=rows, compression="zstd")
     with in_pieces(piece):
