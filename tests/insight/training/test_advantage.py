@@ -275,6 +275,7 @@ def test_many_tokens_are_added_in_float64(monkeypatch):
         ({"by": []}, "by: expected the name of a column."),
         ({"reward": "model"}, "reward model: expected numbers, not String."),
         ({"weights": [1.0, 2.0]}, "weights: 2 for 1 column of rewards."),
+        ({"weights": [1.0], "like": "trl-async-grpo"}, "weights: trl-async-grpo adds rewards as they are."),
         ({"weights": [math.nan]}, "weights: expected finite numbers."),
         (
             {"length": "reward"},

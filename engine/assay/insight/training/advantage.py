@@ -88,6 +88,8 @@ def advantages(
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
         raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
+    if weights is not None and not estimator.takes_weights:
+        raise UsageError(f"weights: {like} adds rewards as they are.", "Leave them out.")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
     others = [None if name is None else numbers_of(table, name, "column") for name in (length, baseline)]
     tokens = None if others[0] is None else _checked_tokens(others[0], rewards)
