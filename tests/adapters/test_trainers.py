@@ -142,7 +142,7 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     with pytest.raises(FailedRunError, match="cannot be scored: gold is missing"):
         asyncio.run(verl.compute_score(**of_verl(ground_truth=None)))
     with pytest.raises(UsageError, match="expected a number"):
-        verl.score(**of_verl(ground_truth=None, unscored="zero"))
+        verl.score(**of_verl(unscored="zero"))
     path = tmp_path / "spec.yaml"
     path.write_text("checks: [{type: contains, value: {column: extra_info.word}}]", "utf-8")
     assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0

@@ -431,6 +431,15 @@ def test_keys_of_any_type():
 # ── as trainers and evaluators compute ──────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_length_that_is_no_number_of_tokens_is_refused_by_its_name():
+    frame = pl.DataFrame({"task_id": ["a", "a"], "reward": [1.0, 0.0], "tokens": [0.5, 1.0]})
+    with pytest.raises(UsageError, match="length tokens: expected whole numbers"):
+        assay.groups(frame, advantages="verl-opo", length="tokens")
+    frame = frame.with_columns(tokens=1)
+    groups = assay.groups(frame, advantages="verl-remax", length="tokens", baseline="tokens")
+    assert groups.table["advantage"].to_list() == [[0.0, -1.0]]
+
+
 @pytest.mark.parametrize("like", sized([*ESTIMATORS], ["trl-grpo", "verl-gdpo", "verl-remax"]))
 def test_groups_have_the_advantages_of_a_trainer(like):
     frame = pl.DataFrame(draw(3), infer_schema_length=None).with_row_index("tokens").with_columns(baseline=0.25)

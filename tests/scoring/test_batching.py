@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import pickle
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -101,6 +102,21 @@ def test_panics_of_the_engine_reach_the_callers(monkeypatch):
         batcher.score_sync(ROWS[0])
     monkeypatch.undo()
     assert batcher.score_sync(ROWS[0])["reward"] == 1.0
+
+
+def test_no_call_waits_where_no_thread_can_be_started(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    async def run():
+        batcher = assay.Batcher(SPEC)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                await asyncio.wait_for(batcher.score(ROWS[0]), 30)
+        return await batcher.score(ROWS[0])
+
+    assert asyncio.run(run())["reward"] == 1.0
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2])

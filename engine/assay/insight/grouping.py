@@ -506,11 +506,10 @@ def _as_trainers_do(options: _Options, groups: pl.DataFrame) -> pl.DataFrame:
     fail = options.unscored == "fail"
     numbers = [number.fill_null(0.0) if fail else pl.when(is_scored).then(number) for number in numbers]
     rewards = {f"{_GROUP}/{at}": number for at, number in enumerate(numbers)}
-    given = {"length": result.length_column, "baseline": options.baseline}
-    others = {use: exactly(name).alias(f"{_GROUP}/{use}") for use, name in given.items() if name is not None}
-    columns = [pl.col(ROW), *(number.alias(name) for name, number in rewards.items()), *others.values()]
+    length, baseline = result.length_column, options.baseline
+    others = [exactly(name) for name in dict.fromkeys((length, baseline)) if name is not None]
+    columns = [pl.col(ROW), *(number.alias(name) for name, number in rewards.items()), *others]
     rows = result.collect(_in_groups(options, groups, result.numbered, columns)).sort(ROW)
-    length, baseline = (f"{_GROUP}/{use}" if use in others else None for use in given)
     found = compute_advantages(rows, _GROUP, like=like, reward=[*rewards], length=length, baseline=baseline)
     options.notes.extend(note for note in found.notes if "without a reward" not in note)
     return found.frame.select(_GROUP, ROW, pl.col("advantage").cast(pl.Float64))

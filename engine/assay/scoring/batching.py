@@ -198,16 +198,19 @@ class Batcher:
                 loop.call_soon_threadsafe(settle, outcomes)
 
         if waiting:
-            self._submit(_Call([row for row, _ in waiting], answer, waits=not self.eager))
+            try:
+                self._submit(_Call([row for row, _ in waiting], answer, waits=not self.eager))
+            except RuntimeError as error:  # no thread can be started
+                settle([error] * len(futures))
 
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _submit(self, call: _Call) -> None:
         with self._lock:
-            self._calls.put(call)
-            if not self._is_running:
+            if not self._is_running:  # first, because the system may refuse a thread
                 threading.Thread(target=self._run, name="assay-batches", daemon=True).start()
                 self._is_running = True
+            self._calls.put(call)
 
     def _run(self) -> None:
         while True:

@@ -244,6 +244,12 @@ def test_without_lengths_each_row_is_a_token():
     assert found.notes == ("verl-opo weighs rows by tokens, here one each: name their column, length",)
 
 
+def test_a_row_without_a_reward_needs_no_number_of_tokens():
+    frame = pl.DataFrame({"task_id": ["a"] * 3, "reward": [1.0, None, 0.0], "tokens": [3, None, 1]})
+    found = assay.advantages(frame, "task_id", like="verl-opo", length="tokens")
+    assert found.frame["advantage"].to_list() == [0.25, None, -0.75]
+
+
 def test_responses_without_tokens_cannot_be_whitened():
     frame = draw(4).with_columns(tokens=0)
     found = computed(frame, "verl-reinforce-plus-plus")
@@ -269,8 +275,12 @@ def test_many_tokens_are_added_in_float64(monkeypatch):
         ({"by": []}, "by: expected the name of a column."),
         ({"reward": "model"}, "reward model: expected numbers, not String."),
         ({"weights": [1.0, 2.0]}, "weights: 2 for 1 column of rewards."),
+        ({"weights": [1.0], "like": "trl-async-grpo"}, "weights: trl-async-grpo adds rewards as they are."),
         ({"weights": [math.nan]}, "weights: expected finite numbers."),
-        ({"length": "reward"}, "length reward: expected whole numbers of tokens, at least 0, in each row."),
+        (
+            {"length": "reward"},
+            "length reward: expected whole numbers of tokens, at least 0, in each row with a reward.",
+        ),
     ],
 )
 def test_what_is_refused(options, message):

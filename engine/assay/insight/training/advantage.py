@@ -88,9 +88,11 @@ def advantages(
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
         raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
+    if weights is not None and not estimator.takes_weights:
+        raise UsageError(f"weights: {like} adds rewards as they are.", "Leave them out.")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
     others = [None if name is None else numbers_of(table, name, "column") for name in (length, baseline)]
-    tokens = None if others[0] is None else _checked_tokens(others[0])
+    tokens = None if others[0] is None else _checked_tokens(others[0], rewards)
     batch = batch_of(
         table.select(keys),
         rewards,
@@ -173,7 +175,12 @@ def _checked_weights(weights: Sequence[float] | None, rewards: Sequence[pl.Serie
     return chosen
 
 
-def _checked_tokens(lengths: pl.Series) -> pl.Series:
+def _checked_tokens(lengths: pl.Series, rewards: Sequence[pl.Series]) -> pl.Series:
+    is_scored = pl.any_horizontal(part.is_not_null() for part in rewards)
+    # a row that has no reward may have no response
+    lengths = pl.select(pl.when(is_scored).then(lengths).otherwise(0.0).alias(lengths.name)).to_series()
     if lengths.null_count() or not bool((lengths >= 0).all()) or not bool((lengths % 1 == 0).all()):
-        raise UsageError(f"length {lengths.name}: expected whole numbers of tokens, at least 0, in each row.")
+        raise UsageError(
+            f"length {lengths.name}: expected whole numbers of tokens, at least 0, in each row with a reward."
+        )
     return lengths.cast(pl.Int64)

@@ -40,6 +40,7 @@ class Estimator:
         over_tokens: Whether the advantages depend on the tokens of a response.
         needs_baselines: Whether each row needs the reward of another rollout.
         several: Whether it is made for several rewards of a row.
+        takes_weights: Whether rewards may have weights.
     """
 
     formula: str
@@ -50,6 +51,7 @@ class Estimator:
     over_tokens: bool = False
     needs_baselines: bool = False
     several: bool = False
+    takes_weights: bool = True
 
     @property
     def dtype(self) -> Any:
@@ -376,7 +378,9 @@ ESTIMATORS = {
     "trl-gdpo": _in_place(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, several=True),
     "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo),
     "trl-rloo-normalized": _in_place(f"x = r - mean of the others, {_ALL}", _RLOO, _trl_rloo_normalized),
-    "trl-async-grpo": Estimator("(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True),
+    "trl-async-grpo": Estimator(
+        "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
+    ),
     "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo),
     "verl-dr-grpo": Estimator("r-μ; alone r", f"{_VERL}267", _centred),
     "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", partial(_vectorized, scaled=True)),
