@@ -196,6 +196,13 @@ def test_long_texts_that_repeat_themselves_take_linear_time(query, prompt, respo
     assert response_of(query, prompt) == response
 
 
+def test_openrlhf_may_send_no_labels_and_no_text():
+    """What is raised here it swallows."""
+    reward = assay.adapters.openrlhf(SPEC, unscored=-1.0)
+    assert reward(["it is 4", None], None, None)["rewards"] == [-1.0, -1.0]
+    assert reward([None, "4"], [None, None], ["4", "4"])["rewards"] == [-1.0, 1.0]
+
+
 def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
     reward = assay.adapters.openrlhf(SPEC, unscored=-1.0)
     assert reward(["2 + 2? 4<eos>"], ["2 + 2?"], ["4"]) == {

@@ -45,11 +45,14 @@ def openrlhf(
     checks = score_names(batcher.plan.results)
     special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
 
-    def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **_: Any) -> dict[str, Any]:
-        responses = [response_of(query, prompt, special) for query, prompt in zip(queries, prompts, strict=True)]
+    def reward_func(
+        queries: Sequence[str], prompts: Sequence[str] | None, labels: Sequence[Any] | None, **_: Any
+    ) -> dict[str, Any]:
+        # OpenRLHF swallows what is raised here
+        nothing = [None] * len(queries)
         rows = [
-            {"completion": response, gold: label, "prompt": prompt}
-            for response, label, prompt in zip(responses, labels, prompts, strict=True)
+            {"completion": query and response_of(query, prompt or "", special), gold: label, "prompt": prompt}
+            for query, prompt, label in zip(queries, prompts or nothing, labels or nothing, strict=True)
         ]
         try:
             outcomes = batcher.outcomes_sync(rows)

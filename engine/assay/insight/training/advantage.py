@@ -87,7 +87,10 @@ def advantages(
     table = frame.lazy().collect()
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
-        raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
+        raise UsageError(
+            f"like {like}: needs the reward of another rollout.",
+            "Name its column: baseline=COLUMN, or --baseline COLUMN.",
+        )
     if weights is not None and not estimator.takes_weights:
         raise UsageError(f"weights: {like} adds rewards as they are.", "Leave them out.")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
