@@ -70,8 +70,9 @@ OPENAI_EVALS := backoff blobfile lz4 openai requests tiktoken tqdm zstandard
 # what promptfoo keeps its results in: a build for each platform, which is left out with the other optional packages
 DATABASE := "const p = process; const name = '@libsql/' + p.platform + '-' + p.arch + (p.platform === 'linux' ? '-gnu' : ''); name + '@' + require('./node_modules/libsql/package.json').optionalDependencies[name]"
 
+# pip of Python 3.11 finds no versions that go together where a later one does
 define PEER
-	test -d $(PEERS)/$(1) || $(PYTHON) -m venv $(PEERS)/$(1)
+	test -d $(PEERS)/$(1) || $(PYTHON) -m venv --upgrade-deps $(PEERS)/$(1)
 	$(if $(UV),$(UV) pip install --quiet --python $(PEERS)/$(1)/bin/python,$(PEERS)/$(1)/bin/python -m pip install --quiet --disable-pip-version-check)
 endef
 

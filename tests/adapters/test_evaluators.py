@@ -281,6 +281,18 @@ def test_a_filter_of_lm_eval_scores_a_task_in_one_pass(monkeypatch):
     assert all(math.isnan(value) for value in metrics[2].values())
 
 
+def test_a_filter_of_lm_eval_may_stand_after_and_before_others():
+    rewards = assay.adapters.lm_eval(SPEC)
+    docs = [{"answer": "4"}, {"answer": "5"}]
+    after_majority_vote = (responses for responses in (["4"], ["4"]))
+    filtered = rewards(after_majority_vote, docs)
+    assert [[outcome["reward"] for outcome in outcomes] for outcomes in filtered] == [[1.0], [0.25]]
+    after_take_first = map(lambda responses: responses[0], [["4", "5"], ["14"]])  # noqa: C417  (as lm-eval has it)
+    assert [outcomes[0]["reward"] for outcomes in rewards(after_take_first, docs)] == [1.0, 0.25]
+    before_take_first = [outcomes[0] for outcomes in filtered]
+    assert rewards.process_results(docs[1], [before_take_first[1]])["reward"] == 0.25
+
+
 # ── OpenAI evals ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

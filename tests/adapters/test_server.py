@@ -97,6 +97,10 @@ def test_openrlhf_gets_lists_of_numbers(start):
     assert client.post("/get_reward", {"query": ["4"]})[1]["extra_logs"]["unscored"] == [1.0]
     assert client.post("/get_reward", body | {"labels": ["4"]})[0] == 400
     assert client.post("/get_reward", {"query": "4"})[0] == 400
+    for other in ({"prompts": 5}, {"prompts": "2"}, {"labels": True}, {"labels": {"4": 4}}):
+        assert client.post("/get_reward", {"query": ["4"], **other})[0] == 400
+    with pytest.raises(UsageError, match="unscored=nan: expected a finite number"):
+        reward_app(SPEC, unscored=float("nan"))
 
 
 def test_a_row_that_cannot_be_scored_has_an_error_and_the_others_a_reward(start):

@@ -148,6 +148,17 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0
 
 
+def test_verl_may_know_what_json_does_not():
+    spec = {"checks": [{"type": "contains", "value": {"column": "extra_info.word"}}]}
+    info = {"word": "4", ("a", "tuple"): 1, np.int64(3): b"4"}
+    assert verl.score(**of_verl(spec=spec, extra_info=info)) == 1.0
+    info = {"word": "4"}
+    info["self"] = info
+    assert verl.score(**of_verl(spec=spec, extra_info=info, unscored=-1.0)) == -1.0
+    with pytest.raises(FailedRunError, match="cannot be scored: `extra_info` is nested"):
+        verl.score(**of_verl(spec=spec, extra_info=info))
+
+
 # ── OpenRLHF ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -169,6 +180,19 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     ],
 )
 def test_the_response_is_what_follows_the_prompt(query, prompt, response):
+    assert response_of(query, prompt) == response
+
+
+@pytest.mark.parametrize(
+    ("query", "prompt", "response"),
+    [
+        ("p" + "<s>" * 100_000 + "x", "p", "x"),
+        ("p" + "x<s> " * 100_000 + "x", "p", "x<s> " * 100_000 + "x"),
+        ("a" * 100_000, "a" * 100_000 + "b", None),
+        ("a" * 100_000, "b" + "a" * 99_999, "a"),
+    ],
+)
+def test_long_texts_that_repeat_themselves_take_linear_time(query, prompt, response):
     assert response_of(query, prompt) == response
 
 

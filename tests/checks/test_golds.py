@@ -320,7 +320,7 @@ def rows_with(texts, rng):
         }
 
 
-@pytest.mark.parametrize("small", [0, pytest.param(256, marks=pytest.mark.long)])
+@pytest.mark.parametrize("small", [0, 256])
 @pytest.mark.parametrize(("name", "params"), LISTED)
 def test_rows_bring_lists_of_golds(name, params, small):
     rng = random.Random(f"{name}{params}")

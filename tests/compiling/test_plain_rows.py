@@ -134,6 +134,48 @@ def test_a_value_that_no_type_of_the_plan_holds_leaves_its_row_unscored():
     assert scored["error"].to_list() == [None, "`limit` is str; the plan reads Int64", None]
 
 
+class Unreadable:
+    """A value without a text."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+class Unlistable(Unreadable):
+    """A value of a library whose methods fail."""
+
+    @property
+    def tolist(self):
+        raise RuntimeError("no list")
+
+
+CYCLE = {}
+CYCLE["self"] = CYCLE
+
+
+@pytest.mark.parametrize("value", [Unreadable(), {"a": Unreadable()}, [Unlistable()], CYCLE])
+def test_a_value_that_cannot_be_read_leaves_only_its_own_row_unscored(value):
+    plan = assay.compile(GOLD)
+    rows = [{"completion": "4", "answer": ["4", None]}, {"completion": "4", "answer": value}, {"completion": "4"}]
+    scored = plan.score_rows(rows)
+    assert scored["reward"].to_list() == [1.0, None, None]
+    assert scored["error"][1].startswith("`answer` ")
+    assert scored["error"][2] == "gold is missing: answer"
+
+
+def test_rows_without_any_value_are_rows():
+    assert assay.compile(GOLD).score_rows([{}, {}])["error"].to_list() == ["the completion is null"] * 2
+
+
+def test_a_value_that_the_plan_does_not_hold_leaves_the_golds_of_others_as_they_are():
+    spec = {"id": "v", "checks": [*GOLD["checks"], {"type": "fewer_than_limit"}]}
+    types = {"completion": pl.String, "answer": pl.String, "limit": pl.Int64}
+    plan = assay.compile(spec, types, checks=[Fewer])
+    rows = [{"completion": "4", "answer": ["3", "4"], "limit": 2}, {"completion": "4", "answer": 4, "limit": "two"}]
+    assert plan.score_rows(rows)["reward"].to_list() == [1.0, None]
+    assert plan.score_rows(rows[:1])["reward"].to_list() == [1.0]
+
+
 def test_row_functions_read_the_gold_that_the_rows_have():
     plan = assay.compile(None, {"completion": pl.String, "fn_name": pl.String}, verifier_name="exact_match")
     rows = [{"completion": "4", "answer": 4}, {"completion": "4", "answer": np.array([3, 4])}]

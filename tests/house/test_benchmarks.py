@@ -146,7 +146,7 @@ def test_stages_are_those_of_the_contender():
         pytest.param("test_nested", "groups, 37 golds of rows.*assay, twelve leaves", marks=pytest.mark.long),
         pytest.param("test_step or test_reference", "37 golds of rows.*regex, a column", marks=pytest.mark.long),
         pytest.param(
-            "file_to_file or in_memory or processes or batch or slope or peak or stages or rubric or insight",
+            "file_to_file or in_memory or processes or batch or slope or peak or stages or rubric or insight or server",
             "from start to end",
             marks=[pytest.mark.long, needs_alpaca],
         ),

@@ -77,12 +77,13 @@ def test_a_log_is_scored_by_the_scorer():
     assert results.unscored_samples == 2
 
 
-def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path):
-    write_eval_log(log_of(SAMPLES), str(tmp_path / "sums.eval"))
+@pytest.mark.parametrize("name", ["sums.eval", "sums.json"])
+def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path, name):
+    write_eval_log(log_of(SAMPLES), str(tmp_path / name))
     out, table = tmp_path / "scores.jsonl", tmp_path / "scores.parquet"
-    assay.score_file(tmp_path / "sums.eval", SPEC, out)
+    assay.score_file(tmp_path / name, SPEC, out)
     scored = score(
-        read_eval_log(str(tmp_path / "sums.eval")),
+        read_eval_log(str(tmp_path / name)),
         [inspect(SPEC), precomputed_scores(str(out), on_missing="error", metrics=[mean(), stderr()])],
         display="none",
     )
@@ -93,7 +94,7 @@ def test_a_log_is_scored_by_the_command_line_as_by_the_scorer(tmp_path):
         first, second = each.scores.values()
         assert first.value == second.value or math.isnan(first.value + second.value)
         assert first.explanation == second.explanation
-    assay.score_file(tmp_path / "sums.eval", SPEC, table)
+    assay.score_file(tmp_path / name, SPEC, table)
     rows = pl.read_parquet(table)
     rewards = {(str(each.id), each.epoch): reward for each, reward in zip(SAMPLES, REWARDS, strict=True)}
     assert {(ident, epoch): reward for ident, epoch, reward in rows.select("id", "epoch", "reward").rows()} == rewards

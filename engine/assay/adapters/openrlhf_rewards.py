@@ -74,17 +74,40 @@ def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
         prompt: The prompt; a tokenizer may have put special tokens before it, and OpenRLHF may have cut its beginning.
         special: A pattern for a special token.
     """
-    ends = rf"\A(?:\s*(?:{special}))+|(?:(?:{special})\s*)+\Z"
     begins = query.find(prompt)
-    if begins >= 0 and not re.sub(ends, "", query[:begins]).strip():
-        response = query[begins + len(prompt) :]
-    else:
-        rest = (prompt[at:] for at in range(len(prompt) - _LEAST + 1))
-        kept = next((end for end in rest if query.startswith(end)), None)
-        if kept is None:
-            return None
-        response = query[len(kept) :]
-    return re.sub(ends, "", response)
+    if begins >= 0 and not _without_special(query[:begins], special).strip():
+        return _without_special(query[begins + len(prompt) :], special)
+    kept = _kept_end(prompt, query)
+    return None if kept is None else _without_special(query[kept:], special)
+
+
+def _kept_end(prompt: str, query: str) -> int | None:
+    """Return the length of the longest end of a prompt with which a query begins; None if there is none."""
+    first, last = query[:_LEAST], prompt[-_LEAST:]
+    at = prompt.find(first) if len(first) == _LEAST else -1
+    while at >= 0:
+        length = len(prompt) - at
+        # the last characters are compared before a copy is made, which matters where a text repeats itself
+        if query.startswith(last, length - _LEAST) and query.startswith(prompt[at:]):
+            return length
+        at = prompt.find(first, at + 1)
+    return None
+
+
+def _without_special(text: str, special: str) -> str:
+    """Return a text without special tokens at its ends.
+
+    NOTE: one look at each token, because a model may repeat one until its response ends: a pattern for the end of a text would begin
+    anew at each.
+    """
+    if start := re.match(rf"(?:\s*(?:{special}))+", text):
+        text = text[start.end() :]
+    begin = end = len(text)
+    for token in re.finditer(special, text):
+        if begin == len(text) or text[end : token.start()].strip():
+            begin = token.start()
+        end = token.end()
+    return text if text[end:].strip() else text[:begin]
 
 
 def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str]) -> dict[str, Any]:

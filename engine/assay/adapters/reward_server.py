@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,12 @@ _WINDOW = 0.005
 
 _CONNECTIONS = 1024
 """Connections at a time; more get 503."""
+
+_IDLE = 600
+"""Seconds that a connection may be idle: a trainer's step takes minutes, and its client may not expect the end of a connection."""
+
+_SHAPE = 'Send {"query": […], "prompts": […], "labels": […]}.'
+"""What OpenRLHF sends."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +69,10 @@ def reward_app(
 
     Raises:
         SpecError: A verifier cannot be used.
-        UsageError: Starlette is not installed.
+        UsageError: Starlette is not installed, or ``unscored`` is not finite, which JSON does not have.
     """
+    if not math.isfinite(unscored):
+        raise UsageError(f"unscored={unscored}: expected a finite number.")
     with package("Starlette", "serve"):
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -158,11 +167,11 @@ class _Server:
 
     async def get_reward(self, body: Any) -> Any:
         """Return the rewards of OpenRLHF's queries."""
-        names = ("query", "prompts", "labels")
-        queries, prompts, labels = (body.get(name) if isinstance(body, dict) else None for name in names)
-        if not (isinstance(queries, list) and all(isinstance(query, str) for query in queries)):
-            raise _Refused(400, 'Send {"query": […], "prompts": […], "labels": […]}.')
-        prompts, labels = prompts or [""] * len(queries), labels or [None] * len(queries)
+        queries = _list_of(body, "query")
+        prompts = _list_of(body, "prompts", [""] * len(queries))
+        labels = _list_of(body, "labels", [None] * len(queries))
+        if not all(isinstance(query, str) for query in queries):
+            raise _Refused(400, _SHAPE)
         if not len(queries) == len(prompts) == len(labels):
             raise _Refused(400, "query, prompts and labels have different lengths.")
         rows = [
@@ -195,6 +204,15 @@ class _Server:
             lines += [f"# TYPE assay_rows_{name}_total counter", f"assay_rows_{name}_total {self._rows[name]}"]
         lines += ["# TYPE assay_rows_waiting gauge", f"assay_rows_waiting {self._waiting}"]
         return PlainTextResponse("\n".join(lines) + "\n")
+
+
+def _list_of(body: Any, name: str, default: list[Any] | None = None) -> list[Any]:
+    """Return a list that a client has sent, or the default where it has sent none, or an empty list."""
+    values = body.get(name) if isinstance(body, dict) else None
+    values = default if default is not None and values in (None, []) else values
+    if not isinstance(values, list):
+        raise _Refused(400, _SHAPE)
+    return values
 
 
 def _reward(outcome: Outcome) -> Any:
@@ -235,8 +253,9 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
         raise UsageError(
             f"{host}:{port}: {getattr(error, 'strerror', None) or error}.", "Choose another --port."
         ) from None
-    options: dict[str, Any] = {"limit_concurrency": _CONNECTIONS, "timeout_graceful_shutdown": 10}
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, **options)
+    options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    options |= {"limit_concurrency": _CONNECTIONS, "timeout_keep_alive": _IDLE, "timeout_graceful_shutdown": 10}
+    config = uvicorn.Config(app, **options)
     with listener:
         name = f"[{host}]" if ":" in host else host
         tell(f"http://{name}:{listener.getsockname()[1]}")

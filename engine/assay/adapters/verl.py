@@ -16,6 +16,7 @@ from typing import Any
 
 from assay.adapters.golds import Unscored, number_of
 from assay.adapters.verdicts import score_names
+from assay.errors import RAISED
 from assay.scoring.batching import Batcher
 from assay.values.plain import plain
 
@@ -75,15 +76,24 @@ def score(
 
 
 def _row(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> dict[str, Any]:
-    # NOTE: as text, because its fields differ from sample to sample, and a column of structs would be a new type for each batch
-    info = None if extra_info is None else json.dumps(plain(extra_info), default=str)
     return {
         "completion": solution_str,
         "answer": ground_truth,
         "ground_truth": ground_truth,
         "data_source": data_source,
-        "extra_info": info,
+        "extra_info": _info(extra_info),
     }
+
+
+def _info(extra_info: Any) -> Any:
+    """Return what verl knows of a sample as JSON text; what has none is returned as it is, and leaves the sample unscored.
+
+    NOTE: as text, because its fields differ from sample to sample, and a column of structs would be a new type for each batch.
+    """
+    try:
+        return None if extra_info is None else json.dumps(plain(extra_info), default=str)
+    except RAISED:
+        return extra_info
 
 
 def _shown(result: Mapping[str, Any], unscored: Unscored) -> dict[str, Any]:

@@ -199,7 +199,8 @@ class GoldCheck(RunCheck):
             needs = tuple(lane for check in self._literals for lane in check.lanes())
         elif self._literals is None and self._template is not None:
             needs = (self._gold_lane(), *self._template.lanes_by())
-        return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs)
+        by_definition = None if self._literals is not None and self._in_columns else self._python_expr
+        return Lane(f"golds:{self._identity()}", self._answer_expr, after=needs, build_few=by_definition)
 
     def _identity(self) -> str:
         return f"{self.checks.__qualname__}:{id(self.checks)}:{sorted(self.given.items())!r}:{self.gold_chain.key}"

@@ -3,12 +3,12 @@
 Values that the columns of a plan cannot hold are no errors here: a type is found that holds them, or the row is unscored.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
-from assay.errors import RAISED, InputError
+from assay.errors import RAISED, InputError, said_by
 from assay.names import BAD, COMPLETION
 from assay.values.column import column, text_of
 from assay.values.plain import plain
@@ -33,42 +33,52 @@ class PlainRows:
     """
 
     def __init__(self, rows: Any, names: Iterable[str]) -> None:
-        given = rows if isinstance(rows, Mapping) else transposed(rows)
-        self.height = len(next(iter(given.values()), ())) if given else 0
+        if isinstance(rows, Mapping):
+            given, self.height = rows, len(next(iter(rows.values()), ()))
+        else:
+            rows = [*rows]
+            given, self.height = transposed(rows), len(rows)
         self._columns = {name: _values(name, given[name]) for name in names if name in given}
         lengths = {len(values) for values in self._columns.values()}
         if lengths - {self.height}:
             shown = ", ".join(f"`{name}` {len(values)}" for name, values in self._columns.items())
             raise InputError(f"The columns have different lengths: {shown}.")
-        completions = self._columns.setdefault(COMPLETION, [None] * self.height)
-        if _problem_of(completions) is not None:
-            problems = [_problem_of([completion]) for completion in completions]
-            self._columns[COMPLETION] = [
-                None if problem else completion for completion, problem in zip(completions, problems, strict=True)
-            ]
-            self._columns[BAD] = problems
+        self._columns.setdefault(COMPLETION, [None] * self.height)
+        self._problems: list[str | None] = [None] * self.height
+        self._series = {name: self._read(name, values) for name, values in self._columns.items()}
+
+    def _read(self, name: str, values: list[Any]) -> pl.Series:
+        """Return a column with the type that holds its values; what no column holds is null, and a problem of its row."""
+        try:
+            return _series(name, values)
+        except RAISED:
+            readable = self._columns[name] = [*values]
+        for at, value in enumerate(values):
+            if (problem := _problem_of(name, value)) is not None:
+                readable[at] = None
+                self._problems[at] = self._problems[at] or problem
+        return _series(name, readable)
 
     def natural(self, schema: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the rows with the types that hold their values; what is missing or null has the type of the schema.
+        """Return the rows with the types that hold their values; what is missing or null has the type of the schema."""
+        missing = [pl.Series(name, [None] * self.height) for name in schema if name not in self._series]
+        columns = [
+            series.cast(schema[series.name]) if series.dtype == pl.Null and series.name in schema else series
+            for series in (*self._series.values(), *missing)
+        ]
+        return pl.DataFrame([*columns, *self._bad(self._problems)])
 
-        Raises:
-            InputError: Values are nested too deeply, or have keys that no column can have.
+    def forced(self, schema: Mapping[str, Any], kept: Collection[str]) -> pl.DataFrame:
+        """Return the rows with the types of a schema; a hidden column says of which rows these cannot hold a value.
+
+        Args:
+            schema: The types.
+            kept: Columns that keep the types that hold their values.
         """
-        read = [_series(name, values) for name, values in self._columns.items()]
-        missing = [pl.Series(name, [None] * self.height) for name in schema if name not in self._columns]
-        return pl.DataFrame(
-            [
-                series.cast(schema[series.name]) if series.dtype == pl.Null and series.name in schema else series
-                for series in (*read, *missing)
-            ]
-        )
-
-    def forced(self, schema: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the rows with the types of a schema; a hidden column says of which rows these cannot hold a value."""
-        problems: list[str | None] = [*self._columns.get(BAD, [None] * self.height)]
-        series = {COMPLETION: _series(COMPLETION, self._columns[COMPLETION])}
+        problems = [*self._problems]
+        series = {name: self._series[name] for name in (COMPLETION, *kept) if name in self._series}
         for name, dtype in schema.items():
-            if name in (COMPLETION, BAD):
+            if name in series or name == BAD:
                 continue
             converted = []
             for at, value in enumerate(self._columns.get(name, [None] * self.height)):
@@ -78,7 +88,11 @@ class PlainRows:
                     converted.append(None)
                     problems[at] = problems[at] or f"`{name}` is {type(value).__name__}; the plan reads {dtype}"
             series[name] = pl.Series(name, converted, dtype=dtype)
-        return pl.DataFrame(series | {BAD: pl.Series(problems, dtype=pl.String)})
+        return pl.DataFrame([*series.values(), *self._bad(problems)])
+
+    @staticmethod
+    def _bad(problems: list[str | None]) -> list[pl.Series]:
+        return [pl.Series(BAD, problems, dtype=pl.String)] if any(problems) else []
 
 
 def _values(name: str, values: Any) -> list[Any]:
@@ -88,12 +102,14 @@ def _values(name: str, values: Any) -> list[Any]:
     return converted
 
 
-def _problem_of(completions: Sequence[Any]) -> str | None:
-    """Return why one of some values is not a completion, in the words of its column; None if all are."""
+def _problem_of(name: str, value: Any) -> str | None:
+    """Return why no column holds a value; None if one does."""
     try:
-        column(COMPLETION, {}).see(completions)
+        _series(name, [value])
     except InputError as error:
         return error.fact.removeprefix("Row 0: ")
+    except RAISED as error:
+        return f"`{name}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
     return None
 
 

@@ -3,9 +3,10 @@
 All problems with the columns are reported here, before a row is read.
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any, Unpack
@@ -52,7 +53,7 @@ from assay.compiling.requirements import (
     refused_rows,
 )
 from assay.compiling.verifiers import verifiers_of_run
-from assay.errors import AssayWarning, ColumnsError, InputError, SpecError, UsageError, said_by
+from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
 from assay.functions.check import OnRow
@@ -100,6 +101,7 @@ class Plan:
         lengths: Whether the output has the length of each scored text.
         evaluated: The verifiers with checks in place of those whose outcomes an earlier run has found; none for the verifiers
             themselves.
+        few: Whether it is for batches of a few rows: by the definition where that is faster.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -109,14 +111,14 @@ class Plan:
     any_role: bool = False
     lengths: bool = False
     evaluated: tuple[VerifierSpec, ...] = ()
+    few: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
-        own = (self.verifiers, self.schema, self.keep, self.details, self.any_role, self.lengths, self.evaluated)
-        return Plan, own
+        return Plan, tuple(getattr(self, field.name) for field in fields(self))
 
     # ── what goes in and comes out ──────────────────────────────────────────────────────────────────────────────────
 
@@ -290,8 +292,10 @@ class Plan:
             ColumnsError: A column of the schema is missing, or its type would change the meaning of its values.
         """
         frame = fitted(rollouts.lazy(), dict(self.schema))
-        if self._is_few(rollouts.height if isinstance(rollouts, pl.DataFrame) else rows):
-            return _few_rows(self.lazy(frame, watched=watched))
+        number = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
+        if number is not None and self._is_few(number):
+            plan = self._for_few if number <= THRESHOLDS.small_batch else self
+            return _few_rows(plan.lazy(frame, watched=watched))
         each = self.piece
         if isinstance(rollouts, pl.DataFrame):  # a piece for each core, at least
             each = min(each, max(THRESHOLDS.unstreamed_rows, -(-rollouts.height // pl.thread_pool_size())))
@@ -324,8 +328,8 @@ class Plan:
 
     def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
         """Return plain rows with types that hold their values, and this plan for these types."""
+        natural = plain.natural(schema)
         try:
-            natural = plain.natural(schema)
             # NOTE: a gold keeps its type: the text "True" is not the JSON of True
             types = schema | dict(natural.schema)
             # NOTE: nor are messages fitted to text, for that would be refused, in words that take longer than the fitting
@@ -336,14 +340,22 @@ class Plan:
                 return fitted(natural.lazy(), wider), self._for_schema(tuple(wider.items()))
             except ColumnsError:
                 return natural.lazy(), self._for_schema(tuple(types.items()))
-        except (InputError, ColumnsError, SpecError):
-            forced = plain.forced(schema)
+        except (ColumnsError, SpecError):
+            # a value of another column may be the reason, and says nothing about golds
+            with contextlib.suppress(ColumnsError, SpecError):
+                forced = plain.forced(schema, GOLD_COLUMNS)
+                return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
+            forced = plain.forced(schema, ())
             return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
 
     @cached_property
     def _for_schema(self) -> Callable[[tuple[tuple[str, Any], ...]], "Plan"]:
         """Return this plan for another schema; the last ones are kept."""
         return lru_cache(_MAX_SCHEMAS)(lambda schema: self if schema == self.schema else replace(self, schema=schema))
+
+    @cached_property
+    def _for_few(self) -> "Plan":
+        return replace(self, few=True)
 
     def _is_few(self, rows: int | None) -> bool:
         """Whether there are too few rows for streaming, which costs more to set up.
@@ -388,7 +400,9 @@ class Plan:
         for _, spec, _ in self.checks:
             for subject, lane in lanes_of(spec):
                 by_subject.setdefault(subject, []).append(lane)
-        by_completion, *others = (_layers_about(subject, lanes, schema) for subject, lanes in by_subject.items())
+        by_completion, *others = (
+            _layers_about(subject, lanes, schema, few=self.few) for subject, lanes in by_subject.items()
+        )
         first = [[] if bad is None else [one_line_expr(bad).alias(BAD)], [text.alias(TEXT)]]
         return [*first, *by_completion, *_merged(others)]
 
@@ -495,9 +509,9 @@ def _side_by_side(steps: Sequence[Sequence[pl.Expr]]) -> list[list[pl.Expr]]:
     return [[step for step in layer if step is not None] for layer in zip_longest(*steps)]
 
 
-def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
+def _layers_about(subject: str, lanes: Sequence[Lane], schema: pl.Schema, *, few: bool) -> list[list[pl.Expr]]:
     with about(subject):
-        return layers(lanes, schema)
+        return layers(lanes, schema, few=few)
 
 
 def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:

@@ -118,6 +118,7 @@ class Lane:
         build_known: Builds the expression if there are lanes that imply this one, given a column that is true where one of them is.
         basis: A lane from which this one could be built faster, if it is there anyway or enough lanes share its cost …
         build_from: … with this expression, which also reads the lanes that ``basis`` is after.
+        build_few: Builds the expression for a few rows, by the definition; it reads no lanes.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Lane:
     build_known: Callable[[pl.Expr], pl.Expr] | None = field(default=None, compare=False)
     basis: "Lane | None" = field(default=None, compare=False)
     build_from: Callable[[pl.Schema], pl.Expr] | None = field(default=None, compare=False)
+    build_few: Callable[[pl.Schema], pl.Expr] | None = field(default=None, compare=False)
 
     @property
     def column(self) -> str:
@@ -144,17 +146,18 @@ class Lane:
         return pl.col(self.column)
 
 
-def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
+def layers(lanes: Iterable[Lane], schema: pl.Schema, *, few: bool = False) -> list[list[pl.Expr]]:
     """Order lanes so that each is computed once, after the lanes that it reads.
 
     Args:
         lanes: The lanes of the checks; their dependencies are added.
         schema: Input columns and their dtypes.
+        few: Whether they are for a few rows.
 
     Returns:
         One list of named expressions per layer, each for one ``with_columns``.
     """
-    by_name = _with_needs(_on_bases(_with_needs(lanes)))
+    by_name = _with_needs(_on_bases(_with_needs(map(_by_definition, lanes) if few else lanes)))
     implied_by = {name: [lane for lane in by_name.values() if lane.implies == name] for name in by_name}
 
     @cache
@@ -171,6 +174,10 @@ def layers(lanes: Iterable[Lane], schema: pl.Schema) -> list[list[pl.Expr]]:
     for name in sorted(by_name):
         result[depth(name)].append(build(name).alias(by_name[name].column))
     return result
+
+
+def _by_definition(lane: Lane) -> Lane:
+    return lane if lane.build_few is None else replace(lane, build=lane.build_few, after=())
 
 
 def _with_needs(lanes: Iterable[Lane]) -> dict[str, Lane]:

@@ -20,13 +20,25 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     if type(value) in LEAVES or not depth:
         return value
     if type(value) is dict or isinstance(value, Mapping):
-        return {key: plain(inner, depth - 1) for key, inner in value.items()}
+        return {_key(key): plain(inner, depth - 1) for key, inner in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [plain(inner, depth - 1) for inner in value]
-    method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
-    if method is None or isinstance(value, type):
-        return value
     try:
-        return plain(method(), depth - 1)
+        method = next((found for name in _CONVERTERS if callable(found := getattr(value, name, None))), None)
+        return value if method is None or isinstance(value, type) else plain(method(), depth - 1)
     except RAISED:
+        return _text(value)
+
+
+def _key(key: Any) -> Any:
+    """Return a key as JSON and columns have them: a scalar of another library as a number, a tuple as text."""
+    converted = key if type(key) in LEAVES else plain(key)
+    return converted if type(converted) in LEAVES else _text(key)
+
+
+def _text(value: Any) -> Any:
+    """Return a value as text, or as it is if it has none."""
+    try:
         return str(value)
+    except RAISED:
+        return value

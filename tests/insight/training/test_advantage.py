@@ -198,8 +198,16 @@ def test_nothing_is_nan_and_frames_may_be_empty(like):
         values = found.frame["advantage"]
         assert len(values) == len(rewards)
         assert all(value is None or math.isfinite(value) for value in values)
-        undefined = sum(value is None for value in values) - found.facts["unscored"]
-        assert found.facts["undefined"] == (0 if like.startswith("trl-") else undefined)
+        scored = zip(rewards, values, strict=True)
+        assert found.facts["undefined"] == sum(reward is not None and value is None for reward, value in scored)
+
+
+def test_infinite_rewards_have_the_advantages_that_torch_makes_of_them():
+    frame = pl.DataFrame({"task_id": ["a"] * 3, "reward": [math.inf, 0.0, None]})
+    found = [assay.advantages(frame, ["task_id", "task_id"], like=like) for like in ("trl-grpo-none", "trl-async-grpo")]
+    greatest = 3.4028234663852886e38
+    assert [each.frame["advantage"].to_list() for each in found] == [[0.0, -greatest, 0.0], [None, None, 0.0]]
+    assert [each.facts["undefined"] for each in found] == [0, 2]
 
 
 def test_rows_without_a_group_have_no_advantage():

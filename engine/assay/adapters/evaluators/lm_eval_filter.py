@@ -3,7 +3,7 @@
 Read from lm-eval 0.4.13: ``api/filter.py``, ``filters/custom.py`` and ``ConfigurableTask.process_results``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from assay.adapters.golds import with_gold
@@ -38,11 +38,13 @@ class ResponseFilter:
         self._plan = plan
         self._gold = gold
 
-    def __call__(self, resps: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+    def __call__(self, resps: Iterable[Any], docs: Iterable[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """Return the results of each response: ``reward``, ``passed``, ``feedback`` and ``checks``."""
+        # filters before this one may return a generator, and ``take_first`` a response instead of a list
+        several = [[responses] if isinstance(responses, str) else [*responses] for responses in resps]
         rows = [
             with_gold(doc, self._gold) | {COMPLETION: response}
-            for responses, doc in zip(resps, docs, strict=True)
+            for responses, doc in zip(several, docs, strict=True)
             for response in responses
         ]
         checks = check_columns(self._plan)
@@ -55,11 +57,9 @@ class ResponseFilter:
             }
             for result in self._plan.score_rows(rows).to_dicts()
         )
-        return [[next(results) for _ in responses] for responses in resps]
+        return [[next(results) for _ in responses] for responses in several]
 
-    def process_results(
-        self, doc: Mapping[str, Any], results: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> dict[str, float]:
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:
         """Return the metrics of a document: ``reward``, ``passed`` and those of the checks, means over its responses.
 
         Args:
@@ -67,7 +67,9 @@ class ResponseFilter:
             results: What the filter returned for each of its requests.
         """
         del doc
-        outcomes = [outcome for responses in results for outcome in responses]
+        # ``take_first`` after this filter leaves an outcome instead of a list
+        several = [[outcomes] if isinstance(outcomes, Mapping) else outcomes for outcomes in results]
+        outcomes = [outcome for responses in several for outcome in responses]
         names = [short for short, _ in check_columns(self._plan).values()]
         return {
             **{name: mean_of_scored([outcome[name] for outcome in outcomes]) for name in ("reward", "passed")},

@@ -13,6 +13,9 @@ from assay.insight.training.estimators import ESTIMATORS, Estimator
 
 __all__ = ["Advantages", "GroupedFrame", "advantages", "columns_of", "estimator_of", "numbers_of"]
 
+_GREATEST = (2 - 2**-23) * 2.0**127
+"""The greatest float32."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedFrame:
@@ -82,7 +85,7 @@ def advantages(
     """
     estimator = estimator_of(like)
     table = frame.lazy().collect()
-    keys = columns_of(table, by, "by")
+    keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
         raise UsageError(f"like {like}: needs the reward of another rollout.", "Name its column: baseline=COLUMN")
     rewards = [numbers_of(table, name, "reward").cast(estimator.dtype) for name in columns_of(table, reward, "reward")]
@@ -113,15 +116,13 @@ def advantages(
 def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[pl.Series, dict[str, int]]:
     """Return the advantage of each row of a frame, and numbers of groups and rows."""
     values = estimator.compute(batch) if len(batch.rows) else batch.reward
-    finite = pl.when(values.is_finite()).then(values)
-    table = pl.DataFrame({"row": batch.rows}).with_columns(finite.alias("advantage"))
-    rows = pl.DataFrame({"row": pl.int_range(len(has_group), dtype=pl.UInt32, eager=True)})
-    column = rows.join(table, on="row", how="left", maintain_order="left")["advantage"]
-    facts = {"scored": int(batch.is_scored.sum()), "groups": len(batch.sizes), "undefined": 0}
-    if estimator.unscored != "left out":
-        zero = pl.when(has_group).then(column.fill_null(0.0))
-        return pl.select(zero.alias("advantage")).to_series(), facts
-    return column, facts | {"undefined": table["advantage"].null_count()}
+    if estimator.unscored == "zero in place":  # as ``nan_to_num`` of PyTorch
+        values = values.fill_nan(None).fill_null(0.0).clip(-_GREATEST, _GREATEST)
+    finite = pl.select(pl.when(values.is_finite()).then(values)).to_series()
+    zero = None if estimator.unscored == "left out" else 0.0
+    column = pl.select(pl.when(has_group).then(pl.lit(zero, values.dtype)).alias("advantage")).to_series()
+    facts = {"scored": int(batch.is_scored.sum()), "groups": len(batch.sizes), "undefined": finite.null_count()}
+    return column.scatter(batch.rows, finite), facts
 
 
 def estimator_of(like: str) -> Estimator:

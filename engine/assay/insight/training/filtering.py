@@ -110,7 +110,7 @@ def keep_groups(
     if like not in FILTERS:
         raise UsageError(f"like {like}: unknown.", did_you_mean(like, FILTERS) or f"Expected {', '.join(FILTERS)}.")
     table = frame.lazy().collect()
-    keys = columns_of(table, by, "by")
+    keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     rewards = numbers_of(table, reward, "reward").cast(FILTERS[like].dtype)
     batch = batch_of(table.select(keys), [rewards], [1.0])
     rows = batch.rows.filter(FILTERS[like].keeps(batch)) if len(batch.rows) else batch.rows

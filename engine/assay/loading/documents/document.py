@@ -1,5 +1,7 @@
 """The records of a document as JSON lines, which are then read as those of any other file."""
 
+import contextlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +39,27 @@ def reader(data: bytes | bytearray) -> Callable[[int], bytes]:
     return read
 
 
+_JSON_LOG = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
+"""The beginning of a log of Inspect that is JSON."""
+
+
 def form_of(path: Path) -> str:
-    """Return the suffix of a document that is read whole, without that of its compression; ``""`` for a file of lines."""
+    """Return the suffix of a document that is read whole, without that of its compression; ``""`` for a file of lines.
+
+    A log of Inspect is ``.eval``, in JSON too.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [".json"] and _JSON_LOG.match(_beginning(path)):
+        return ".eval"
     if suffixes[-1:] in ([".gz"], [".zst"]):
         suffixes.pop()
     return suffixes[-1] if suffixes and suffixes[-1] in DOCUMENTS else ""
+
+
+def _beginning(path: Path) -> bytes:
+    """Return the first bytes of a file; none of what is not there, or not a file."""
+    if not path.is_file():
+        return b""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(512)
+    return b""

@@ -9,7 +9,7 @@ import zipfile
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from assay.errors import RAISED, InputError, said_by, shown_path
 from assay.loading.documents.document import Document
@@ -26,7 +26,7 @@ def read_inspect_log(path: Path, name: str, limit: int) -> Document:
     Args:
         path: The log.
         name: Its name in messages.
-        limit: Most bytes of a sample that is unpacked.
+        limit: Maximum bytes of a sample that is unpacked.
 
     Raises:
         InputError: It is not a log, has no samples, or a sample is too large; or Inspect is not installed.
@@ -42,7 +42,7 @@ def read_inspect_log(path: Path, name: str, limit: int) -> Document:
         _refuse_large(path, shown, limit)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on fields of older logs
-            log = read_eval_log(str(path), format="eval", exclude_fields=_NOT_READ)
+            log = read_eval_log(str(path), format=_format(path), exclude_fields=_NOT_READ)
             records = [_record(sample) for sample in log.samples or ()]
     except InputError:
         raise
@@ -59,12 +59,19 @@ def read_inspect_log(path: Path, name: str, limit: int) -> Document:
     return Document(lines, places, (f"{shown}: the rows are the samples of a log of Inspect",))
 
 
+def _format(path: Path) -> Literal["eval", "json"]:
+    return "json" if path.suffix.lower() == ".json" else "eval"
+
+
 def _refuse_large(path: Path, shown: str, limit: int) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = max((entry.file_size for entry in archive.infolist()), default=0)
-    if size > limit:
+    if _format(path) == "json":
+        sizes = [path.stat().st_size]
+    else:
+        with zipfile.ZipFile(path) as archive:
+            sizes = [entry.file_size for entry in archive.infolist()]
+    if (size := max(sizes, default=0)) > limit:
         hint = "Raise --memory-limit or --max-ratio if you trust it."
-        raise InputError(f"{shown}: an entry of the log expands to {size:,} bytes; the limits allow {limit:,}.", hint)
+        raise InputError(f"{shown}: an entry of the log has {size:,} bytes; the limits allow {limit:,}.", hint)
 
 
 def _record(sample: Any) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""``assay serve`` on loopback: a thousand requests a second from 32 clients, among slow, cut and large ones, killed halfway."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from harness.generate import ROWS
+from harness.language import spec_file
+from harness.process import HERE
+from harness.table import at_least, line
+
+CLIENTS, RATE = 32, 1_000
+SECONDS = 60 if ROWS >= 100_000 else 4
+SPEC = {"id": "math", "checks": [{"id": "has", "type": "contains", "value": {"column": "answer"}}]}
+
+
+def test_server(table):
+    pytest.importorskip("uvicorn", reason="pip install 'assay[serve]'")
+    program = HERE / "contenders" / "reward_clients.py"
+    command = [sys.executable, program, spec_file("served", SPEC), *map(str, (CLIENTS, RATE, SECONDS))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  (our own program)
+    became = json.loads(done.stdout)
+    assert became["said"] == ""
+    assert not {"wrong", "lost"} & became.keys(), became
+    assert became["answers"] == became["asked"] > 0
+    assert {"large", "slow", "cut"} <= became.keys()
+    served = became["answers"] / (became["seconds"] - became["downtime"])
+    what = f"{RATE:,} requests a second, {CLIENTS} clients, {SECONDS} s"
+    goal = at_least(served, 0.99 * RATE)
+    table.append(
+        line(what, "assay serve, requests a second", f"{served:,.0f}", f"{became['cpu']:.2f} cores", goal=goal)
+    )
+    for name in ("p50", "p99"):
+        table.append(line(what, f"assay serve, {name}", f"{1e3 * became[name]:.1f} ms"))
