@@ -150,7 +150,8 @@ MATH = pytest.mark.xdist_group("math")  # one process of the suite starts the pr
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MATH if name == "math" else ()) for name in BY_TYPE])
 def test_faces_agree_on_hostile_texts(name):
     cases = sized(1_000, 20) if name == "math" else sized(20_000, 200)
-    assert assert_check_conforms(BY_TYPE[name], params=PARAMS.get(name, ()), cases=cases, seed=7) > 2 * cases
+    params = PARAMS.get(name, ())[:: sized(1, 2)]
+    assert assert_check_conforms(BY_TYPE[name], params=params, cases=cases, seed=7) > 2 * cases
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30) | st.sampled_from(list(hostile_texts(300, seed=3)))

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from cases import sized
+from cases import crossed, sized
 
 import assay
 from assay.classes.registry import _REGISTRY as CLASSES
@@ -152,8 +152,7 @@ def test_what_is_no_number_is_an_error_of_its_row_and_text_is_none(kind):
         assert [error is not None for error in errors] == [False, True, False], given
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("given", RAISED)
+@pytest.mark.parametrize(("kind", "given"), crossed(KINDS, RAISED))
 def test_whatever_is_raised_but_an_interrupt_costs_its_own_row_only(kind, given):
     rewards, errors = judged(kind, given)
     assert rewards == [0.25, 0.0, 0.25]

@@ -9,6 +9,7 @@ import types
 import warnings
 
 import pytest
+from cases import crossed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -200,11 +201,11 @@ def _without_times(state):
     return {name: value for name, value in state.items() if name not in ("timing", "error")}
 
 
-@pytest.mark.parametrize("name", RUBRICS)
 @pytest.mark.parametrize(
-    "changed",
-    [{}, {"example_ids": [3, 3, 1, 1, 0]}, {"max_concurrent": 2}, {"infos": [None] * 5}, {"surplus": 1}],
-    ids=str,
+    ("name", "changed"),
+    crossed(
+        RUBRICS, [{}, {"example_ids": [3, 3, 1, 1, 0]}, {"max_concurrent": 2}, {"infos": [None] * 5}, {"surplus": 1}]
+    ),
 )
 def test_score_rollouts_gives_the_same(files, name, changed):
     ours, theirs = (scored(getattr(file, name), **changed) for file in files)

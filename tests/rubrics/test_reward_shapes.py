@@ -74,7 +74,12 @@ def test_a_batch_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    "options", [{"workers": 2}, {"function_timeout": 20.0}, {"workers": 1, "function_timeout": 20.0}]
+    "options",
+    [
+        {"workers": 2},
+        {"function_timeout": 20.0},
+        pytest.param({"workers": 1, "function_timeout": 20.0}, marks=pytest.mark.long),
+    ],
 )
 def test_processes_and_threads_say_the_same(options):
     rows = rollouts(30, 6)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import ROOT, some
+from cases import ROOT, crossed, some
 
 import assay
 from assay.system import processes
@@ -183,8 +183,7 @@ def test_a_fork_in_a_run_removes_nothing_of_it_and_hears_no_signals_for_it(tmp_p
 CLOSED = ["2>&-", "<&- >&- 2>&-"]
 
 
-@pytest.mark.parametrize("closed", CLOSED)
-@pytest.mark.parametrize("out", [pytest.param("o.parquet", marks=pytest.mark.long), "o/"])
+@pytest.mark.parametrize(("closed", "out"), crossed(CLOSED, ["o.parquet", "o/"]))
 def test_a_run_with_closed_streams_ends_and_writes_what_it_should(tmp_path, closed, out):
     """The engine prints to standard error here, whatever has that number."""
     pl.DataFrame({"completion": [f"b {row}" for row in range(2_000)]}).write_parquet(
@@ -219,7 +218,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-@pytest.mark.parametrize("closed", [(2,), (0, 1, 2)])
+@pytest.mark.parametrize("closed", [pytest.param((2,), marks=pytest.mark.long), (0, 1, 2)])
 def test_nothing_of_a_library_takes_the_numbers_of_closed_streams(tmp_path, closed):
     readable, writable = os.pipe()
     program = LIBRARY.format(closed=closed, spec=SPEC, told=writable)

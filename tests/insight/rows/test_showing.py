@@ -1,6 +1,8 @@
 """Rows to look at: which are chosen, what their checks say, and where in the text what they look for is."""
 
+import contextlib
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -29,12 +31,21 @@ ROWS = [
 SPECS = Path(__file__).resolve().parents[3] / "specs"
 
 
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A folder with a result that does not keep the texts, beside its input."""
+    folder = tmp_path_factory.mktemp("scored")
+    with contextlib.chdir(folder):
+        Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        assay.score_file("in.jsonl", SPEC, "out.parquet")
+    return folder
+
+
 @pytest.fixture
-def result(tmp_path, monkeypatch):
-    """A result that does not keep the texts, beside its input."""
+def result(scored, tmp_path, monkeypatch):
+    """The result, in a copy of the folder."""
+    shutil.copytree(scored, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    assay.score_file("in.jsonl", SPEC, "out.parquet")
     return "out.parquet"
 
 

@@ -555,7 +555,7 @@ def test_a_stream_that_cannot_be_read_is_not_blamed_on_the_temporary_folder(tmp_
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_path, number):
     run = child(tmp_path)
     run.stdin.write(GOOD[0] * 100_000)
