@@ -8,6 +8,7 @@ Usage: python benchmarks/adapter_costs.py
 
 import asyncio
 import contextlib
+import io
 import os
 import re
 import sys
@@ -230,7 +231,7 @@ def milliseconds(call, size):
     for turn in range(-2, TURNS):
         texts, golds = batch(10_000 * (turn + 3) + size, size)
         began = time.perf_counter()
-        with contextlib.redirect_stderr(None):
+        with contextlib.redirect_stderr(io.StringIO()):
             call(texts, golds)
         took.append(time.perf_counter() - began)
     return 1e3 * median(took[2:])

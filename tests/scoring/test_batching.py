@@ -1,8 +1,10 @@
 """Single calls in batches: the results of one call for each row, whoever calls at the same time."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import pickle
+import queue
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +48,30 @@ def batches(monkeypatch):
 def alone():
     plan = plan_of(SPEC)
     return [plan.score_rows([row]).row(0, named=True) for row in ROWS]
+
+
+def test_waiting_for_other_calls_ends():
+    """However short it is, and however busy the interpreter: callers would wait forever."""
+    ends = threading.Event()
+
+    def wait():
+        for _ in range(2_000):
+            with contextlib.suppress(queue.Empty):
+                type(assay.Batcher(plan)._calls)().get(timeout=1e-6)
+        ends.set()
+
+    def spin():
+        while not ends.is_set():
+            time.sleep(0)
+
+    plan = plan_of(SPEC)
+    threads = [threading.Thread(target=target, daemon=True) for target in (wait, spin, spin, spin)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert ends.wait(60)
+    finally:
+        ends.set()
 
 
 async def together(batcher, rows):

@@ -132,7 +132,8 @@ class Batcher:
     def _start(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
+        # NOTE: no SimpleQueue: of CPython 3.11, it may wait forever where it is to wait for microseconds
+        self._calls: queue.Queue[_Call] = queue.Queue()
         self._is_running = False
         self._turns: WeakKeyDictionary[Any, list[tuple[Row, asyncio.Future[Any]]]] = WeakKeyDictionary()
 
