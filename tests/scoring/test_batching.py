@@ -55,16 +55,16 @@ def test_waiting_for_other_calls_ends():
     ends = threading.Event()
 
     def wait():
-        for _ in range(2_000):
+        for _ in range(10_000):
             with contextlib.suppress(queue.Empty):
-                type(assay.Batcher(plan)._calls)().get(timeout=1e-6)
+                kind().get(timeout=1e-6)
         ends.set()
 
     def spin():
         while not ends.is_set():
             time.sleep(0)
 
-    plan = plan_of(SPEC)
+    kind = type(assay.Batcher(SPEC)._calls)
     threads = [threading.Thread(target=target, daemon=True) for target in (wait, spin, spin, spin)]
     for thread in threads:
         thread.start()
