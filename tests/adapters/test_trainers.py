@@ -201,6 +201,7 @@ def test_openrlhf_may_send_no_labels_and_no_text():
     reward = assay.adapters.openrlhf(SPEC, unscored=-1.0)
     assert reward(["it is 4", None], None, None)["rewards"] == [-1.0, -1.0]
     assert reward([None, "4"], [None, None], ["4", "4"])["rewards"] == [-1.0, 1.0]
+    assert reward(["", "2 + 2? 4"], ["2 + 2?"] * 2, ["4", "4"])["rewards"] == [-1.0, 1.0]
 
 
 def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):

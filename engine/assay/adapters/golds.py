@@ -38,14 +38,12 @@ def number_of(result: Mapping[str, Any], unscored: Unscored) -> float:
         FailedRunError: It is unscored, and ``unscored`` is ``raise``.
         UsageError: ``unscored`` is neither a number nor ``raise``.
     """
-    if (
-        not isinstance(unscored, int | float) and unscored != "raise"
-    ):  # at the first rollout, not at the first unscored one
+    is_number = isinstance(unscored, int | float)
+    if not is_number and unscored != "raise":  # at the first rollout, not at the first unscored one
         raise UsageError(f"unscored={unscored!r}: expected a number, or 'raise'.")
-    reward = result["reward"]
-    if reward is not None:
+    if (reward := result["reward"]) is not None:
         return float(reward)
-    if isinstance(unscored, int | float):
+    if is_number:
         return float(unscored)
     raise FailedRunError(
         f"A rollout cannot be scored: {result['error']}", "With unscored=0.0 such a rollout gets that reward."

@@ -13,7 +13,7 @@ from assay.adapters.verdicts import score_names
 from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
-__all__ = ["openrlhf", "response_of", "reward_info"]
+__all__ = ["openrlhf", "response_of", "reward_info", "rows_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -50,10 +50,7 @@ def openrlhf(
     ) -> dict[str, Any]:
         # OpenRLHF swallows what is raised here
         nothing = [None] * len(queries)
-        rows = [
-            {"completion": query and response_of(query, prompt or "", special), gold: label, "prompt": prompt}
-            for query, prompt, label in zip(queries, prompts or nothing, labels or nothing, strict=True)
-        ]
+        rows = rows_of(queries, prompts or nothing, labels or nothing, gold=gold, special=special)
         try:
             outcomes = batcher.outcomes_sync(rows)
         except AssayError as error:  # Polars cannot run in this process
@@ -67,6 +64,25 @@ def openrlhf(
 def _only(info: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of a single query, for which OpenRLHF makes tensors of one element."""
     return {name: _only(value) if isinstance(value, dict) else value[0] for name, value in info.items()}
+
+
+def rows_of(
+    queries: Sequence[str | None],
+    prompts: Sequence[Any],
+    labels: Sequence[Any],
+    *,
+    gold: str = "answer",
+    special: str = _SPECIAL,
+) -> list[dict[str, Any]]:
+    """Return the row of each query, without a completion where there is no response; see ``response_of``."""
+    return [
+        {
+            "completion": None if query is None else response_of(query, str(prompt or ""), special),
+            gold: label,
+            "prompt": prompt,
+        }
+        for query, prompt, label in zip(queries, prompts, labels, strict=True)
+    ]
 
 
 def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.adapters.openrlhf_rewards import response_of, reward_info
+from assay.adapters.openrlhf_rewards import reward_info, rows_of
 from assay.adapters.packages import package
 from assay.adapters.verdicts import score_names
 from assay.errors import UsageError, said_by
@@ -174,11 +174,8 @@ class _Server:
             raise _Refused(400, _SHAPE)
         if not len(queries) == len(prompts) == len(labels):
             raise _Refused(400, "query, prompts and labels have different lengths.")
-        rows = [
-            {"completion": response_of(query, str(prompt or "")), "prompt": prompt, "answer": label}
-            for query, prompt, label in zip(queries, prompts, labels, strict=True)
-        ]
-        return reward_info(await self._outcomes(rows), self._unscored, self._checks)
+        outcomes = await self._outcomes(rows_of(queries, prompts, labels))
+        return reward_info(outcomes, self._unscored, self._checks)
 
     async def health(self, request: Any) -> Any:
         """Answer that the server runs."""
