@@ -28,12 +28,10 @@ from assay.expressions.lane import (
     rowwise,
     text,
 )
-from assay.expressions.mixed import untyped
 from assay.names import TEXT
 from assay.steps.base import Step
 from assay.steps.chain import Chain
 from assay.steps.sources import Source
-from assay.values.arguments import without_nulls
 from assay.values.references import OF_ROW, Reference, columns_of, gold_text, json_text, resolved
 
 __all__ = ["GoldCheck"]
@@ -117,10 +115,10 @@ class GoldCheck(RunCheck):
 
     def _json_golds(self, given: Any, row: Row) -> list[str]:
         """Return the gold of a row as JSON text, after its steps."""
-        value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
-        value = (
-            without_nulls(value) if isinstance(given, Reference) else value
-        )  # a struct column adds them to every row
+        if isinstance(given, Reference):
+            value = given.own(row)
+        else:
+            value = [resolved(item, row) for item in given] if isinstance(given, list) else given
         gold = None if value is None else self.gold_chain.row(json_text(value))
         return [] if gold is None else [json_text(gold)]
 
@@ -157,7 +155,6 @@ class GoldCheck(RunCheck):
         return None if self.candidates(row) else self._missing_message
 
     def outcome(self, row: Row) -> Outcome:
-        row = _untyped(row)
         outcomes = [check.outcome(row) for check in self.candidates(row)]
         return self._best(outcomes) if outcomes else Outcome(0.0, self._missing_message)
 
@@ -328,7 +325,7 @@ class GoldCheck(RunCheck):
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = distinct_rows(rows)
-        lists = [self._single_golds(self.given[self.checks.gold], _untyped(row)) for row in values.to_list()]
+        lists = [self._single_golds(self.given[self.checks.gold], row) for row in values.to_list()]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
@@ -453,15 +450,15 @@ class GoldCheck(RunCheck):
     ) -> _Answer:
         """Return the answer for a row, given what rows bring; ``known`` keeps the checks that it makes."""
         if at not in known:
-            candidates = self.candidates(_untyped(values[at]))
+            candidates = self.candidates(values[at])
             known[at] = candidates, _complaint(candidates)
         candidates, complaint = known[at]
         if complaint is None or row["completion"] is None:
-            return self._answered(candidates, _untyped(row))
+            return self._answered(candidates, row)
         try:
             score = candidates[0].row(row)
         except Exception:  # noqa: BLE001  (what becomes of it is in ``outcome``)
-            return self._answered(candidates, _untyped(row))
+            return self._answered(candidates, row)
         return score, complaint if score < 1 else "", None, False
 
     def _answered(self, candidates: Sequence[Check], row: Row) -> _Answer:
@@ -529,10 +526,6 @@ def _complaint(checks: Sequence[Check]) -> str | None:
     (check, *others) = checks or (None,)
     simple = check is not None and not others and is_ours(type(check)) and check.one_complaint and not check.reads
     return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
-
-
-def _untyped(row: Row) -> dict[str, Any]:
-    return {name: untyped(value) for name, value in row.items()}
 
 
 def _listed(value: Any) -> list[Any]:

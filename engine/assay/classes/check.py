@@ -30,6 +30,7 @@ def prompt_text(prompt: Any) -> str:
 
     Messages may be JSON text, as in files whose messages have several shapes.
     """
+    prompt = untyped(prompt)
     if isinstance(prompt, str):
         prompt = messages(prompt)
     if not isinstance(prompt, list | tuple):

@@ -24,6 +24,7 @@ class PlainRows:
     Args:
         rows: Mappings of columns to values, or one mapping of columns to sequences of values.
         names: Columns to read; others are not looked at.
+        exact: Those in which each row keeps its own value.
 
     Attributes:
         height: Number of rows.
@@ -32,7 +33,8 @@ class PlainRows:
         InputError: A row is not a mapping, a column is a single value, or columns have different lengths.
     """
 
-    def __init__(self, rows: Any, names: Iterable[str]) -> None:
+    def __init__(self, rows: Any, names: Iterable[str], exact: Collection[str] = ()) -> None:
+        self._exact = exact
         if isinstance(rows, Mapping):
             given, self.height = rows, len(next(iter(rows.values()), ()))
         else:
@@ -50,14 +52,30 @@ class PlainRows:
     def _read(self, name: str, values: list[Any]) -> pl.Series:
         """Return a column with the type that holds its values; what no column holds is null, and a problem of its row."""
         try:
-            return _series(name, values)
+            return self._of_values(name, values)
         except RAISED:
             readable = self._columns[name] = [*values]
         for at, value in enumerate(values):
-            if (problem := _problem_of(name, value)) is not None:
+            if (problem := self._problem_of(name, value)) is not None:
                 readable[at] = None
                 self._problems[at] = self._problems[at] or problem
-        return _series(name, readable)
+        return self._of_values(name, readable)
+
+    def _of_values(self, name: str, values: list[Any]) -> pl.Series:
+        # NOTE: ``settle`` is left out, for it warns of messages without content: in a batch of a few rows they are no mistake
+        learner = column(name, {}, self._exact)
+        learner.see(values)
+        return learner.series(values)
+
+    def _problem_of(self, name: str, value: Any) -> str | None:
+        """Return why no column holds a value; None if one does."""
+        try:
+            self._of_values(name, [value])
+        except InputError as error:
+            return error.fact.removeprefix("Row 0: ")
+        except RAISED as error:
+            return f"`{name}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
+        return None
 
     def natural(self, schema: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows with the types that hold their values; what is missing or null has the type of the schema."""
@@ -100,24 +118,6 @@ def _values(name: str, values: Any) -> list[Any]:
     if not isinstance(converted, list):
         raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
     return converted
-
-
-def _problem_of(name: str, value: Any) -> str | None:
-    """Return why no column holds a value; None if one does."""
-    try:
-        _series(name, [value])
-    except InputError as error:
-        return error.fact.removeprefix("Row 0: ")
-    except RAISED as error:
-        return f"`{name}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
-    return None
-
-
-def _series(name: str, values: list[Any]) -> pl.Series:
-    # NOTE: ``settle`` is left out, for it warns of messages without content: in a batch of a few rows they are no mistake
-    learner = column(name, {})
-    learner.see(values)
-    return learner.series(values)
 
 
 def _converted(value: Any, name: str, dtype: Any) -> Any:

@@ -46,6 +46,7 @@ from assay.compiling.requirements import (
     check_columns,
     consumed_columns,
     doubted_rows,
+    exact_columns,
     kept_columns,
     needed_columns,
     read_columns,
@@ -147,6 +148,11 @@ class Plan:
         return tuple(dict.fromkeys(note for check in self._run_checks for note in check.column_notes(schema)))
 
     @cached_property
+    def _exact(self) -> tuple[str, ...]:
+        """Columns in which each row keeps its own value."""
+        return exact_columns(self.verifiers)
+
+    @cached_property
     def passed_through(self) -> dict[str, str]:
         """Input columns in the output: their output name, mapped to their input name.
 
@@ -245,7 +251,7 @@ class Plan:
             InputError: Rows have a verifier of another kind, or name an unregistered function.
         """
         schema = pl.Schema(self.schema)
-        rollouts = fitted(rollouts, schema)
+        rollouts = fitted(rollouts, schema, self._exact)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
         for check in self._run_checks:
             reason, doubt = check.refused_expr(), check.doubt_expr()
@@ -291,7 +297,7 @@ class Plan:
         Raises:
             ColumnsError: A column of the schema is missing, or its type would change the meaning of its values.
         """
-        frame = fitted(rollouts.lazy(), dict(self.schema))
+        frame = fitted(rollouts.lazy(), dict(self.schema), self._exact)
         number = rollouts.height if isinstance(rollouts, pl.DataFrame) else rows
         if number is not None and self._is_few(number):
             plan = self._for_few if number <= THRESHOLDS.small_batch else self
@@ -320,7 +326,8 @@ class Plan:
         """
         prepare_process()
         schema = dict(self.schema)
-        plain = PlainRows(rows, [*schema, *(name for name in read_columns(self.verifiers) if name not in schema)])
+        names = [*schema, *(name for name in read_columns(self.verifiers) if name not in schema)]
+        plain = PlainRows(rows, names, self._exact)
         frame, plan = self._suited(plain, schema)
         for message in plan.refuse(frame, rows=plain.height):
             warnings.warn(message, AssayWarning, stacklevel=2)
@@ -328,22 +335,22 @@ class Plan:
 
     def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
         """Return plain rows with types that hold their values, and this plan for these types."""
-        natural = plain.natural(schema)
+        natural, golds = plain.natural(schema), {*GOLD_COLUMNS, *self._exact}
         try:
             # NOTE: a gold keeps its type: the text "True" is not the JSON of True
             types = schema | dict(natural.schema)
             # NOTE: nor are messages fitted to text, for that would be refused, in words that take longer than the fitting
             is_chat = isinstance(types[COMPLETION], pl.List) and schema.get(COMPLETION) == pl.String
-            kept = {*GOLD_COLUMNS, COMPLETION} if is_chat else GOLD_COLUMNS
+            kept = {*golds, COMPLETION} if is_chat else golds
             wider = types | {name: dtype for name, dtype in schema.items() if name not in kept}
             try:
-                return fitted(natural.lazy(), wider), self._for_schema(tuple(wider.items()))
+                return fitted(natural.lazy(), wider, golds), self._for_schema(tuple(wider.items()))
             except ColumnsError:
                 return natural.lazy(), self._for_schema(tuple(types.items()))
         except (ColumnsError, SpecError):
             # a value of another column may be the reason, and says nothing about golds
             with contextlib.suppress(ColumnsError, SpecError):
-                forced = plain.forced(schema, GOLD_COLUMNS)
+                forced = plain.forced(schema, golds)
                 return forced.lazy(), self._for_schema(tuple(forced.schema.items()))
             forced = plain.forced(schema, ())
             return forced.lazy(), self._for_schema(tuple(forced.schema.items()))

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,9 +12,11 @@ from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
+from assay.loading.formats.reading import Reading, reading_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
 from assay.spec.verifier import CheckSpec, VerifierSpec
-from assay.values.column import STRUCTURED
+from assay.values.arguments import ARGUMENTS
+from assay.values.column import OPEN, STRUCTURED
 from assay.values.references import columns_of
 
 __all__ = [
@@ -21,14 +24,18 @@ __all__ = [
     "check_one_verifier",
     "consumed_columns",
     "doubted_rows",
+    "exact_columns",
     "kept_columns",
     "named_columns",
     "needed_columns",
     "read_columns",
+    "reading_for",
     "referred_columns",
     "refused_rows",
 ]
 
+_WITH_FORM = frozenset((COMPLETION, FN_NAME, *STRUCTURED, *OPEN, "id", *ARGUMENTS))
+"""Columns whose readers know their forms: text or messages, objects as JSON text, and the ids of examples."""
 _SHOWN = 5
 _NAMED = 100
 """Missing columns to keep that a message names."""
@@ -63,6 +70,22 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
     checks = _checks(verifiers)
     optional = (name for check in checks for name in check.may_read if not _is_spared(check, name, present))
     return list(dict.fromkeys([*needed_columns(verifiers), *optional, *referred_columns(verifiers)]))
+
+
+def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
+    """Return the columns in which each row keeps its own value, whatever the other rows have.
+
+    They are those that references name, and those that checks read. But some have a form that all their readers know, and the
+    columns of a check type of a user have types for its ``expr``.
+    """
+    checks = [check for check in _checks(verifiers) if check.is_builtin or not check.has_expr]
+    read = (name for check in checks for name in (*check.reads, *check.may_read) if name not in _WITH_FORM)
+    return tuple(dict.fromkeys([*referred_columns(verifiers), *read]))
+
+
+def reading_for(options: Any, verifiers: Sequence[VerifierSpec]) -> Reading:
+    """Return how files are read that verifiers score, given the settled options."""
+    return replace(reading_of(options), known=tuple(read_columns(verifiers)), exact=exact_columns(verifiers))
 
 
 def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:

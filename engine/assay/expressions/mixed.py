@@ -8,7 +8,7 @@ import polars as pl
 
 from assay.names import HIDDEN
 
-__all__ = ["JSON", "TYPED", "typed", "untyped", "untyped_expr"]
+__all__ = ["JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr"]
 
 JSON = HIDDEN + "json"
 """Field of the struct that holds a value of any type as JSON text."""
@@ -17,18 +17,35 @@ TYPED = pl.Struct({JSON: pl.String})
 """Type of a column with values of several types, each as JSON text."""
 
 
+def is_typed(value: Any) -> bool:
+    """Return whether a column's value comes from a ``TYPED`` column."""
+    # to ask whether a value is a mapping takes ten times as long, and most are texts
+    return not isinstance(value, str) and value is not None and isinstance(value, Mapping) and [*value] == [JSON]
+
+
 def untyped(value: Any) -> Any:
     """Return a column's value; decode it if it comes from a ``TYPED`` column."""
-    if isinstance(value, str) or value is None:  # most values; to ask whether one is a mapping takes ten times as long
+    if not is_typed(value):
         return value
-    if isinstance(value, Mapping) and [*value] == [JSON]:
-        return None if value[JSON] is None else json.loads(value[JSON])
-    return value
+    return None if value[JSON] is None else json.loads(value[JSON])
 
 
 def typed(name: str, texts: Sequence[str | None]) -> pl.Series:
     """Return JSON texts as a ``TYPED`` column."""
     return pl.DataFrame({JSON: texts}, schema={JSON: pl.String}).to_struct(name)
+
+
+def typed_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Return a column of any type as a ``TYPED`` one."""
+    if dtype == TYPED:
+        return values
+    texts = values.map_batches(_json_texts, pl.String, is_elementwise=True)
+    return pl.when(texts.is_not_null()).then(pl.struct(texts.alias(JSON)))
+
+
+def _json_texts(values: pl.Series) -> pl.Series:
+    texts = [None if value is None else json.dumps(value, default=str) for value in values.to_list()]
+    return pl.Series(values.name, texts, dtype=pl.String)
 
 
 def untyped_expr(values: pl.Expr, dtype: Any) -> pl.Expr:

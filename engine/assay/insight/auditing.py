@@ -15,7 +15,7 @@ import polars as pl
 
 from assay.aggregating.columns import check_column, score_column
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, read_columns
+from assay.compiling.requirements import check_one_verifier, exact_columns, read_columns, reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly
@@ -23,7 +23,6 @@ from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
 from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
 from assay.insight.probing.texts import CLASSES, DISGUISES, PROBES, Probe, probes_of
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
 from assay.names import COMPLETION, HIDDEN, NATIVE, TASK_ID
@@ -160,7 +159,7 @@ def audit(
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
-        source = _joined(open_rollouts(rollouts, reading_of(settled), _columns(loaded)), loaded, settled)
+        source = _joined(open_rollouts(rollouts, reading_for(settled, loaded)), loaded, settled)
         warn(loaded)
         try:
             rows, tasks = _sampled(source, tuple(task), sample)
@@ -185,13 +184,14 @@ def _joined(source: Rollouts, verifiers: tuple[VerifierSpec, ...], options: Scor
     """Join the tasks, with their prompts and golds."""
     if options["tasks"] is None:
         return source
-    table, notes = load_tasks(options["tasks"], options["storage_options"])
+    exact = exact_columns(verifiers)
+    table, notes = load_tasks(options["tasks"], options["storage_options"], exact)
     schema, columns = source.frame.collect_schema(), table.collect_schema()
     check_one_verifier(verifiers, schema, columns)
     wanted = _columns(verifiers, {*schema, *columns})
     joined = [name for name in columns if name in (TASK_ID, *wanted)]
     whole = read_whole(table.select(map(exactly, joined)), options["tasks"], options["storage_options"]).lazy()
-    return source.then(partial(join_tasks, tasks=whole, wanted=wanted), *notes)
+    return source.then(partial(join_tasks, tasks=whole, wanted=wanted, exact=exact), *notes)
 
 
 def _sampled(source: Rollouts, names: tuple[str, ...], sample: int) -> tuple[pl.DataFrame, int]:

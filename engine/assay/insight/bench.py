@@ -15,13 +15,12 @@ import polars as pl
 from assay.checks.base import Check, Row
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import read_columns
+from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import InputError
 from assay.expressions.completion import completion_text_expr
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.names import COMPLETION
 from assay.options import BenchOptions, ScoreOptions, documented, settle
@@ -151,7 +150,7 @@ def bench(
     rows, settled = own["rows"], cast("ScoreOptions", {**settle(ScoreOptions, {}, "bench"), **own})
     with interruptible() as stop, spooling():
         loaded = verifiers_of_run(verifier, settled, limits=limits_of_run(verifier, settled, stop=stop))
-        selected = open_rollouts(rollouts, reading_of(settled), read_columns(loaded))
+        selected = open_rollouts(rollouts, reading_for(settled, loaded))
         selected = replace(selected, frame=selected.frame if rows is None else selected.frame.head(rows))
         source, plan = prepare(selected, loaded, settled)
         warn(loaded)

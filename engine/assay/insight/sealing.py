@@ -16,7 +16,7 @@ import polars as pl
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import read_columns
+from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.lane import exactly
@@ -25,7 +25,6 @@ from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import reading_of
 from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
@@ -300,7 +299,7 @@ def _inputs(
         fact = f"{made.name}: does not say which files it was made from."
         raise InputError(fact, "Name them, in the order of the run: --rollouts PATH")
     names = [str(entry["name"]) for entry in entries] if rollouts is None else rollouts
-    source = open_rollouts(names, reading_of(options), read_columns(verifiers))
+    source = open_rollouts(names, reading_for(options, verifiers))
     source = sealed(source) if any(entry.get("sha256") for entry in entries) else source
     now = [file for file in source.inputs if file.skipped is None]
     if len(now) != len(entries):

@@ -151,10 +151,10 @@ def scan(source: Any, **options: Unpack[ReadingOptions]) -> pl.LazyFrame:
     return frame.drop(cs.by_name(BAD, require_all=False))
 
 
-def open_rollouts(source: Any, reading: Reading, known: Iterable[str] = ()) -> Rollouts:
-    """``scan`` with inputs and notes. ``known`` are columns that checks read; a hidden column says why a bad row is bad."""
+def open_rollouts(source: Any, reading: Reading) -> Rollouts:
+    """``scan`` with inputs and notes; a hidden column says why a bad row is bad."""
     prepare_process()
-    _check_names(reading.mapping, known)
+    _check_names(reading.mapping, reading.known)
     try:
         paths = [source] if isinstance(source, str | Path) else source
         if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | Path) for path in paths):
@@ -217,13 +217,13 @@ def _open_object(source: Any, reading: Reading) -> Rollouts:
         chosen = choose([preview_of_rows], preset, mapping)
         reading = chosen.reading(reading, LINES.name)
         rows = source if reading.reshape is None else [row for record in source for row in reading.reshape(record)]
-        frame = from_rows(rows, reading.mapping)
+        frame = from_rows(rows, reading.mapping, reading.exact)
         outlines = None if reading.reshape is None else preview_of_rows.outlines
         return _arranged(Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),)), chosen, mapping, outlines)
     if isinstance(source, pl.LazyFrame):
         rollouts = Rollouts(source, (InputFile(name),))
     else:
-        frame = table_of(source, mapping)
+        frame = table_of(source, mapping, reading.exact)
         rollouts = Rollouts(frame.lazy(), (InputFile(name, rows=frame.height),))
     return _arranged(rollouts, choose([Preview(name, "ipc", frame=lambda: rollouts.frame)], preset, mapping), mapping)
 

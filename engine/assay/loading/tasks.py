@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import polars as pl
 
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly, not_hidden
+from assay.expressions.mixed import typed_expr
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
@@ -26,13 +27,16 @@ _HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
 
 
-def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) -> tuple[pl.LazyFrame, tuple[str, ...]]:
+def load_tasks(
+    source: Any, storage_options: Mapping[str, str] | None = None, exact: tuple[str, ...] = ()
+) -> tuple[pl.LazyFrame, tuple[str, ...]]:
     """Open a task table.
 
     Args:
         source: A YAML file (a list of tasks, or ``tasks: […]``), a Harbor folder (``dataset.toml`` and ``*/task.json``; a task
             without ``task_id`` has its folder's name), or anything that ``scan`` reads.
         storage_options: Options for the stores of URLs.
+        exact: Columns in which each task keeps its own value, whatever the others have, unless the file types them.
 
     Returns:
         One row for each task, ``task_id`` as String; and notes for the user.
@@ -44,11 +48,11 @@ def load_tasks(source: Any, storage_options: Mapping[str, str] | None = None) ->
     path = Path(source) if isinstance(source, str | Path) else None
     notes: tuple[str, ...] = ()
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
-        frame = _task_rows(path, _yaml_tasks(path))
+        frame = _task_rows(path, _yaml_tasks(path), exact)
     elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
-        frame = _task_rows(path, _harbor_tasks(path))
+        frame = _task_rows(path, _harbor_tasks(path), exact)
     else:
-        opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%"))
+        opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%", exact=exact))
         for bad in opened.bad:
             raise InputError(f"{bad.file}:{bad.line}: {bad.reason}", "Fix the task table: every line must be a task.")
         frame = opened.frame
@@ -88,9 +92,9 @@ def read_whole(table: pl.LazyFrame, source: Any, storage_options: Mapping[str, s
         raise broken or InputError(f"The task table cannot be read: {first_line(error)}") from None
 
 
-def _task_rows(path: Path, tasks: list[Any]) -> pl.LazyFrame:
+def _task_rows(path: Path, tasks: list[Any], exact: Collection[str]) -> pl.LazyFrame:
     try:
-        return from_rows(tasks).lazy()
+        return from_rows(tasks, exact=exact).lazy()
     except InputError as error:
         raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
@@ -136,13 +140,16 @@ def _check_key(frame: pl.LazyFrame, owner: str) -> None:
         raise ColumnsError(f"`{TASK_ID}` of the {owner} has type {dtype}; an id is a string or a number.")
 
 
-def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> pl.LazyFrame:
+def join_tasks(
+    rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str], exact: Collection[str] = ()
+) -> pl.LazyFrame:
     """Add columns of the tasks to their rollouts; a task's value takes precedence over the rollout's.
 
     Args:
         rollouts: Rollouts with ``task_id``.
         tasks: A task table of ``load_tasks``.
         wanted: Columns to add if the tasks have them.
+        exact: Columns in which each value keeps its own type, so that those of both fit into one.
 
     Returns:
         The rollouts in order, with ``TASK_FOUND``: null where the task is missing.
@@ -167,10 +174,24 @@ def join_tasks(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str
         .join(table, on=key, how="left", maintain_order="left")
         # where the task's value is null, the rollout's value is used
         .with_columns(
-            pl.coalesce(exactly(name), _OWN + name) for name in added if schema.get(name) == task_schema[name]
+            _coalesced(name, schema[name], task_schema[name])
+            for name in added
+            if name in schema and _is_joined(name, schema[name], task_schema[name], exact)
         )
         .drop(key, *(_OWN + name for name in added if name in schema))
     )
+
+
+def _is_joined(name: str, of_rollouts: Any, of_tasks: Any, exact: Collection[str]) -> bool:
+    """Whether the rollout's value is used where the task's is null."""
+    return name in exact or of_rollouts == of_tasks
+
+
+def _coalesced(name: str, of_rollouts: Any, of_tasks: Any) -> pl.Expr:
+    rollout, task = exactly(_OWN + name), exactly(name)
+    if of_rollouts == of_tasks:
+        return pl.coalesce(task, rollout)
+    return pl.coalesce(typed_expr(task, of_tasks), typed_expr(rollout, of_rollouts)).alias(name)
 
 
 def _added_columns(task_schema: pl.Schema, wanted: Sequence[str]) -> list[str]:
@@ -178,12 +199,14 @@ def _added_columns(task_schema: pl.Schema, wanted: Sequence[str]) -> list[str]:
     return [name for name in task_schema if name in wanted and name not in (TASK_ID, COMPLETION)]
 
 
-def override_notes(rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str]) -> tuple[str, ...]:
+def override_notes(
+    rollouts: pl.LazyFrame, tasks: pl.LazyFrame, wanted: Sequence[str], exact: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return notes on columns of the rollouts that ``join_tasks`` overrides."""
     schema, task_schema = rollouts.collect_schema(), tasks.collect_schema()
     effect = {True: "is used only where the task has null", False: "is ignored, because its type differs"}
     return tuple(
-        f"the task table's `{name}` is used; the rollouts' column {effect[schema[name] == task_schema[name]]}"
+        f"the task table's `{name}` is used; the rollouts' column {effect[_is_joined(name, schema[name], task_schema[name], exact)]}"
         for name in _added_columns(task_schema, wanted)
         if name in schema
     )

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import read_columns
+from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import FailedRunError, UsageError, did_you_mean
 from assay.loading.documents.document import form_of
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
 from assay.runs.error_limit import ErrorLimit
@@ -74,14 +73,13 @@ def score_file(
     settled = settle(FileOptions, options, "score_file")
     error_limit = ErrorLimit(settled["max_errors"], in_parts=is_folder(out))
     run = FileRun(out, settled, error_limit, Ticks(settled["progress"]))
-    reading = reading_of(settled)
     _refuse_engine(settled, out)
     tick = run.progress.add if settled["progress"] else None
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, tick=tick, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, reading, read_columns(loaded))
+        opened = open_rollouts(rollouts, reading_for(settled, loaded))
         source, plan = prepare(opened, loaded, settled)
         source = sealed(source) if settled["seal"] else source
         run.check_apart(source)

@@ -9,13 +9,12 @@ import polars as pl
 
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import read_columns
+from assay.compiling.requirements import reading_for
 from assay.compiling.sides import beside
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.expressions.lane import exactly
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.formats.reading import reading_of
 from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.names import HIDDEN
 from assay.options import ScoreOptions, settle
@@ -62,7 +61,7 @@ def score_side_by_side(rollouts: Any, sides: Sequence[Any], options: Mapping[str
     with interruptible() as stop:
         loaded = [verifiers_of_run(side, settled, limits=limits_of_run(side, settled, stop=stop)) for side in sides]
         every = tuple(dict.fromkeys(verifier for verifiers in loaded for verifier in verifiers))
-        opened = open_rollouts(rollouts, reading_of(settled), read_columns(every))
+        opened = open_rollouts(rollouts, reading_for(settled, every))
         prepared = [prepare(opened, verifiers, settled) for verifiers in loaded]
         # the tasks that a side joins have the columns that its own checks read; one table has those of all
         source = prepared[0][0] if settled["tasks"] is None else _joined(opened, every, settled)

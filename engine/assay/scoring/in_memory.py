@@ -13,13 +13,19 @@ import polars.selectors as cs
 from polars.exceptions import PanicException
 
 from assay.compiling.plan import Plan
-from assay.compiling.requirements import check_one_verifier, named_columns, read_columns
+from assay.compiling.requirements import (
+    check_one_verifier,
+    exact_columns,
+    named_columns,
+    read_columns,
+    reading_for,
+)
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
-from assay.loading.formats.reading import File, name_of, reading_of
+from assay.loading.formats.reading import File, name_of
 from assay.loading.formats.remote import RemoteFile, hidden_of
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
@@ -68,14 +74,13 @@ def score(
         [1.0]
     """
     settled = settle(ScoreOptions, options, "score")
-    reading = reading_of(settled)
     if isinstance(verifiers, Plan):
         _refuse_options(options)
-        return _by_plan(partial(open_rollouts, rollouts, reading), verifiers)
+        return _by_plan(partial(open_rollouts, rollouts, reading_for(settled, verifiers.verifiers)), verifiers)
     with interruptible() as stop, spooling():
         limits = limits_of_run(verifiers, settled, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
-        source = open_rollouts(rollouts, reading, read_columns(loaded))
+        source = open_rollouts(rollouts, reading_for(settled, loaded))
         source, plan = prepare(source, loaded, settled)
         warn(loaded)
         scored = _scored(source, plan, plan.faults)
@@ -125,15 +130,16 @@ def prepare(
     if not source.frame.collect_schema():  # an empty list has no columns, and no rows to score
         source = replace(source, frame=pl.LazyFrame(schema=dict.fromkeys(read_columns(verifiers), pl.String)))
     if tasks is not None:
-        table, notes = load_tasks(tasks, storage_options)
+        exact = exact_columns(verifiers)
+        table, notes = load_tasks(tasks, storage_options, exact)
         present = {*source.frame.collect_schema(), *table.collect_schema()}
         columns = (*read_columns(verifiers, present), *named_columns(keep))
         check_one_verifier(verifiers, source.frame.collect_schema(), table.collect_schema())
-        overrides = override_notes(source.frame, table, columns)
+        overrides = override_notes(source.frame, table, columns, exact)
         joined = [name for name in table.collect_schema() if name in (TASK_ID, *columns)]
         # read it once, because every part of a run joins it
         table = read_whole(table.select(map(exactly, joined)), tasks, storage_options).lazy()
-        source = source.then(partial(join_tasks, tasks=table, wanted=columns), *notes, *overrides)
+        source = source.then(partial(join_tasks, tasks=table, wanted=columns, exact=exact), *notes, *overrides)
     try:
         schema = tuple(source.frame.collect_schema().items())
     except OSError as error:

@@ -10,6 +10,7 @@ from assay.expressions.completion import completion_text
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
 from assay.expressions.lane import among, exactly, rowwise
+from assay.expressions.mixed import untyped
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
 from assay.steps.tool_calls.columns import calls_of_structs, has_plain_calls
@@ -32,7 +33,7 @@ def _role(message: Any, role: str) -> bool:
 
 def _prompt(row: Mapping[str, Any]) -> str | None:
     """Return the text of the prompt; of messages, that of the last user message."""
-    prompt = messages(row.get("prompt"))
+    prompt = messages(untyped(row.get("prompt")))
     if not isinstance(prompt, list | tuple):
         return None if prompt is None else source_text(prompt)
     asked = [message for message in prompt if _role(message, "user")] or prompt

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads
-from assay.expressions.mixed import TYPED, untyped, untyped_expr
+from assay.expressions.mixed import TYPED, is_typed, untyped, untyped_expr
 from assay.names import HIDDEN
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, chat_of, is_plain_text
@@ -27,6 +27,7 @@ __all__ = [
     "column_arguments",
     "is_read",
     "messages",
+    "own",
     "python_values",
     "shown_expr",
     "without_nulls",
@@ -116,6 +117,11 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
+def own(value: Any) -> Any:
+    """Return a column's value without the null fields that its type adds; one that its row alone decides keeps all fields."""
+    return untyped(value) if is_typed(value) else without_nulls(value)
+
+
 def _object(value: Any) -> Any:
     """Return an object from a struct or JSON text; ``{}`` for null, and any other value unchanged."""
     if value is None:
@@ -126,7 +132,7 @@ def _object(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
         return {} if parsed is None else parsed if isinstance(parsed, dict) else value
-    return without_nulls(untyped(value))
+    return own(value)
 
 
 def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
@@ -158,11 +164,12 @@ def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 _ROLE_AND_CONTENT = ["role", "content"]
 _READ: dict[str, Callable[[Any], Any]] = {
-    "prompt": messages,
+    "prompt": lambda value: messages(untyped(value)),
     # NOTE: a string completion is the model's output, even if it looks like JSON text of messages
     "completion": lambda value: value if isinstance(value, str) else messages(value),
     "answer": untyped,
-    "task": lambda value: "default" if value is None else value,
+    "task": lambda value: "default" if value is None else untyped(value),
+    "example_id": untyped,
     "info": _object,
 }
 
@@ -245,4 +252,4 @@ def column_arguments(
 
 
 def _plain_value(value: Any) -> Any:
-    return value if type(value) in _ATOMS else without_nulls(untyped(value))
+    return value if type(value) in _ATOMS else own(value)

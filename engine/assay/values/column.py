@@ -6,7 +6,8 @@ very many fields, deep nesting) become JSON text.
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import polars as pl
@@ -20,15 +21,19 @@ from assay.names import EXPECTED
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
+from assay.values.plain import plain
 from assay.values.shape import LEAVES, NESTS, Shape
 
-__all__ = ["OPEN", "STRUCTURED", "Column", "column", "text_of"]
+__all__ = ["GOLDS", "OPEN", "STRUCTURED", "Column", "column", "text_of"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Structured columns; they become JSON text, because rows may differ in every field."""
 
-OPEN = ("params", "target", "info", "state")
+OPEN = ("params", "info", "state")
 """Columns that may be structured; then they become JSON text, too."""
+
+GOLDS = (EXPECTED, "answer", "target")
+"""Columns of golds, which are compared by their ``str()``, so that 42 differs from 42.0."""
 
 _COMPATIBLE = ({int, float}, {list, tuple})
 """Types that can share a column."""
@@ -40,14 +45,20 @@ def _read_as(name: str, mapping: Mapping[str, str]) -> str:
     return renamed or ("" if name in mapping else name)
 
 
-def column(name: str, mapping: Mapping[str, str]) -> "Column":
-    """Return an empty column of the kind for its name."""
+def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -> "Column":
+    """Return an empty column of the kind for its name.
+
+    Args:
+        name: Its name in the input.
+        mapping: Columns to read under another name.
+        exact: Names, as they are read, of columns in which each row keeps its own value.
+    """
     target = _read_as(name, mapping)
-    if target in STRUCTURED:
-        return _Structure(name)
-    kinds = {"completion": _Completions, EXPECTED: _Golds, "answer": _Golds, **dict.fromkeys(OPEN, _Open)}
-    kinds["target"] = _Targets
-    return kinds.get(target, Column)(name)
+    if target in _FIXED:
+        return _FIXED[target](name)
+    if target in exact or target in GOLDS:
+        return _Exact(name)
+    return (_Open if target in OPEN else Column)(name)
 
 
 class Column:
@@ -168,40 +179,75 @@ class _Open(Column):
         self._as_text = self._as_text or any(isinstance(value, NESTS) for value in values)
 
 
-class _Golds(Column):
-    """A column that keeps the type of each value, because a gold answer is compared by its ``str()``."""
+class _Exact(Column):
+    """A column in which each row keeps its own JSON value, whatever the other rows have.
 
-    def see(self, values: Sequence[Any], first: int = 0) -> None:
-        super().see(values, first)
-        # NOTE: otherwise an integer beside a float would become a float
-        self._as_text = self._as_text or len(self._kinds) > 1 or not self._kinds <= LEAVES
-
-    def series(self, values: Sequence[Any]) -> pl.Series:
-        if not self._as_text:
-            return super().series(values)
-        return typed(self.name, [_json(_as_list(value), self.name) for value in values])
-
-
-class _Targets(_Open):
-    """A column that may be structured, or hold golds: beside lists, which are lists of golds, every value keeps its type."""
+    Values of one plain type have that type, and lists of them are lists of it; all others are JSON text in a marker struct.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._listed = False
+        self._elements: set[type] = set()
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        super().see(values, first)
-        self._listed = self._listed or any(isinstance(_as_list(value), list | tuple) for value in values)
+        values = [_own(value, self.name, row) for row, value in enumerate(values, first)]
+        self._measure(values, first)
+        for value in values:
+            self._kinds.add(_kind(value))
+            if type(value) is list:
+                self._elements.update(map(_kind, value))
 
     def series(self, values: Sequence[Any]) -> pl.Series:
-        if not self._listed:
-            return super().series(values)
-        return typed(self.name, [_json(_as_list(value), self.name) for value in values])
+        values = [_own(value, self.name, row) for row, value in enumerate(values)]
+        dtype = _plain_dtype(self._kinds, self._elements)
+        if dtype is None:
+            return typed(self.name, [_own_json(value, self.name) for value in values])
+        try:
+            return pl.Series(self.name, values, dtype=dtype)
+        except UnicodeEncodeError:
+            return pl.Series(self.name, _mended(values), dtype=dtype)
 
 
-def _as_list(value: Any) -> Any:
-    """Return an array as a list, and any other value unchanged."""
-    return value.tolist() if getattr(value, "ndim", 0) and callable(getattr(value, "tolist", None)) else value
+_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+
+
+def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
+    """Return the type of values of one plain kind, or of lists of one; None if no type has them all unchanged."""
+    kinds, elements = kinds - {type(None)}, elements - {type(None)}
+    if len(kinds) > 1 or len(elements) > 1:
+        return None
+    if kinds == {list}:
+        inner = _DTYPES.get(*elements) if elements else pl.Null
+        return inner and pl.List(inner)
+    return _DTYPES.get(*kinds) if kinds else pl.Null
+
+
+def _kind(value: Any) -> type:
+    """Return the type of a value; ``object`` for an integer that no column of integers holds."""
+    kind = type(value)
+    return object if kind is int and not -(2**63) <= value < 2**63 else kind
+
+
+def _own(value: Any, name: str, row: int) -> Any:
+    """Return a value as JSON has it: arrays and tuples as lists, bytes as their text; what JSON lacks is itself.
+
+    Raises:
+        InputError: Bytes are not UTF-8.
+    """
+    if type(value) in LEAVES:
+        return value
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"Row {row}: `{name}` has bytes that are not UTF-8 (byte {error.start + 1}).") from None
+    return plain(value)
+
+
+def _own_json(value: Any, name: str) -> str | None:
+    """Return the JSON text of a value; a lone surrogate becomes U+FFFD."""
+    text = _json(value, name)
+    return _json(_mended(value), name) if text is not None and "\\ud" in text else text
 
 
 class _Completions(Column):
@@ -262,6 +308,9 @@ class _Completions(Column):
         ]
         return pl.Series(self.name, pa.array(chats, type=dtype))
 
+
+_FIXED: dict[str, type[Column]] = {"completion": _Completions, **dict.fromkeys(STRUCTURED, _Structure)}
+"""The kinds of columns with a form of their own, whoever reads them."""
 
 _FIELDS = {"role": pa.string(), "content": pa.string()}
 _CHAT = pa.large_list(pa.struct(_FIELDS))

@@ -13,7 +13,8 @@ import polars as pl
 
 from assay.expressions.json import loads, mended
 from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwise
-from assay.expressions.mixed import TYPED, untyped
+from assay.expressions.mixed import TYPED, is_typed, untyped
+from assay.values.arguments import without_nulls
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
 __all__ = [
@@ -104,6 +105,12 @@ class Reference:
             return _list_of(value) if self.is_list else value
         values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
         return None if None in values else "".join(map(source_text, values))
+
+    def own(self, row: Mapping[str, Any]) -> Any:
+        """Return ``row``, without the null fields that the type of a struct adds to every row."""
+        value = self.row(row)
+        is_typed_by_row = self.is_template or isinstance(root := row.get(self.columns[0]), str) or is_typed(root)
+        return value if is_typed_by_row else without_nulls(value)
 
     # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -17,10 +17,11 @@ class Columns:
 
     Args:
         mapping: Columns to read under another name, ``{"completion": "response"}``.
+        exact: Columns in which each row keeps its own value, as they are read.
     """
 
-    def __init__(self, mapping: Mapping[str, str]) -> None:
-        self._mapping = mapping
+    def __init__(self, mapping: Mapping[str, str], exact: Collection[str] = ()) -> None:
+        self._mapping, self._exact = mapping, exact
         self._columns: dict[str, Column] = {}
 
     def see(self, rows: Sequence[Mapping[str, Any]], first: int = 0) -> None:
@@ -34,7 +35,7 @@ class Columns:
             InputError: A value does not fit into any column.
         """
         for name, values in transposed(rows).items():
-            self._columns.setdefault(name, column(name, self._mapping)).see(values, first)
+            self._columns.setdefault(name, column(name, self._mapping, self._exact)).see(values, first)
 
     def settle(self) -> pl.Schema:
         """End learning.
@@ -62,7 +63,9 @@ class Columns:
         return pl.DataFrame({name: self._columns[name].series(values.get(name, nulls)) for name in selected})
 
 
-def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
+def from_rows(
+    rows: Iterable[Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
+) -> pl.DataFrame:
     """Convert mappings to a frame; a missing key gives null.
 
     Chat messages keep role and text. Structured columns become JSON text, and so does any other column whose values have several
@@ -71,11 +74,12 @@ def from_rows(rows: Iterable[Any], mapping: Mapping[str, str] | None = None) -> 
     Args:
         rows: The mappings.
         mapping: Columns to read under another name, ``{"completion": "response"}``.
+        exact: Columns in which each row keeps its own value, as they are read.
 
     Raises:
         InputError: A row is not a mapping, a completion is neither text nor messages, or a value does not fit into any column.
     """
-    return from_columns(transposed(rows), mapping)
+    return from_columns(transposed(rows), mapping, exact)
 
 
 def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
@@ -101,7 +105,9 @@ def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
     return columns
 
 
-def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None) -> pl.DataFrame:
+def from_columns(
+    columns: Mapping[Any, Any], mapping: Mapping[str, str] | None = None, exact: Collection[str] = ()
+) -> pl.DataFrame:
     """Convert columns of plain values to a frame, as ``from_rows``.
 
     Raises:
@@ -114,15 +120,18 @@ def from_columns(columns: Mapping[Any, Any], mapping: Mapping[str, str] | None =
             raise InputError(f"Two columns have names that read `{name}`.", "Rename one of them.")
         if not isinstance(values, pl.Series | Sequence) or isinstance(values, str | bytes):
             raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
-        series[name] = values.alias(name) if isinstance(values, pl.Series) else _series(name, values, mapping or {})
+        if isinstance(values, pl.Series):
+            series[name] = values.alias(name)
+        else:
+            series[name] = _series(name, values, mapping or {}, exact)
     if len({len(values) for values in series.values()}) > 1:
         lengths = ", ".join(f"`{name}` {len(values)}" for name, values in series.items())
         raise InputError(f"The columns have different lengths: {lengths}.")
     return pl.DataFrame(series)  # by name: in a list, a series named "" would be renamed
 
 
-def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str]) -> pl.Series:
-    learner = column(name, mapping)
+def _series(name: str, values: Sequence[Any], mapping: Mapping[str, str], exact: Collection[str]) -> pl.Series:
+    learner = column(name, mapping, exact)
     learner.see(values)
     learner.settle()
     return learner.series(values)

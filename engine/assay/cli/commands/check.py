@@ -105,14 +105,14 @@ def _dry_run(verifier: "VerifierSpec") -> str:
 def _tried(verifier: "VerifierSpec", rollouts: str, options: dict[str, Any], console: "Console") -> str:
     """Score the first rollouts, and print what they have of what the checks read; return the result as a clause."""
     from assay.cli.terminal import print_warning
+    from assay.compiling.requirements import reading_for
     from assay.insight.findings import findings
     from assay.loading.formats.files import ENGINE_ERRORS
-    from assay.loading.formats.reading import reading_of
     from assay.loading.rollouts import open_rollouts
     from assay.scoring.in_memory import engine_error, prepare
 
     settled = settle(ScoreOptions, options, "check")
-    opened = open_rollouts(rollouts, reading_of(settled))
+    opened = open_rollouts(rollouts, reading_for(settled, [verifier]))
     source, plan = prepare(replace(opened, frame=opened.frame.head(_SAMPLES)), (verifier,), settled)
     try:
         frame = source.frame.collect()

@@ -9,6 +9,7 @@ from assay.checks.expectations.rules import METADATA, read
 from assay.checks.json.expected_schema import OUTPUT_SCHEMA, schema_keys
 from assay.errors import encodable
 from assay.expressions.completion import completion_text
+from assay.expressions.mixed import untyped
 from assay.functions.request import verifier_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, VERIFIER
 from assay.values.references import gold_text
@@ -62,7 +63,8 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
 
 def _prompt(row: Mapping[str, Any]) -> str | None:
     """Return the text of the last message of the user, also of one that the completion's messages follow."""
-    texts = [row[name] if isinstance(row.get(name), str) else _asked(row.get(name)) for name in PROMPTS]
+    prompts = (untyped(row.get(name)) for name in PROMPTS)
+    texts = [prompt if isinstance(prompt, str) else _asked(prompt) for prompt in prompts]
     return next((encodable(text) for text in (*texts, _asked(row.get(COMPLETION))) if text), None)
 
 
@@ -74,7 +76,7 @@ def _asked(messages: Any) -> str | None:
 
 
 def _gold(row: Mapping[str, Any]) -> str | None:
-    golds = [row.get(name) for name in GOLDS]
+    golds = [untyped(row.get(name)) for name in GOLDS]
     if VERIFIER in row or FN_NAME in row:
         golds.append(verifier_of(row).expected)
     return next((text for gold in golds if (text := _as_text(gold)) is not None), None)

@@ -59,16 +59,17 @@ class Forms:
 
     Args:
         schema: Columns and their types. Columns without a form are skipped; a chunk that has them is not read.
-        golds: Columns in which an integer must not be read as a float.
+        exact: Columns in which an integer must not be read as a float.
     """
 
-    def __init__(self, schema: Mapping[str, pl.DataType], golds: Collection[str] = ()) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType], exact: Collection[str] = ()) -> None:
         self.all_types = dict(schema)
         self.schema: dict[str, pl.DataType] = {}
         self._forms: dict[str, str] = {}
         for name, dtype in schema.items():
             try:
-                forms = dict(_forms(name, dtype, _FORMS | ({pl.Float64(): _BROKEN} if name in golds else {})))
+                fractions = {pl.Float64(): _BROKEN} if name in exact else {}
+                forms = dict(_forms(name, dtype, _FORMS | fractions, _ELEMENTS | fractions))
             except _NoForm:
                 continue
             if any(self._forms.get(key, form) != form for key, form in forms.items()):
@@ -145,7 +146,9 @@ def fits(proven: Any, target: Any) -> bool:
     return proven in (target, pl.Null) or (proven == pl.Int64 and target == pl.Float64)
 
 
-def _forms(name: str, dtype: Any, leaves: Mapping[pl.DataType, str]) -> Iterator[tuple[str, str]]:
+def _forms(
+    name: str, dtype: Any, leaves: Mapping[pl.DataType, str], elements: Mapping[Any, str] = _ELEMENTS
+) -> Iterator[tuple[str, str]]:
     """Yield the keys of a column as patterns, each with the pattern of its values; ``""`` if all are null."""
     key = _pattern(name)
     if dtype == pl.Null:
@@ -162,8 +165,8 @@ def _forms(name: str, dtype: Any, leaves: Mapping[pl.DataType, str]) -> Iterator
             if leaf not in _NESTED:
                 raise _NoForm
             yield from _distinct(_forms(field, leaf, _NESTED), key)
-    elif isinstance(dtype, pl.List) and dtype.inner in _ELEMENTS:
-        element = rf"{_GAP}{_ELEMENTS[dtype.inner]}{_GAP}"
+    elif isinstance(dtype, pl.List) and dtype.inner in elements:
+        element = rf"{_GAP}{elements[dtype.inner]}{_GAP}"
         yield (
             key,
             rf"\[(?:{element}(?:,{element})*|{_GAP})\]",

@@ -18,8 +18,9 @@ from assay.loading.formats.json_line import BOM, Bad, LineReader, too_long
 from assay.loading.formats.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.loading.formats.lines import Piece, Source, cut
 from assay.loading.formats.reading import BadRow, Reading
-from assay.names import BAD, EXPECTED
+from assay.names import BAD
 from assay.values.chats import EXACT
+from assay.values.column import GOLDS
 from assay.values.rows import Columns
 
 __all__ = ["FEW", "MANY", "MOST_BAD", "open_jsonl"]
@@ -51,7 +52,7 @@ def open_jsonl(files: Sequence[tuple[Path, str]], reading: Reading) -> list[Json
     Raises:
         InputError: A file cannot be read, or its values do not fit one column type.
     """
-    columns = Columns(reading.mapping)
+    columns = Columns(reading.mapping, reading.exact)
     surveys: list[_Survey] = []
     forms = Forms({})
     small_chunk = FEW if len(files) > MANY else 0
@@ -86,7 +87,7 @@ class _Survey:
     def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, small_chunk: int) -> None:
         self.forms = forms
         self._source, self._reading, self._columns, self._small_chunk = source, reading, columns, small_chunk
-        self._golds = [reading.mapping.get(name, name) for name in ("answer", EXPECTED)]
+        self._exact = [reading.mapping.get(name, name) for name in (*GOLDS, *reading.exact)]
         self._reader = LineReader(reading, golds(reading))
         self._chunks: list[tuple[Chunk, Forms | None]] = []
         self._bad: list[BadRow] = []
@@ -191,7 +192,7 @@ class _Survey:
         schema = {name: _plain_type(dtype) for name, dtype in self._columns.schema.items()}
         if schema == self.forms.all_types:
             return False
-        self.forms = Forms(schema, self._golds)
+        self.forms = Forms(schema, self._exact)
         return True
 
     def _add_bad(self, line: int, position: int, raw: bytes, error: Bad) -> None:

@@ -47,6 +47,8 @@ class Reading:
         verify_checksums: Verify the checksums of the pages of parquet files.
         skip_bad_files: Skip files that cannot be opened.
         memory_limit: Bytes of memory to work in; None for the default.
+        known: Columns that checks read, besides those that Assay reads anyway; for guesses at misspelt names.
+        exact: Columns in which each row keeps its own value, whatever the other rows have, unless the file types them.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +63,8 @@ class Reading:
     verify_checksums: bool = False
     skip_bad_files: bool = False
     memory_limit: int | None = None
+    known: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
     def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
         """Refuse a file that is too large when read, or grows too much.
