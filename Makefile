@@ -37,6 +37,7 @@ test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which ta
 fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
 	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
+	ASSAY_FUZZ=100000 $(BIN)/python -m pytest tests/promises/test_neighbours.py
 	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_commands.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 

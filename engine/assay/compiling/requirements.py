@@ -14,6 +14,7 @@ from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
+from assay.rewards.panel import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
@@ -78,7 +79,9 @@ def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
     They are those that references name, and those that checks read. But some have a form that all their readers know, and the
     columns of a check type of a user have types for its ``expr``.
     """
-    checks = [check for check in _checks(verifiers) if check.is_builtin or not check.has_expr]
+    checks = [
+        check for check in _checks(verifiers) if check.is_builtin or not check.has_expr or isinstance(check, Reward)
+    ]
     read = (name for check in checks for name in (*check.reads, *check.may_read) if name not in _WITH_FORM)
     return tuple(dict.fromkeys([*referred_columns(verifiers), *read]))
 

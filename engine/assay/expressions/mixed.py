@@ -39,8 +39,7 @@ def typed_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     """Return a column of any type as a ``TYPED`` one."""
     if dtype == TYPED:
         return values
-    texts = values.map_batches(_json_texts, pl.String, is_elementwise=True)
-    return pl.when(texts.is_not_null()).then(pl.struct(texts.alias(JSON)))
+    return pl.struct(values.map_batches(_json_texts, pl.String, is_elementwise=True).alias(JSON))
 
 
 def _json_texts(values: pl.Series) -> pl.Series:

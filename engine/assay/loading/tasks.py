@@ -11,7 +11,7 @@ import polars as pl
 
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly, not_hidden
-from assay.expressions.mixed import typed_expr
+from assay.expressions.mixed import JSON, TYPED, typed_expr
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
@@ -189,9 +189,10 @@ def _is_joined(name: str, of_rollouts: Any, of_tasks: Any, exact: Collection[str
 
 def _coalesced(name: str, of_rollouts: Any, of_tasks: Any) -> pl.Expr:
     rollout, task = exactly(_OWN + name), exactly(name)
-    if of_rollouts == of_tasks:
+    if of_rollouts == of_tasks != TYPED:
         return pl.coalesce(task, rollout)
-    return pl.coalesce(typed_expr(task, of_tasks), typed_expr(rollout, of_rollouts)).alias(name)
+    rollout, task = typed_expr(rollout, of_rollouts), typed_expr(task, of_tasks)
+    return pl.when(task.struct.field(JSON).is_not_null()).then(task).otherwise(rollout).alias(name)
 
 
 def _added_columns(task_schema: pl.Schema, wanted: Sequence[str]) -> list[str]:

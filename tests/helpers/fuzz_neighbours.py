@@ -1,0 +1,259 @@
+"""Draw a check that refers to a row's values, a row, and rows beside it whose values would upset the type of a common column.
+
+``python tests/helpers/fuzz_neighbours.py 100000 [SEED]`` draws so many cases, and prints those in which a neighbour changes a row's result.
+"""
+
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import yaml
+
+import assay
+from assay.errors import AssayError, AssayWarning, ColumnsError, SpecError
+from assay.spec.verifier import load_verifier
+
+GOLD = {"column": "gold"}
+GOLDS = (
+    *(GOLD, GOLD, GOLD, {"column": "gold", "list": True}, [GOLD, {"column": "other"}], [GOLD, "a"]),
+    *({"column": "gold.a"}, {"column": "gold[0]"}, {"column": "gold.a.b"}, {"column": "gold[-1].a"}),
+    *({"template": "{gold}"}, {"template": "{gold}/{other}"}, {"template": "#{gold.a}"}),
+)
+GOLD_STEPS = ("strip", "lower", {"after": "####"}, "number", {"json": {"path": "a"}}, {"normalize": "squad"})
+SCALARS = (
+    *(42, 42.0, 1.5, 0, -0.0, 1, 2, True, False, 2**53 + 1, 2**63, 10**30, 1e300, "42", "42.0", "1.5", "true", "True"),
+    *(
+        "",
+        " ",
+        "a",
+        "A",
+        "B",
+        "Paris",
+        "é ü",
+        "#### 42",
+        "null",
+        '["a", "b"]',
+        '{"a": 1}',
+        "[1, 2.0]",
+        "\ud800x",
+        "1e5",
+    ),
+    *("get_weather", "number", "string", "^a", "(", "2024-01-02"),
+)
+NESTED = (
+    *([], ["a", "b"], ["Paris", None], [1, 2], [1, 2.5], [True, 1], [[1], ["a"]], [None], ["é", "\ud800"], [2**63, 1]),
+    *({}, {"a": 1}, {"a": 1.5}, {"a": None}, {"a": True, "b": [1]}, {"b": 2, "a": "x"}, {"a": {"b": 1}}),
+    *({"a": {"b": None}}, {"a": ["x", 1]}, {"A": 1}, [{"a": 1}, {"b": None}], [{"a": 1.5}]),
+    *([{"name": "f", "arguments": {"x": 1}}], [{"name": "f", "arguments": {"x": 1.0, "y": None}}], ["f", "g"]),
+    *({"f": {"x": [1, 2.0, ""]}}, [{"name": "f", "parameters": {"properties": {"x": {"type": "integer"}}}}]),
+    *({"const": None}, {"type": ["null", "integer"]}, {"enum": [None, 1]}, {"enum": [1.5]}, {"const": True}),
+    *({"properties": {"a": {"const": None}}, "required": ["a"]}, {"type": "object", "default": None}),
+)
+FOREIGN = ((1, 2), Decimal("1.50"), Decimal(42), b"42", b"Paris", {"a": (1, 2.5)})
+"""Values that JSON lacks, of rows in memory."""
+
+WAYS = ("rows", "columns", "requests", "JSONL", "YAML tasks", "JSON tasks")
+
+
+def _bound(rng):
+    return rng.choice((GOLD, {"column": "other"}, {"column": "gold.a"}))
+
+
+def _check(rng):
+    """Return a check of any type that takes a value from the row."""
+    gold = rng.choice(GOLDS)
+    phrase = {"value": gold} | rng.choice(({}, {}, {"caseSensitive": True}))
+    words = {"values": rng.choice((GOLD, [GOLD, "a"], {"column": "gold.a"}))}
+    calls = {"value": rng.choice((GOLD, {"column": "gold.a"}, {"template": "{gold}"})), "format": "json"}
+    metric = rng.choice(("ratio", "levenshtein", "token_f1", "rouge_l", "bleu", "jaro_winkler", "token_set"))
+    return rng.choice(
+        (
+            *({"type": name} | phrase for name in ("equals", "contains", "not_contains", "starts_with", "ends_with")),
+            *({"type": name} | words for name in ("contains_any", "contains_all")),
+            {"type": "contains_all", "score": "share"} | words,
+            {"type": "equals", "value": gold, "normalize": rng.choice(("squad", "math", "casefold"))},
+            {"type": "number", "value": gold} | rng.choice(({}, {"relTol": 0.01})),
+            {"type": "choice", "value": gold},
+            {
+                "type": "list_equals",
+                "value": rng.choice((GOLD, {"column": "gold.a"})),
+                "as": rng.choice(("list", "set")),
+            },
+            {"type": "similarity", "value": gold, "metric": metric},
+            {"type": "regex", "pattern": rng.choice((GOLD, {"column": "gold.a"}, {"template": "{gold}$"}))},
+            {"type": "json_schema", "schema": rng.choice((GOLD, {"column": "gold.a"}))},
+            {
+                "type": "json_match",
+                "value": rng.choice((GOLD, {"column": "gold.a"})),
+                "score": rng.choice(("equal", "share")),
+            },
+            {"type": "tool_calls", "arguments": rng.choice(("exact", "subset"))} | calls,
+            {"type": "tool_calls", "arguments": "bfcl", "tools": {"column": "other"}} | calls,
+            {"type": "tool_f1"} | calls,
+            {"type": "tool_valid", "tools": rng.choice((GOLD, {"column": "gold.a"})), "format": "json"},
+            {"type": "tool_trajectory", "called": GOLD, "format": "json"},
+            {"type": "number_range", "min": _bound(rng), "max": 50},
+            {"type": "count", "of": "words", rng.choice(("min", "max", "exactly")): _bound(rng)},
+            {"type": "length_penalty", "max": 10, "buffer": 5, "unit": _bound(rng)},
+            {"type": "min_length", "value": 1, "on": [{"column": "gold"}]},
+            {"type": "ifeval"},
+        )
+    )
+
+
+def _spec(rng):
+    check = _check(rng) | {"id": "c"}
+    if rng.random() < 0.2 and check["type"] != "ifeval":
+        check["on"] = rng.choice(
+            ([GOLD], [{"column": "other"}], [{"template": "{gold} {other}"}], ["prompt"], ["afterThink"])
+        )
+    if rng.random() < 0.2 and check.get("value") is not None:
+        check["goldOn"] = [rng.choice(GOLD_STEPS)]
+    if rng.random() < 0.2:
+        check["missingGold"] = rng.choice(("fail", "pass", "unscored"))
+    if rng.random() < 0.25:
+        column = rng.choice(("gold", "other", "flag", "gold.a"))
+        test = rng.choice(
+            (
+                {"equals": rng.choice((True, False, 1, 1.5, "1", "true", "a", 42))},
+                {"in": [True, 42, "a"]},
+                {"exists": rng.choice((True, False))},
+                {"matches": rng.choice((r"^1$", r"^\d+$", "a", "True"))},
+            )
+        )
+        check["when"] = {"column": column} | test
+    return {"id": "v", "checks": [check, {"id": "short", "type": "max_length", "value": 12}]}
+
+
+def _value(rng, pool):
+    return rng.choice(pool) if rng.random() < 0.85 else None
+
+
+def _text(rng, value):
+    """Return a completion that often fits a value."""
+    try:
+        texts = (str(value), json.dumps(value), f"It is {value}.", f"<think>x</think> {value}")
+    except (TypeError, ValueError):
+        texts = (str(value),)
+    texts = (*texts, "a", '{"a": 1}', '{"a": null}', "null", '[{"name": "f", "arguments": {"x": 1}}]', "42", "b, a")
+    return rng.choice(texts).encode("utf-8", "replace").decode()
+
+
+def _instructions(rng):
+    kwargs = rng.choice(
+        ({"num_words": 2, "relation": "at least"}, {"num_words": 1.0, "relation": "less than", "x": None})
+    )
+    idents = rng.choice((["length_constraints:number_words"], ["punctuation:no_comma"], "no list", [1], []))
+    return {"instruction_id_list": idents, "kwargs": rng.choice(([kwargs], [{}], [None], kwargs, json.dumps([kwargs])))}
+
+
+def _row(rng, pool, *, is_ifeval):
+    row = {name: value for name in ("gold", "other", "flag") if (value := _value(rng, pool)) is not None}
+    row["completion"] = _text(rng, row.get("gold"))
+    row["prompt"] = rng.choice(("a", [{"role": "user", "content": "a"}], "42"))
+    return row | (_instructions(rng) if is_ifeval else {})
+
+
+def case(seed, number):
+    """Return a verifier (None if its spec is refused), a row, its neighbours, and the way in which they are given."""
+    rng = random.Random(f"{seed}/{number}")
+    spec, way = _spec(rng), rng.choice(WAYS)
+    pool = (*SCALARS, *NESTED, *(FOREIGN if way in WAYS[:3] else ()))
+    own = partial(_row, rng, pool, is_ifeval=spec["checks"][0]["type"] == "ifeval")
+    row, others = own(), [own() for _ in range(rng.choice((1, 1, 2, 5)))]
+    place = rng.randrange(len(others) + 1)
+    try:
+        return spec, load_verifier(spec), row, [*others[:place], row, *others[place:]], place, way
+    except SpecError:
+        return spec, None, row, [], 0, way
+
+
+def _scored(rows, verifier, way, folder):
+    """Return the results of rows, each in turn."""
+    if way == "requests":
+        plan = assay.compile(verifier, dict.fromkeys(("completion", "gold", "other", "flag"), pl.String), keep=())
+        return plan.score_rows(rows).to_dicts()
+    rows = [dict.fromkeys(("gold", "other", "flag")) | row for row in rows]
+    names, source, options = ("completion", "prompt"), rows, {}
+    if way == "columns":
+        source = {name: [row.get(name) for row in rows] for name in rows[0]}
+    elif way == "JSONL":
+        source = folder / "rows.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    elif way != "rows":
+        source = [{"task_id": f"t{number}"} | {name: row[name] for name in names} for number, row in enumerate(rows)]
+        tasks = [
+            {"task_id": f"t{number}"} | {name: value for name, value in row.items() if name not in names}
+            for number, row in enumerate(rows)
+        ]
+        options["tasks"] = folder / ("tasks.yaml" if way == "YAML tasks" else "tasks.jsonl")
+        lines = (
+            yaml.safe_dump(json.loads(json.dumps(tasks)))
+            if way == "YAML tasks"
+            else "".join(json.dumps(task) + "\n" for task in tasks)
+        )
+        options["tasks"].write_text(lines, "utf-8")
+    return assay.score(source, verifier, keep=(), **options).to_dicts()
+
+
+def outcome(seed, number, folder):  # noqa: PLR0911  (one kind after another)
+    """Return what kind of case it is, and why it is wrong; an empty text if it is not."""
+    spec, verifier, row, rows, place, way = case(seed, number)
+    if verifier is None:
+        return "spec refused", ""
+    if way == "YAML tasks" and "\\ud800" in json.dumps(rows):
+        return "not YAML", ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssayWarning)
+        try:
+            (alone,) = _scored([row], verifier, way, folder)
+        except AssayError:
+            return "row refused", ""
+        try:
+            beside = _scored(rows, verifier, way, folder)[place]
+        except ColumnsError:  # a column whose rows, all of them, lack what the spec refers to
+            return "table refused", ""
+        except AssayError as error:
+            return "refused beside others", f"{error}\n{way} {spec}\n{rows}"
+    if repr(alone) != repr(beside):
+        return "different", f"{way}, row {place}: {spec}\n{rows}\nalone  {alone}\nbeside {beside}"
+    return f"{spec['checks'][0]['type']}, {way}", ""
+
+
+def fuzz(cases, seed, *, first=0, step=1):
+    """Return how many cases there were of each kind, and what is wrong with others."""
+    kinds, wrong = Counter(), []
+    folder = Path(tempfile.mkdtemp())
+    try:
+        for number in range(first, cases, step):
+            try:
+                kind, problem = outcome(seed, number, folder)
+            except BaseException as error:  # a panic, too
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+                kind, problem = "raised", traceback.format_exc(limit=-6)
+            kinds[kind] += 1
+            if problem:
+                wrong.append(f"case {seed}/{number}: {kind}: {problem}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return kinds, wrong
+
+
+if __name__ == "__main__":
+    cases, seed = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "0"
+    first, step = (int(sys.argv[3]), int(sys.argv[4])) if len(sys.argv) > 4 else (0, 1)
+    kinds, wrong = fuzz(cases, seed, first=first, step=step)
+    print(*wrong[: int(os.environ.get("SHOWN", "5"))], sep="\n\n")  # noqa: T201
+    print(dict(kinds), f"{len(wrong)} wrong of {sum(kinds.values())}")  # noqa: T201
+    sys.exit(bool(wrong))
