@@ -77,3 +77,21 @@ def test_a_function_gets_the_rows_own_value():
     rows = [{"completion": repr(value), "solution": value} for value in values]
     assert assay.score(rows, assay.Rubric([is_repr]))["reward"].to_list() == [1.0] * len(rows)
     assert assay.score(rows[:1], assay.Rubric([is_repr]))["reward"].to_list() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("frames", "rewards"),
+    [
+        ([{"gold": [42]}, {"gold": [1.5]}], [1.0, 0.0]),
+        ([{"gold": [42.0]}, {"gold": [42]}], [0.0, 1.0]),
+        ([{"gold": ["42"]}, {"gold": [42]}, {"gold": [["41", "42"]]}], [1.0, 1.0, 1.0]),
+        ([{"gold": [None]}, {"gold": [42]}, {"gold": [{"a": 42}]}], [None, 1.0, 0.0]),
+    ],
+)
+def test_files_of_several_types_keep_their_own(tmp_path, frames, rewards):
+    for number, columns in enumerate(frames):
+        pl.DataFrame({"completion": ["42"], **columns}).write_parquet(tmp_path / f"{number}.parquet")
+    spec = {"checks": [{"type": "equals", "value": {"column": "gold"}}]}
+    assert assay.score(tmp_path, spec, lenient=True)["reward"].to_list() == rewards
+    assay.score_file(tmp_path, spec, f"{tmp_path}/out/", part_bytes=1, isolate=False, lenient=True)
+    assert pl.read_parquet(f"{tmp_path}/out/*.parquet")["reward"].to_list() == rewards

@@ -13,7 +13,7 @@ from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
-from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, VERIFIER
+from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, TASK_ID, VERIFIER
 from assay.rewards.panel import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
@@ -76,14 +76,15 @@ def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()
 def exact_columns(verifiers: Sequence[VerifierSpec]) -> tuple[str, ...]:
     """Return the columns in which each row keeps its own value, whatever the other rows have.
 
-    They are those that references name, and those that checks read. But some have a form that all their readers know, and the
-    columns of a check type of a user have types for its ``expr``.
+    They are those that references name, and those that checks read. But some have a form that all their readers know or are keys,
+    and the columns of a check type of a user have types for its ``expr``.
     """
     checks = [
         check for check in _checks(verifiers) if check.is_builtin or not check.has_expr or isinstance(check, Reward)
     ]
     read = (name for check in checks for name in (*check.reads, *check.may_read) if name not in _WITH_FORM)
-    return tuple(dict.fromkeys([*referred_columns(verifiers), *read]))
+    referred = (name for name in referred_columns(verifiers) if name not in (COMPLETION, *STRUCTURED, TASK_ID))
+    return tuple(dict.fromkeys([*referred, *read]))
 
 
 def reading_for(options: Any, verifiers: Sequence[VerifierSpec]) -> Reading:

@@ -8,7 +8,9 @@ import polars as pl
 
 from assay.names import HIDDEN
 
-__all__ = ["JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr"]
+__all__ = ["JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr", "without_nulls"]
+
+_ATOMS = frozenset((str, int, float, bool, type(None)))
 
 JSON = HIDDEN + "json"
 """Field of the struct that holds a value of any type as JSON text."""
@@ -35,6 +37,19 @@ def typed(name: str, texts: Sequence[str | None]) -> pl.Series:
     return pl.DataFrame({JSON: texts}, schema={JSON: pl.String}).to_struct(name)
 
 
+def without_nulls(value: Any) -> Any:
+    """Remove null fields from a column's value, because a struct column adds them to every row."""
+    if type(value) in _ATOMS:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key: inner if type(inner) in _ATOMS else without_nulls(inner)
+            for key, inner in value.items()
+            if inner is not None
+        }
+    return [without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def typed_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     """Return a column of any type as a ``TYPED`` one."""
     if dtype == TYPED:
@@ -43,7 +58,7 @@ def typed_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
 
 
 def _json_texts(values: pl.Series) -> pl.Series:
-    texts = [None if value is None else json.dumps(value, default=str) for value in values.to_list()]
+    texts = [None if value is None else json.dumps(without_nulls(value), default=str) for value in values.to_list()]
     return pl.Series(values.name, texts, dtype=pl.String)
 
 

@@ -262,7 +262,9 @@ def _open_files(
     ]
     chosen = choose(previews, original.preset, original.mapping)
     reading = chosen.reading(original, previews[0].kind)
-    files = combined(_open_all(local, reading, original, names or {}, tried), skipped, original.memory_limit)
+    opened = _open_all(local, reading, original, names or {}, tried)
+    exact = [reading.mapping.get(name, name) for name in reading.exact]
+    files = combined(opened, skipped, original.memory_limit, exact)
     check_bad_rows(files.files, original)
     notes = [note for file in files.files for note in file.notes]
     notes += [f"skipped: {reason}" for _, reason in files.skipped]

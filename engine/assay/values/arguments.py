@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads
-from assay.expressions.mixed import TYPED, is_typed, untyped, untyped_expr
+from assay.expressions.mixed import TYPED, is_typed, untyped, untyped_expr, without_nulls
 from assay.names import HIDDEN
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, chat_of, is_plain_text
@@ -30,7 +30,6 @@ __all__ = [
     "own",
     "python_values",
     "shown_expr",
-    "without_nulls",
 ]
 
 ARGUMENTS = ("prompt", "completion", "answer", "state", "task", "info", "example_id")
@@ -58,8 +57,6 @@ RAW = HIDDEN + "completion"
 
 MEMO = HIDDEN + "memo"
 """Key of a row for results that checks share."""
-
-_ATOMS = frozenset((str, int, float, bool, type(None)))
 
 
 def messages(value: Any) -> Any:
@@ -102,19 +99,6 @@ def _message(message: Any) -> Any:
     if isinstance(fields.get("tool_calls"), list):  # JSON texts in datasets
         fields["tool_calls"] = [_object(call) if isinstance(call, str) else call for call in fields["tool_calls"]]
     return fields
-
-
-def without_nulls(value: Any) -> Any:
-    """Remove null fields from a column's value, because a struct column adds them to every row."""
-    if type(value) in _ATOMS:
-        return value
-    if isinstance(value, Mapping):
-        return {
-            key: inner if type(inner) in _ATOMS else without_nulls(inner)
-            for key, inner in value.items()
-            if inner is not None
-        }
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def own(value: Any) -> Any:
@@ -246,10 +230,6 @@ def column_arguments(
         read: Columns whose values need no conversion.
     """
     return {
-        COLUMN + name: list(columns[name]) if name in read else [*map(_READ.get(name, _plain_value), columns[name])]
+        COLUMN + name: list(columns[name]) if name in read else [*map(_READ.get(name, own), columns[name])]
         for name in names
     }
-
-
-def _plain_value(value: Any) -> Any:
-    return value if type(value) in _ATOMS else own(value)

@@ -27,8 +27,8 @@ import polars as pl
 
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.lane import exactly, rowwise
+from assay.expressions.mixed import without_nulls
 from assay.names import BAD, COMPLETION
-from assay.values.arguments import without_nulls
 from assay.values.chats import EXACT, PLAIN_TEXT, is_plain_text
 
 __all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]

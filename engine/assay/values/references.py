@@ -13,8 +13,7 @@ import polars as pl
 
 from assay.expressions.json import loads, mended
 from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwise
-from assay.expressions.mixed import TYPED, is_typed, untyped
-from assay.values.arguments import without_nulls
+from assay.expressions.mixed import TYPED, is_typed, untyped, without_nulls
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
 __all__ = [

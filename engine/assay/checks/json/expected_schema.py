@@ -11,8 +11,8 @@ import polars as pl
 
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
 from assay.expressions.lane import Lane, plain, plain_type, rowwise, text
+from assay.expressions.mixed import without_nulls
 from assay.thresholds import THRESHOLDS
-from assay.values.arguments import without_nulls
 
 __all__ = ["OUTPUT_SCHEMA", "SCHEMA_RESULT", "schema_keys"]
 

@@ -9,7 +9,7 @@ from assay.checks.expectations.rules import METADATA, read
 from assay.checks.json.expected_schema import OUTPUT_SCHEMA, schema_keys
 from assay.errors import encodable
 from assay.expressions.completion import completion_text
-from assay.expressions.mixed import untyped
+from assay.expressions.mixed import untyped, without_nulls
 from assay.functions.request import verifier_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, VERIFIER
 from assay.values.references import gold_text
@@ -90,14 +90,7 @@ def _as_text(gold: Any) -> str | None:
         return None
     if isinstance(gold, str | int | float):
         return encodable(gold_text(gold))
-    return encodable(json.dumps(_without_nulls(gold), ensure_ascii=False, default=str))
-
-
-def _without_nulls(value: Any) -> Any:
-    """Return a value without the null fields that a struct column adds."""
-    if isinstance(value, Mapping):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [*map(_without_nulls, value)] if isinstance(value, list | tuple) else value
+    return encodable(json.dumps(without_nulls(gold), ensure_ascii=False, default=str))
 
 
 def _keys(schema: Any) -> tuple[str, ...]:

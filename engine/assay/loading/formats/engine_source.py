@@ -14,12 +14,14 @@ import polars.selectors as cs
 from polars.exceptions import ComputeError
 from polars.io.plugins import register_io_source
 
+from assay.expressions.lane import exactly
+from assay.expressions.mixed import TYPED, typed_expr
 from assay.loading.formats.reading import File
 from assay.names import HIDDEN
 from assay.system.memory import share
 from assay.system.signals import signalled
 
-__all__ = ["Read", "as_source", "batches", "by_engine", "one_after_another", "pick"]
+__all__ = ["Read", "as_source", "batches", "by_engine", "one_after_another", "own_types", "pick"]
 
 Read = Callable[[list[str], int], Iterator[pl.DataFrame]]
 """Yields the rows of some columns, in order, in frames of about the given number of rows."""
@@ -126,7 +128,14 @@ def _read_one(file: File, first: int, last: int, columns: pl.Schema, rows: int) 
             yield pick(frame, names)
             continue
         kept = pick(frame, names) if names else pl.DataFrame({next(iter(columns)): [None] * frame.height})
+        kept = kept.with_columns(own_types(file_columns, columns))
         yield pl.concat([pl.DataFrame(schema=columns), kept], how="diagonal_relaxed")
+
+
+def own_types(source: pl.Schema, target: pl.Schema) -> list[pl.Expr]:
+    """Return the columns of a file that have several types in all files, as values that keep theirs."""
+    mixed = (name for name, dtype in source.items() if target.get(name) == TYPED != dtype)
+    return [typed_expr(exactly(name), source[name]).alias(name) for name in mixed]
 
 
 def _combined(frames: Iterator[pl.DataFrame], rows: int, max_bytes: int) -> Iterator[pl.DataFrame]:

@@ -1,7 +1,7 @@
 """Resolve a path, glob or folder to its files, and open each file by its format."""
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +11,10 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import InputError, did_you_mean, shown_path
+from assay.expressions.lane import plain_type
+from assay.expressions.mixed import TYPED
 from assay.loading.documents.document import form_of
-from assay.loading.formats.engine_source import one_after_another
+from assay.loading.formats.engine_source import one_after_another, own_types
 from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, suffix_of
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, name_of, rows_in_all
@@ -147,21 +149,48 @@ class Files:
         frame = file.scan(first, last)
         if len(self.files) == 1:
             return frame
+        frame = frame.with_columns(own_types(file.schema, self.schema))
         return pl.concat([pl.LazyFrame(schema=self.schema), frame], how="diagonal_relaxed")
 
 
-def combined(files: Sequence[File], skipped: Sequence[tuple[str, str]] = (), memory_limit: int | None = None) -> Files:
+def combined(
+    files: Sequence[File],
+    skipped: Sequence[tuple[str, str]] = (),
+    memory_limit: int | None = None,
+    exact: Collection[str] = (),
+) -> Files:
     """Combine opened files, to be read one after another.
+
+    Args:
+        files: The files.
+        skipped: Files that were skipped, and why.
+        memory_limit: As in ``Files``.
+        exact: Columns whose values keep the type of their file, where the types differ.
 
     Raises:
         InputError: A column has types that cannot be reconciled; both files are named.
     """
-    schemas = [file.schema for file in files]
+    schemas = _with_own_types([file.schema for file in files], exact)
     _refuse_drift(list(map(name_of, files)), schemas)
     # each distinct schema once: thousands of equal ones give the same union
     empty = [pl.LazyFrame(schema=schema) for schema in {tuple(schema.items()): schema for schema in schemas}.values()]
     union = empty[0] if len(empty) == 1 else pl.concat(empty, how="diagonal_relaxed")
     return Files(tuple(files), union.collect_schema(), tuple(skipped), memory_limit)
+
+
+def _with_own_types(schemas: list[pl.Schema], exact: Collection[str]) -> list[pl.Schema]:
+    """Return schemas in which columns have the type of values of any type if an integer or a fraction would become another value."""
+    mixed = set()
+    for name in exact:
+        kinds = {_kind(schema[name]) for schema in schemas if schema.get(name, pl.Null) != pl.Null}
+        mixed |= {name} if len(kinds) > 1 else set()
+    return [
+        pl.Schema({name: TYPED if name in mixed else dtype for name, dtype in schema.items()}) for schema in schemas
+    ]
+
+
+def _kind(dtype: Any) -> Any:
+    return "integer" if dtype.is_integer() else "float" if dtype.is_float() else plain_type(dtype)
 
 
 def _refuse_drift(names: list[str], schemas: list[pl.Schema]) -> None:

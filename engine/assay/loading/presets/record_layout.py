@@ -14,6 +14,7 @@ import polars as pl
 
 from assay.errors import SHOWN, ColumnsError, InputError
 from assay.expressions.lane import exactly, rowwise
+from assay.expressions.mixed import without_nulls
 from assay.loading.presets.extractors import EXTRACTORS
 from assay.names import BAD, COMPLETION, HIDDEN
 from assay.values.paths import ABSENT, Path, find, find_expr, missing, outline_of
@@ -87,7 +88,7 @@ class Failure:
             value = EXTRACTORS[self.by].function(value)
         if value is ABSENT or value is None or value in ("", [], {}) or value in self.fine:
             return None
-        text = value if isinstance(value, str) else json.dumps(_without_nulls(value), ensure_ascii=False, default=str)
+        text = value if isinstance(value, str) else json.dumps(without_nulls(value), ensure_ascii=False, default=str)
         return f"{self.says} {text[: 4 * SHOWN]}"
 
 
@@ -324,9 +325,3 @@ def _at(path: Path, record: Mapping[str, Any], item: Any) -> Any:
 def _typed(source: Source, schema: pl.Schema, item: tuple[pl.Expr, Any] | None) -> tuple[pl.Expr, Any] | None:
     match = find_expr(schema, source.path.below, item if source.path.exploded else None)
     return match if match is None or not source.by else EXTRACTORS[source.by].expr(*match)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value
