@@ -190,15 +190,14 @@ class _Exact(Column):
         self._elements: set[type] = set()
 
     def see(self, values: Sequence[Any], first: int = 0) -> None:
-        values = [_own(value, self.name, row) for row, value in enumerate(values, first)]
+        values = _own_values(values, self.name, first)
         self._measure(values, first)
-        for value in values:
-            self._kinds.add(_kind(value))
-            if type(value) is list:
-                self._elements.update(map(_kind, value))
+        self._kinds |= _kinds_of(values)
+        if list in self._kinds:
+            self._elements.update(*(_kinds_of(value) for value in values if type(value) is list))
 
     def series(self, values: Sequence[Any]) -> pl.Series:
-        values = [_own(value, self.name, row) for row, value in enumerate(values)]
+        values = _own_values(values, self.name)
         dtype = _plain_dtype(self._kinds, self._elements)
         if dtype is None:
             return typed(self.name, [_own_json(value, self.name) for value in values])
@@ -222,10 +221,18 @@ def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
     return _DTYPES.get(*kinds) if kinds else pl.Null
 
 
-def _kind(value: Any) -> type:
-    """Return the type of a value; ``object`` for an integer that no column of integers holds."""
-    kind = type(value)
-    return object if kind is int and not -(2**63) <= value < 2**63 else kind
+def _kinds_of(values: Sequence[Any]) -> set[type]:
+    """Return the types of values; ``object`` for an integer that no column of integers holds."""
+    kinds = {*map(type, values)}
+    if int in kinds and not all(-(2**63) <= value < 2**63 for value in values if type(value) is int):
+        kinds.add(object)
+    return kinds
+
+
+def _own_values(values: Sequence[Any], name: str, first: int = 0) -> Sequence[Any]:
+    if LEAVES.issuperset(map(type, values)):
+        return values
+    return [_own(value, name, row) for row, value in enumerate(values, first)]
 
 
 def _own(value: Any, name: str, row: int) -> Any:
