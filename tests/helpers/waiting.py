@@ -1,0 +1,55 @@
+"""How tests wait, so that no verdict hangs on the speed of the machine: for what must happen, and for calls that never end."""
+
+import threading
+import time
+from pathlib import Path
+
+PATIENCE = 120.0
+"""Seconds after which what must happen is taken not to happen: no machine is so busy."""
+
+
+def until(condition):
+    """Wait until a condition holds, and return its value."""
+    ends = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < ends, "it did not happen"
+        time.sleep(0.005)
+    return value
+
+
+def is_pending(pid, number):
+    """Whether a signal has not reached a process yet; False where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    sets = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(int(pending, 16) >> (number - 1) & 1 for pending in sets)
+
+
+class StoppedClock:
+    """The clock of the watchdog of calls: it stands still, except that calls that hang take hours.
+
+    Only they exceed a limit then, however long the machine takes for the others.
+    """
+
+    def __init__(self):
+        self._now, self._ended = 1.0, threading.Event()
+
+    def monotonic(self):
+        return self._now
+
+    def hang(self):
+        """Take hours, without the interpreter."""
+        self._now += 10_000.0
+        self._ended.wait(PATIENCE)
+
+    def spin(self):
+        """Take hours of the interpreter."""
+        self._now += 10_000.0
+        while not self._ended.is_set():
+            pass
+
+    def end(self):
+        """End the calls that hang."""
+        self._ended.set()
