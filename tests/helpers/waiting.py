@@ -27,6 +27,24 @@ def is_pending(pid, number):
     return any(int(pending, 16) >> (number - 1) & 1 for pending in sets)
 
 
+def without_waiting(said):
+    """The messages of a command that was interrupted, without the one for a run that takes seconds to end."""
+    return said.replace("waiting for a function that does not return; press Ctrl-C again to exit at once\n", "")
+
+
+def waiting_at(gate, name="*"):
+    """Which rows of ``gated_rewards`` wait at a gate: name, process, node."""
+    return [path.name.split(".") for path in gate.glob(f"{name}.*.*")]
+
+
+def interrupt_at(gate, process, number):
+    """Send a signal to a process of which a row waits at a gate, and open the gate when the signal has arrived."""
+    until(lambda: waiting_at(gate) or process.poll() is not None)
+    process.send_signal(number)
+    until(lambda: not is_pending(process.pid, number))
+    (gate / "open").touch()
+
+
 class StoppedClock:
     """The clock of the watchdog of calls: it stands still, except that calls that hang take hours.
 
