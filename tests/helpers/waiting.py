@@ -19,12 +19,21 @@ def until(condition):
 
 def is_pending(pid, number):
     """Whether a signal has not reached a process yet; False where the system does not tell."""
+    return _is_in(pid, number, "SigPnd:", "ShdPnd:")
+
+
+def is_caught(pid, number):
+    """Whether a process has a handler for a signal."""
+    return _is_in(pid, number, "SigCgt:")
+
+
+def _is_in(pid, number, *sets):
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
-    sets = [line.split()[1] for line in status.splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
-    return any(int(pending, 16) >> (number - 1) & 1 for pending in sets)
+    masks = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(sets)]
+    return any(mask >> (number - 1) & 1 for mask in masks)
 
 
 def without_waiting(said):
