@@ -99,11 +99,11 @@ def rewards(text):
     return [*(result["reward"] for result in found), *TRL(completions=[text], answer=["4"])]
 
 with multiprocessing.get_context("fork").Pool(2) as pool:
-    print(pool.map_async(rewards, ["4", "5"]).get(120))
+    print(pool.map_async(rewards, ["4", "5"]).get(300))
 print(rewards("4"))
 with multiprocessing.get_context("fork").Pool(2) as pool:
     try:
-        pool.map_async(rewards, ["4", "5"]).get(120)
+        pool.map_async(rewards, ["4", "5"]).get(300)
     except assay.UsageError as error:
         print(error.hint.partition(",")[0])
 """

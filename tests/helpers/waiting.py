@@ -4,7 +4,7 @@ import threading
 import time
 from pathlib import Path
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds after which what must happen is taken not to happen: no machine is so busy."""
 
 

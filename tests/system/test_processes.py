@@ -49,7 +49,7 @@ for entry in entries:
         os._exit(0)
     os.close(writable)
     children[child] = readable
-ends = time.monotonic() + 100
+ends = time.monotonic() + 200
 said = []
 for child, readable in children.items():
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < ends:
@@ -258,7 +258,7 @@ def test_a_program_of_the_guide_runs(tmp_path, name):
         env=os.environ | quiet,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     first, *others = (line for line in done.stdout.splitlines() if line.startswith(("[", "1.0")))
