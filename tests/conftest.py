@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from cases import LONG, sized
+from hypothesis import HealthCheck, settings
+from waiting import StoppedClock
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices, and threads that wait spin
 if not LONG and os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
@@ -23,10 +25,13 @@ gc.disable()  # while tests are collected: whatever is made then stays
 
 import assay  # noqa: E402
 from assay import testing  # noqa: E402
+from assay.calls import in_thread, watchdog  # noqa: E402
 from assay.thresholds import THRESHOLDS  # noqa: E402
 
 compileall.compile_dir(Path(assay.__file__).parent, quiet=2)  # what is imported when it is used, too
 testing.ALONE = sized(1, 10)
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +44,16 @@ def _columns_for_few_rows(request, monkeypatch):
 @pytest.fixture
 def small():
     """Batches that are answered as they are for users."""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock for calls within this process: those that hang exceed every limit, and no others do."""
+    stopped = StoppedClock()
+    for module in (in_thread, watchdog):
+        monkeypatch.setattr(module, "time", stopped)
+    yield stopped
+    stopped.end()
 
 
 def pytest_make_parametrize_id(val):

@@ -8,11 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cases import sized
+from waiting import PATIENCE, until
 
 import assay
 from assay.adapters.reward_server import ServerLimits, reward_app, serve
@@ -36,7 +36,7 @@ class Client:
         self.port = port
 
     def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
@@ -61,14 +61,13 @@ def start():
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         servers.append((server, thread, listener))
-        while not server.started:
-            time.sleep(0.01)
+        until(lambda: server.started)
         return Client(listener.getsockname()[1])
 
     yield start
     for server, thread, listener in servers:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         listener.close()
 
@@ -128,7 +127,7 @@ def test_a_token_is_asked_for(start):
 def test_a_large_body_is_refused_whether_its_length_is_known_or_not(start):
     client = start(limits=ServerLimits(body=1000))
     assert client.post("/reward", {"completion": "4" * 2000})[0] == 413
-    with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as connection:
         connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         connection.sendall(b"400\r\n" + b"4" * 1024 + b"\r\n" + b"400\r\n" + b"4" * 1024 + b"\r\n")
         assert b"413" in connection.recv(100)
@@ -140,29 +139,48 @@ def test_ten_megabytes_are_scored(start):
     assert (status, answer["reward"]) == (200, 0.5)
 
 
+def statuses(client):
+    """How many requests for rewards ended with which status."""
+    return dict(re.findall(r'path="/reward",status="(\d+)"} (\d+)', client.ask("GET", "/metrics")[1]))
+
+
+def begun(client, count, start):
+    """Connections that send the beginning of a request of 100 bytes."""
+    connections = [socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) for _ in range(count)]
+    for connection in connections:
+        connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + start)
+    return connections
+
+
 def test_slow_and_cut_clients_harm_nobody(start):
-    client = start(limits=ServerLimits(seconds=0.3))
-    head = b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
-    slow = [socket.create_connection(("127.0.0.1", client.port), timeout=30) for _ in range(20)]
-    for connection in slow:
-        connection.sendall(head + b'{"completion"')
-    for connection in slow[::2]:
+    client, row = start(limits=ServerLimits(seconds=PATIENCE)), {"completion": "4", "answer": 4}
+    body = json.dumps(row).ljust(100).encode()
+    connections = begun(client, 20, body[:13])
+    for connection in connections[::2]:
         connection.close()
-    assert client.post("/reward", {"completion": "4", "answer": 4})[0] == 200
-    for connection in slow[1::2]:
+    assert client.post("/reward", row)[0] == 200
+    until(lambda: statuses(client) == {"200": "1", "499": "10"})
+    for connection in connections[1::2]:
+        connection.sendall(body[13:])
+        assert b"200 OK" in connection.recv(100)
+        connection.close()
+    assert statuses(client) == {"200": "11", "499": "10"}
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for(start):
+    client = start(limits=ServerLimits(seconds=0.05))
+    for connection in begun(client, 10, b'{"completion"'):
         assert b"408" in connection.recv(100)
         connection.close()
-    metrics = client.ask("GET", "/metrics")[1]
-    counts = dict(re.findall(r'path="/reward",status="(\d+)"} (\d+)', metrics))
-    assert counts == {"200": "1", "408": "10", "499": "10"}
+    assert statuses(client) == {"408": "10"}
 
 
 def test_many_clients_among_broken_ones_get_their_own_answers(start):
-    client = start(limits=ServerLimits(body=5_000_000))
+    client = start(limits=ServerLimits(body=5_000_000, seconds=PATIENCE))
     requests, ends = sized(200, 4), threading.Event()
 
     def good(at):
-        connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=PATIENCE)
         for number in range(requests):
             gold = at * requests + number
             connection.request(
@@ -175,7 +193,7 @@ def test_many_clients_among_broken_ones_get_their_own_answers(start):
 
     def cut(at):
         while not ends.wait(0.05):
-            with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+            with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as connection:
                 connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + b"4" * at)
 
     def large(_):
@@ -213,21 +231,19 @@ def test_a_server_that_is_killed_leaves_no_client_waiting(tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, ThreadPoolExecutor(8) as threads:
         client = Client(int(server.stderr.readline().rsplit(":", 1)[1]))
         clients = [threads.submit(ask, client) for _ in range(8)]
-        while len(outcomes) < 20:
-            time.sleep(0.01)
+        until(lambda: len(outcomes) >= 20)
         server.kill()
-        assert all(issubclass(each.result(30), (OSError, http.client.HTTPException)) for each in clients)
+        assert all(issubclass(each.result(PATIENCE), (OSError, http.client.HTTPException)) for each in clients)
     assert set(outcomes) == {1.0}
 
 
 def test_more_than_may_wait_is_refused_and_what_waits_is_scored(start, monkeypatch):
     score_rows, may_go_on = Plan.score_rows, threading.Event()
-    monkeypatch.setattr(Plan, "score_rows", lambda plan, rows: may_go_on.wait(30) and score_rows(plan, rows))
+    monkeypatch.setattr(Plan, "score_rows", lambda plan, rows: may_go_on.wait(PATIENCE) and score_rows(plan, rows))
     client, row = start(limits=ServerLimits(rows=4)), {"completion": "4", "answer": 4}
     with ThreadPoolExecutor(4) as threads:
         waiting = [threads.submit(client.post, "/reward", row) for _ in range(4)]
-        while "assay_rows_waiting 4" not in client.ask("GET", "/metrics")[1]:
-            time.sleep(0.01)
+        until(lambda: "assay_rows_waiting 4" in client.ask("GET", "/metrics")[1])
         assert client.post("/reward", row)[0] == 503
         may_go_on.set()
         assert [each.result()[1]["reward"] for each in waiting] == [1.0] * 4

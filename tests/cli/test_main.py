@@ -7,20 +7,20 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import sized, some
+from cases import HELPERS, sized, some
 from typer.testing import CliRunner
+from waiting import PATIENCE, interrupt_at, until, without_waiting
 
 import assay
 from assay.cli.main import app
 from assay.functions import registry as fns
 
 ENV = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR", "COLUMNS"}}
-ENV |= {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
+ENV |= {"PYTHONPATH": os.pathsep.join([str(Path(assay.__file__).parents[1]), str(HELPERS)])}
 HOSTILE = "[bold]x[/bold] \x1b[31m \x9b2J \u202e"
 ESCAPED = r"[bold]x[/bold] \x1b[31m \x9b2J \u202e"
 OLD = b"what was there before"
@@ -48,6 +48,7 @@ def big(tmp_path_factory):
     """A file that takes a second or two, with a verifier that asks Python about every row."""
     folder = tmp_path_factory.mktemp("big")
     text = pl.when(pl.col("id") % 100 > 0).then(pl.format("refund {}", pl.col("id").hash()))
+    text = pl.when(pl.col("id") == 60_001).then(pl.lit("waits here")).otherwise(text)
     frame = pl.DataFrame({"id": range(sized(300_000, 120_000))}).with_columns(completion=text)
     frame.write_parquet(folder / "big.parquet", row_group_size=10_000)
     (folder / "slow.json").write_text('{"checks": [{"type": "regex", "pattern": "(\\\\d)(?=\\\\d*\\\\1\\\\1\\\\1)"}]}')
@@ -422,25 +423,25 @@ def test_schema_and_version():
 # ── as a process of its own ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("attempt", range(sized(3, 1)))
-def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, attempt):
-    folder = Path("out")
+def test_ctrl_c_exits_with_130_and_leaves_the_old_file(big, desk):
+    gate, folder = Path("gate"), Path("out")
+    gate.mkdir()
     folder.mkdir()
     (folder / "out.parquet").write_bytes(OLD)
-    with start("score", *big, "--out", "out/out.parquet", "--overwrite") as child:
-        while child.poll() is None and len(list(folder.iterdir())) == 1:
-            time.sleep(0.002)
-        time.sleep(attempt / 10)
-        child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=20)
-    assert (child.returncode, *said) == (130, "", "interrupted; nothing was written\n")
+    Path("gated.json").write_text(json.dumps({"checks": [{"type": "gated", "expected": str(desk / gate)}]}))
+    command = ["score", big[0], "--spec", "gated.json", "--import", "gated_rewards", "--out", "out/out.parquet"]
+    with start(*command, "--overwrite") as child:
+        until(lambda: len(list(folder.iterdir())) > 1)
+        interrupt_at(gate, child, signal.SIGINT)
+        printed, said = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, printed, without_waiting(said)) == (130, "", "interrupted; nothing was written\n")
     assert [(one.name, one.read_bytes()) for one in folder.iterdir()] == [("out.parquet", OLD)]
 
 
 @pytest.mark.parametrize("attempt", range(sized(3, 1)))
 def test_a_run_stopped_half_way_exits_with_3(big, attempt):
     with start("score", *big, "--out", f"{attempt}.parquet", "--max-errors", "5") as child:
-        _, said = child.communicate(timeout=20)
+        _, said = child.communicate(timeout=PATIENCE)
     assert child.returncode == 3
     assert said.startswith("error: ")
     assert "\n  unscored: the completion is null: " in said
@@ -496,11 +497,9 @@ def test_a_run_that_is_told_to_end_leaves_nothing_behind(tmp_path):
     (tmp_path / "slow.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"(\d)(?=\d*\1\1\1)"}]}))
     command = [sys.executable, "-m", "assay", "score", "in.parquet", "--spec", "slow.json", "--out", "out.parquet"]
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 20
-    while not list(tmp_path.glob(".out*")) and child.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: list(tmp_path.glob(".out*")) or child.poll() is not None)
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=60)
+    child.communicate(timeout=PATIENCE)
     assert child.returncode in (143, 0)
     assert not list(tmp_path.glob(".out*"))
     assert (tmp_path / "out.parquet").exists() == (child.returncode == 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from waiting import PATIENCE
 
 import assay
 from assay.cli.terminal import print_error, print_explanation, print_listing, print_summary
@@ -235,7 +236,7 @@ def test_a_terminal_sees_progress_and_colour_and_a_pipe_does_not(command):
     assert re.search(r"scoring .*1,234 rows", seen)
     assert re.search(COLOUR, seen)
     with child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as piped:
-        said = piped.communicate(timeout=20)
+        said = piped.communicate(timeout=PATIENCE)
     assert said[0] == ""
     assert "1,234 rows · mean reward 0.0000" in said[1]
     assert "\x1b" not in said[1]

@@ -1,6 +1,7 @@
 """Runs that are stopped and go on: what a folder holds, what is refused, what is lost."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -8,13 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import openai
 import pytest
 from cases import HELPERS
-from loopback import Loopback, client_of, echo, refuse, say
+from loopback import Loopback, client_of, echo, refuse
+from waiting import PATIENCE, until
 
 import assay
 from assay.types import GenerateMetadata, GenerateOutputs
@@ -101,6 +102,29 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@contextlib.contextmanager
+def gated(answered):
+    """A server that answers some requests, and the others when its gate is opened."""
+    gate = threading.Event()
+
+    def script(request):
+        if request.number >= answered:
+            gate.wait(PATIENCE)
+        return echo(request)
+
+    with Loopback(script) as server:
+        try:
+            yield server, gate
+        finally:
+            gate.set()
+
+
+def all_wait(server, answered, folder):
+    """Whether two rollouts wait at the gate, and those that ended before are in the journal."""
+    waiting = len(server.requests) == answered + 2
+    return waiting and (folder / "rollouts.jsonl").exists() and len(lines(folder)) >= answered // 2
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_a_run_that_is_cancelled_goes_on(tmp_path, caplog, together):
     environment = env(rubric=assay.Rubric([right, among] if together else [right]))
@@ -111,14 +135,15 @@ def test_a_run_that_is_cancelled_goes_on(tmp_path, caplog, together):
             task = asyncio.create_task(
                 environment.generate(environment.get_dataset(), asked, "m", max_concurrent=2, results_path=tmp_path)
             )
-            while not (tmp_path / "rollouts.jsonl").exists() or len(lines(tmp_path)) < 6:  # noqa: ASYNC110
+            while not all_wait(server, 12, tmp_path):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    with Loopback(lambda request: say(request.last, after=0.005)) as server:
+    with gated(12) as (server, gate):
         asyncio.run(stopped(server))
+        gate.set()
         finished = len(lines(tmp_path)) - 1
         assert 5 <= finished < len(ROWS)
         assert not (tmp_path / "results.parquet").exists()
@@ -152,16 +177,14 @@ asyncio.run(notebook()) if {within} else run()
 )
 def test_a_process_that_is_ended_loses_what_is_in_flight(tmp_path, how, within):
     code = {"within": within, "path": [str(HELPERS), os.path.dirname(__file__)], "folder": str(tmp_path)}  # noqa: PTH120
-    with Loopback(lambda request: say(request.last, after=0.01)) as server:
+    with gated(8) as (server, gate):
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD.format(url=server.url, **code)], stderr=subprocess.PIPE, text=True
         )
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "rollouts.jsonl").exists() or len(lines(tmp_path)) < 4:
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
+        until(lambda: all_wait(server, 8, tmp_path))
         child.send_signal(how)
-        said = child.communicate(timeout=20)[1]
+        said = child.communicate(timeout=PATIENCE)[1]
+        gate.set()
         assert child.returncode != 0
         if how == signal.SIGINT:
             assert "to resume, repeat the call" in said
@@ -224,18 +247,22 @@ def test_another_run_is_refused_and_told_in_what_it_differs(tmp_path_factory, ch
 
 
 def test_two_runs_at_one_folder(tmp_path):
-    held = threading.Event()
+    held, refused = threading.Event(), threading.Event()
 
     def script(request):
         held.set()
-        return say(request.last, after=0.05)
+        refused.wait(PATIENCE)
+        return echo(request)
 
     with Loopback(script) as server:
         first = threading.Thread(target=played, args=(server, tmp_path), kwargs={"inputs": ROWS[:1]})
         first.start()
-        held.wait(10)
-        with pytest.raises(assay.UsageError, match=rf"another run is writing there \(process {os.getpid()} on "):
-            played(server, tmp_path, inputs=ROWS[:1])
+        assert held.wait(PATIENCE)
+        try:
+            with pytest.raises(assay.UsageError, match=rf"another run is writing there \(process {os.getpid()} on "):
+                played(server, tmp_path, inputs=ROWS[:1])
+        finally:
+            refused.set()
         first.join()
         (tmp_path / ".lock").write_text("process 1 on a machine that is gone")
         assert played(server, tmp_path, inputs=ROWS[:1]).reward == [0.0]

@@ -3,11 +3,12 @@
 import json
 import random
 import sys
-import time
+from functools import partial
 
 import polars as pl
 import pytest
 from cases import sized
+from growth import is_linear
 
 from assay.expressions import json as jsontext
 from assay.expressions.json import JSON_VALID, MAX_DEPTH, is_json, keys_lane, missing_keys, missing_keys_expr
@@ -256,13 +257,12 @@ def test_missing_keys_says_what_is_missing(text, keys, said):
 @pytest.mark.parametrize("piece", ['\\"', '"', "\\", "[", '["', "[\\", '{"a":', '[]"\\', '{"\\"', '[\\"'])
 def test_a_looping_model_costs_linear_time(piece):
     brackets = "[" + "[]," * MAX_DEPTH  # so many that their depth is asked about
-    texts = [brackets + '"' + piece * (size // len(piece)) for size in (10_000, 100_000)]
-    taken = []
-    for text in texts:
-        started = time.thread_time()
-        assert not is_json(text)
-        taken.append(time.thread_time() - started)
-    assert taken[1] < 40 * taken[0] + 0.2  # quadratic time would be a hundredfold, and seconds
+
+    def text_of(size):
+        return brackets + '"' + piece * (size // len(piece))
+
+    assert not is_json(text_of(100_000))
+    assert is_linear(lambda size: partial(is_json, text_of(size)), 10_000)
 
 
 def test_many_keys_cost_one_reading_of_the_text(monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from cases import crossed, sized
+from waiting import PATIENCE
 
 import assay
 from assay.classes.registry import _REGISTRY as CLASSES
@@ -133,7 +134,7 @@ def judged(kind, given):
     defined = score_rows(assay.scan(ROWS).collect().to_dicts(), loaded)
     for name in ("reward", "error", "feedback"):
         assert found[name].to_list() == [row[name] for row in defined]
-    timed = assay.score(ROWS, made, function_timeout=10, **options)
+    timed = assay.score(ROWS, made, function_timeout=PATIENCE, **options)
     assert timed.equals(found)
     return found["reward"].to_list(), found["error"].to_list()
 
@@ -169,7 +170,7 @@ def test_an_interrupt_ends_the_run(kind):
 
 @pytest.mark.parametrize("given", [SystemExit, OddError, GeneratorExit])
 @pytest.mark.parametrize("wait", [False, True])
-@pytest.mark.parametrize("timeout", [None, 10])
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
 def test_a_task_of_a_function_s_own_ends_no_loop(given, wait, timeout):
     async def raises():
         await asyncio.sleep(0)

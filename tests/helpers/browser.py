@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import time
 
+from waiting import PATIENCE
+
 __all__ = ["CHROMIUM", "Browser"]
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 """The program; None where it is not installed."""
 
-_SECONDS = 60
+_SECONDS = PATIENCE
 
 _FLAGS = (
     "--headless=new",
@@ -60,7 +62,7 @@ class Browser:
         try:
             self._session = None
             self("Browser.close")
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
         finally:
             self._process.kill()
             self._process.communicate()

@@ -28,10 +28,11 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from waiting import PATIENCE, is_caught
 
 import assay
 
-SECONDS = 60
+SECONDS = PATIENCE
 """What a command may take; a machine may be busy."""
 
 CODES = {0, 1, 2, 3, 130, 143}
@@ -267,6 +268,7 @@ class Case:
         out: The result's place, where it is a file.
         limits: Of the process.
         after: Seconds after which a signal comes, and which.
+        early: Whether it came before there was anybody to answer it.
         cwd: What becomes of the folder that it runs in.
     """
 
@@ -279,6 +281,7 @@ class Case:
     out: str = ""
     limits: dict[int, int] = field(default_factory=dict)
     after: tuple[float, int] | None = None
+    early: bool = False
     cwd: str = "there"
 
 
@@ -651,7 +654,12 @@ def run(folder, drawn):  # noqa: C901  (what is around a process)
             os.close(handle)
         timer = None
         if drawn.after is not None:
-            timer = threading.Timer(drawn.after[0], process.send_signal, [drawn.after[1]])
+
+            def interrupt():
+                drawn.early = drawn.after[0] < 1.5 or not is_caught(process.pid, signal.SIGTERM)
+                process.send_signal(drawn.after[1])
+
+            timer = threading.Timer(drawn.after[0], interrupt)
             timer.start()
         try:
             code = process.wait(SECONDS)
@@ -672,7 +680,7 @@ def run(folder, drawn):  # noqa: C901  (what is around a process)
 
 def wrong(folder, drawn, code, said):  # noqa: PLR0911  (one reason after another)
     """What a command did that none may do; ``""`` for nothing."""
-    early = drawn.after is not None and drawn.after[0] < 1.5  # before there is anybody to answer a signal
+    early = drawn.early
     if code is None:
         return "it does not end"
     if code not in CODES and not (early and code in (-signal.SIGINT, -signal.SIGTERM)) and not _startless(drawn, said):

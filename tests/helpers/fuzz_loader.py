@@ -170,7 +170,7 @@ class Fuzz:
             while run.poll() is None:
                 now = log.stat().st_size if log.exists() else 0
                 size, beat = (now, time.monotonic()) if now != size else (size, beat)
-                if time.monotonic() - beat > SECONDS + 20:  # it starts, or is in a case
+                if time.monotonic() - beat > 10 * SECONDS:  # of which it may use a tenth, and it has to start
                     run.kill()
                     break
                 time.sleep(0.02)

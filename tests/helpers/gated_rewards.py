@@ -1,4 +1,7 @@
-"""A function for the rows of runs that are killed: it waits for a file, says which process waits, and may end that."""
+"""A function for the rows of runs that are killed: it waits for a file, says which process waits, and may end that.
+
+Signals then reach a run in its midst, however fast it is and however late they are sent.
+"""
 
 import os
 import signal

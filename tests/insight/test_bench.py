@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from cases import ROOT
+from cases import HELPERS, ROOT
 from typer.testing import CliRunner
+from waiting import PATIENCE, interrupt_at, without_waiting
 
 import assay
 from assay.checks.text.phrases import Contains
@@ -125,17 +125,14 @@ def test_a_mistake_is_told_in_words_with_exit_code_2(args, said):
 
 
 def test_ctrl_c_ends_it_with_130(tmp_path):
-    module = "from pathlib import Path\nPath('began').touch()"
-    (tmp_path / "begins.py").write_text(module)
-    (tmp_path / "slow.json").write_text(json.dumps({"checks": [{"type": "regex", "pattern": r"(\d)(?=\d*\1\1\1)"}]}))
-    pl.DataFrame({"completion": ["12345 " * 9] * 300_000}).write_parquet(tmp_path / "in.parquet")
-    command = [sys.executable, "-m", "assay", "bench", "slow.json", "in.parquet", "--import", "begins"]
-    env = os.environ | {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        deadline = time.monotonic() + 20
-        while not (tmp_path / "began").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        child.send_signal(signal.SIGINT)
-        said = child.communicate(timeout=20)
-    assert (child.returncode, *said) == (130, b"", b"interrupted; nothing was written\n")
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    (tmp_path / "gated.json").write_text(json.dumps({"checks": [{"type": "gated", "expected": str(gate)}]}))
+    pl.DataFrame({"completion": ["waits here"] * 100_000}).write_parquet(tmp_path / "in.parquet")
+    command = [sys.executable, "-m", "assay", "bench", "gated.json", "in.parquet", "--import", "gated_rewards"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(assay.__file__).parents[1]), str(HELPERS)])}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, **streams) as child:
+        interrupt_at(gate, child, signal.SIGINT)
+        printed, said = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, printed, without_waiting(said)) == (130, "", "interrupted; nothing was written\n")

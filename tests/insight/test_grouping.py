@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from cases import sized, some
 from insight_cases import golden, golden_rows
+from waiting import PATIENCE
 
 import assay
 from assay import InputError, UsageError
@@ -412,7 +413,7 @@ def test_the_same_input_gives_the_same_bytes_with_any_number_of_threads(tmp_path
             env={**os.environ, "POLARS_MAX_THREADS": threads},
             capture_output=True,
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         ).stdout
         for threads in ("1", "5")
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from report_cases import hostile
+from waiting import PATIENCE
 
 import assay
 from assay.insight.reports.page import MOST_BYTES, script_sha256
@@ -418,6 +419,8 @@ console.log(closed.map((details) => details.open).join());
 @pytest.mark.skipif(NODE is None, reason="node is not installed")
 def test_the_script_sorts_by_number_with_what_is_missing_last_and_opens_details_for_print():
     script = (REPORTS / "report.js").read_text("utf-8")
-    ran = subprocess.run([NODE, "-e", TABLES + script + USE], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [NODE, "-e", TABLES + script + USE], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
     of_a_table = ["dbac - ascending", "abdc - descending", "abcd ascending -"]
     assert ran.stdout.splitlines() == [*of_a_table, *of_a_table, "true,true", "false,false"]

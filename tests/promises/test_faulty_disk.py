@@ -9,6 +9,7 @@ import sys
 import polars as pl
 import pytest
 from cases import HELPERS
+from waiting import PATIENCE
 
 CC = shutil.which("cc") or shutil.which("gcc")
 pytestmark = pytest.mark.skipif(
@@ -21,7 +22,9 @@ LEAST = {"write": 2, "fsync": 2, "rename": 1, "read": 1, "open": 2}
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory):
     library = tmp_path_factory.mktemp("disk") / "faulty.so"
-    subprocess.run([CC, "-shared", "-fPIC", "-O1", "-o", library, HELPERS / "faulty.c", "-ldl"], check=True, timeout=60)
+    subprocess.run(
+        [CC, "-shared", "-fPIC", "-O1", "-o", library, HELPERS / "faulty.c", "-ldl"], check=True, timeout=PATIENCE
+    )
     return library
 
 
@@ -38,7 +41,7 @@ def test_a_disk_that_fails_at_any_call_costs_the_new_result_only(tmp_path, disk,
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=PATIENCE,
         env={**os.environ, "LD_PRELOAD": str(disk)},
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -6,12 +6,12 @@ each other, by processor time, never with a clock. A new check type is covered a
 
 import json
 import re
-import time
 from functools import partial
 
 import polars as pl
 import pytest
 from cases import LONG
+from growth import TRIES, is_linear
 
 import assay
 from assay.checks.base import Check, Example
@@ -28,11 +28,6 @@ LARGE = 32_000
 """Code points of the shorter texts: there, CPython's search and our limits have chosen the methods of the longer ones, too."""
 SIZE = LARGE if LONG else 10_000
 """The same for checks, which do so much more for a text than to search it that fewer are enough."""
-FACTOR = 4
-MOST = 10
-TRIES = 8
-NOISE = 0.0001
-"""Seconds added to the shorter time: of a few microseconds, the ratio is that of the processor's caches."""
 
 UNITS = (
     *("<think>", "</think>", "<answer>", "</answer> ", "<think></think>", "<answer></answer> ", "<axb>", "</"),
@@ -223,26 +218,14 @@ def by_columns(verifier, row_of, texts):
     return lambda: plan.score(frame)
 
 
-def is_linear(work_of, texts, size, tries=TRIES):
-    """Whether four times the size takes less than ten times the time; noise only adds, so the least of several tries counts.
-
-    No two tries have the same texts, because caches would answer for them.
-    """
-    least = [float("inf")] * 2
-    for attempt in range(tries):
-        for at, times in enumerate((1, FACTOR)):
-            work = work_of([text(times * (size + 40 * attempt)) for text in texts])
-            started = time.process_time()
-            work()
-            least[at] = min(least[at], time.process_time() - started)
-        if least[1] <= MOST * (least[0] + NOISE):
-            return True
-    return False
+def are_linear(work_of, texts, size, tries=TRIES):
+    """Whether texts take linear time, together."""
+    return is_linear(lambda length: work_of([text(length) for text in texts]), size, tries)
 
 
 def slow_texts(work_of, names=tuple(TEXTS), size=SIZE, tries=TRIES):
     """The texts, each alone, that take more than linear time."""
-    return [name for name in names if not is_linear(work_of, [TEXTS[name]], size, tries)]
+    return [name for name in names if not are_linear(work_of, [TEXTS[name]], size, tries)]
 
 
 DRAWN = (*checks(), *functions())
@@ -261,7 +244,7 @@ def test_no_text_takes_a_row_more_than_linear_time(verifier, row_of, number):
 @pytest.mark.parametrize(("verifier", "row_of"), COLUMNS if LONG else COLUMNS[::4])
 def test_no_text_takes_columns_more_than_linear_time(verifier, row_of):
     work_of = partial(by_columns, verifier, row_of)
-    if LONG or not is_linear(work_of, TEXTS.values(), SIZE):
+    if LONG or not are_linear(work_of, TEXTS.values(), SIZE):
         assert slow_texts(work_of) == []
 
 
@@ -314,4 +297,4 @@ def test_quadratic_time_is_noticed():
     rows, columns = (partial(by, verifier, row_of) for by in (by_rows, by_columns))
     assert any(slow_texts(rows, [bad, *others], 1_000, tries=3) == [bad] for _ in range(3))
     texts = [TEXTS[name] for name in (bad, *others)]
-    assert not all(is_linear(columns, texts, 2_000, tries=2) for _ in range(3))
+    assert not all(are_linear(columns, texts, 1_000, tries=2) for _ in range(3))

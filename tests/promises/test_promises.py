@@ -15,6 +15,7 @@ import pytest
 from cases import HELPERS, sized
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE
 
 import assay
 from assay.checks.registry import CHECKS
@@ -98,7 +99,7 @@ def child(code, *args, **options):
     paths = [str(Path(assay.__file__).parents[1]), str(Path(__file__).parent), str(HELPERS)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **options.pop("env", {})}
     words = [sys.executable, "-c", code, *map(str, args)]
-    return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=100, **options)
+    return subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE, **options)
 
 
 # ── P1 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,9 @@ import fcntl
 import os
 import signal
 import threading
-import time
 
 import pytest
+from waiting import PATIENCE
 
 import assay
 from assay.system.locks import locked
@@ -21,15 +21,14 @@ async def waits(completion):
     return 1.0
 
 
-async def blocks(completion):
-    if completion == "3":
-        time.sleep(1.0)  # noqa: ASYNC251  (what must not be done)
-    return 1.0
-
-
-@pytest.mark.parametrize("timeout", [None, 5.0])
-def test_a_call_that_hangs_costs_no_other_run_anything(timeout):
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
+def test_a_call_that_hangs_costs_no_other_run_anything(timeout, clock):
     found = {}
+
+    async def blocks(completion):
+        if completion == "3":
+            clock.hang()
+        return 1.0
 
     def score():
         found[0] = assay.score(ROWS, assay.Rubric([waits]), function_timeout=timeout, max_concurrent=2)
@@ -37,20 +36,23 @@ def test_a_call_that_hangs_costs_no_other_run_anything(timeout):
     other = threading.Thread(target=score)
     other.start()
     mine = assay.score(ROWS, assay.Rubric([blocks]), function_timeout=0.2)
+    clock.end()
     other.join()
     assert mine["reward"].sum() == len(ROWS) - 1
     assert found[0]["reward"].to_list() == [1.0] * len(ROWS)
     assert found[0]["error"].null_count() == len(ROWS)
 
 
-@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
 def test_after_a_run_that_was_stopped_others_go_on(timeout):
+    async def stops(completion):
+        if completion == "3":
+            os.kill(os.getpid(), signal.SIGINT)
+        return await waits(completion)
+
     for _ in range(2):
-        soon = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        soon.start()
         with pytest.raises(KeyboardInterrupt):
-            assay.score(ROWS * 100, assay.Rubric([waits]), function_timeout=timeout, max_concurrent=1)
-        soon.join()
+            assay.score(ROWS * 100, assay.Rubric([stops]), function_timeout=timeout, max_concurrent=1)
     assert assay.score(ROWS[:2], assay.Rubric([waits]), function_timeout=timeout)["reward"].to_list() == [1.0, 1.0]
 
 
@@ -70,7 +72,7 @@ def raises(wrong, *, asynchronous):
     return later if asynchronous else func
 
 
-@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("wrong", [Panic("no"), asyncio.CancelledError("no"), SystemExit("no")])
 def test_whatever_a_function_raises_costs_one_call(wrong, asynchronous, timeout):
@@ -80,7 +82,7 @@ def test_whatever_a_function_raises_costs_one_call(wrong, asynchronous, timeout)
     assert scored["error"][1].endswith(f"{type(wrong).__name__}: no")
 
 
-@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_an_interrupt_of_a_function_ends_its_run_only(asynchronous, timeout):
     with pytest.raises(KeyboardInterrupt):
@@ -94,7 +96,7 @@ def test_an_asynchronous_function_may_score():
     async def asks(completion):
         return assay.score(ROWS[:2], assay.Rubric([waits]))["reward"].sum()
 
-    for timeout in (None, 5.0):
+    for timeout in (None, PATIENCE):
         assert assay.score(ROWS[:3], assay.Rubric([asks]), function_timeout=timeout)["reward"].to_list() == [2.0] * 3
 
 

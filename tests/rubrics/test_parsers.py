@@ -6,11 +6,12 @@ import logging
 import pickle
 import re
 import sys
-import time
 import warnings
+from functools import partial
 
 import pytest
 from cases import sized
+from growth import is_linear
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -339,27 +340,29 @@ def test_every_space_of_a_pattern_is_one_that_is_stripped():
 
 
 @pytest.mark.parametrize(
-    "text",
+    "text_of",
     [
-        "<think>" * 20_000,
-        "<think>" + " " * 140_000,
-        ("<think>" + " " * 93) * 1_400,
-        "<think>" + " \n" * 70_000 + "</think",
-        "<think>" + "</think" * 20_000,
-        "<think></think>" * 9_000 + "<think>" + " " * 5_000,
-        "<" * 140_000,
+        lambda size: "<think>" * (size // 7),
+        lambda size: "<think>" + " " * size,
+        lambda size: ("<think>" + " " * 93) * (size // 100),
+        lambda size: "<think>" + " \n" * (size // 2) + "</think",
+        lambda size: "<think>" + "</think" * (size // 7),
+        lambda size: "<think></think>" * (size // 15) + "<think>" + " " * (size // 30),
+        lambda size: "<" * size,
     ],
     ids=["tags", "spaces", "tags and spaces", "lines", "closing tags that do not", "pairs", "brackets"],
 )
-def test_hostile_text_costs_no_more_than_other_text(text):
+def test_hostile_text_costs_no_more_than_other_text(text_of):
     xml, think = XMLParser(["think", "answer"]), ThinkParser()
-    started = time.process_time()
-    for parser in (xml, think):
-        parser.parse_answer(text)
-        parser.parse_answer(said(text))
-        parser.get_format_reward_func()(said(text))
-    xml.parse(text, last=True)
-    assert time.process_time() - started < 0.5
+
+    def parse(text):
+        for parser in (xml, think):
+            parser.parse_answer(text)
+            parser.parse_answer(said(text))
+            parser.get_format_reward_func()(said(text))
+        xml.parse(text, last=True)
+
+    assert is_linear(lambda size: partial(parse, text_of(size)), 2_000)
 
 
 @pytest.fixture(scope="module")

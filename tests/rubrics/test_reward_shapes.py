@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import shaped_rewards as shaped
 from cases import sized
+from waiting import PATIENCE
 
 import assay
 from assay.calls.graded import Graded, graded
@@ -77,8 +78,8 @@ def test_a_batch_changes_nothing():
     "options",
     [
         {"workers": 2},
-        {"function_timeout": 20.0},
-        pytest.param({"workers": 1, "function_timeout": 20.0}, marks=pytest.mark.long),
+        {"function_timeout": PATIENCE},
+        pytest.param({"workers": 1, "function_timeout": PATIENCE}, marks=pytest.mark.long),
     ],
 )
 def test_processes_and_threads_say_the_same(options):

@@ -291,6 +291,12 @@ def test_an_error_is_logged_and_told_once(caplog):
     ] * 3  # twice alone, once of 3
 
 
+async def some_turns():
+    """Wait while others begin, by turns of the loop and not by a clock."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 def test_what_a_plain_function_gives_to_be_awaited_waits_in_the_callers_loop_side_by_side():
     at_work = most = 0
 
@@ -298,7 +304,7 @@ def test_what_a_plain_function_gives_to_be_awaited_waits_in_the_callers_loop_sid
         nonlocal at_work, most
         at_work += 1
         most = max(most, at_work)
-        await asyncio.sleep(0.001)
+        await some_turns()
         at_work -= 1
         return 0.5
 
@@ -323,7 +329,7 @@ def test_max_concurrent_bounds_the_rollouts_at_work(limit):
         nonlocal at_work, most
         at_work += 1
         most = max(most, at_work)
-        await asyncio.sleep(0.001)
+        await some_turns()
         at_work -= 1
         return 1.0
 

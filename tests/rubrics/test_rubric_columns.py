@@ -5,12 +5,12 @@ import json
 import math
 import pickle
 import threading
-import time
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE
 
 import assay
 from assay import Rubric, RubricGroup
@@ -313,44 +313,41 @@ def test_the_sum_is_the_same_to_the_last_bit_wherever_it_is_asked_for(tree):
 # ── calls that take too long ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sleeps(completion):
-    if completion == "slow":
-        time.sleep(1.5)
-    return 1.0
+def hanging(clock):
+    """Functions that hang on one text, each in its own way."""
+
+    def sleeps(completion):
+        if completion == "slow":
+            clock.hang()
+        return 1.0
+
+    def spins(completion):
+        if completion == "slow":
+            clock.spin()
+        return 1.0
+
+    async def sleeps_async(completion):
+        if completion == "slow":
+            await asyncio.sleep(PATIENCE)
+        return 1.0
+
+    def sleeps_awaited(completion):
+        return sleeps_async(completion)
+
+    async def blocks(completion):
+        return sleeps(completion)
+
+    async def spins_async(completion):
+        await asyncio.sleep(0)
+        return spins(completion)
+
+    return locals()
 
 
-def spins(completion):
-    ends = time.monotonic() + 5
-    while completion == "slow" and time.monotonic() < ends:
-        pass
-    return 1.0
-
-
-async def sleeps_async(completion):
-    if completion == "slow":
-        await asyncio.sleep(60)
-    return 1.0
-
-
-def sleeps_awaited(completion):
-    return sleeps_async(completion)
-
-
-async def blocks(completion):
-    return sleeps(completion)
-
-
-async def spins_async(completion):
-    await asyncio.sleep(0)
-    return spins(completion)
-
-
-@pytest.mark.parametrize("func", [sleeps, spins, sleeps_async, sleeps_awaited, blocks, spins_async])
-def test_a_call_that_takes_too_long_costs_itself_only(func):
-    rows = [{"completion": text} for text in ("a", "slow", "b", "slow", "")]
-    started = time.monotonic()
+@pytest.mark.parametrize("name", ["sleeps", "spins", "sleeps_async", "sleeps_awaited", "blocks", "spins_async"])
+def test_a_call_that_takes_too_long_costs_itself_only(name, clock):
+    rows, func = [{"completion": text} for text in ("a", "slow", "b", "slow", "")], hanging(clock)[name]
     found = assay.score(rows, Rubric([length, func, giving(0.25)], [0.0, 1.0, 1.0]), function_timeout=0.25)
-    assert time.monotonic() - started < 4.5
     said = f"{func.__name__}: TimeoutError: no answer within 0.25 s"
     assert found["reward"].to_list() == [1.25, 0.25, 1.25, 0.25, 1.25]
     assert found["error"].to_list() == [None, said, None, said, None]
@@ -360,23 +357,25 @@ def test_a_call_that_takes_too_long_costs_itself_only(func):
 @pytest.mark.parametrize("rubric", RUBRICS.values(), ids=RUBRICS)
 def test_a_limit_that_nobody_reaches_changes_nothing(rubric):
     rows = [{"completion": text, "answer": "4", "info": {}, "prompt": "p"} for text in ("a", "is 4", "", None)] * 20
-    assert assay.score(rows, rubric, function_timeout=30).equals(assay.score(rows, rubric))
+    assert assay.score(rows, rubric, function_timeout=PATIENCE).equals(assay.score(rows, rubric))
 
 
 def test_what_is_awaited_is_awaited_side_by_side_within_the_limit():
     async def judge(completion):
-        await asyncio.sleep(0.05)
+        waiting.append(completion)
+        if len(waiting) == 10:
+            many_wait.set()
+        await asyncio.wait_for(many_wait.wait(), PATIENCE)
         return 1.0
 
     def asks(completion):
         return judge(completion)
 
     rows = [{"completion": "a"}] * 60
-    started = time.monotonic()
-    for timeout in (None, 5):
+    for timeout in (None, PATIENCE):
+        waiting, many_wait = [], asyncio.Event()
         found = assay.score(rows, Rubric([asks]), function_timeout=timeout)
         assert found["reward"].sum() == 60
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.0, -0.5])

@@ -6,7 +6,6 @@ import pickle
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ import desk_rewards as desk
 import polars as pl
 import pytest
 from cases import sized
+from waiting import PATIENCE
 
 import assay
 from assay.calls.limits import Limits
@@ -44,11 +44,11 @@ LOST = {
 }
 
 
-def test_a_call_that_hangs_or_dies_costs_itself_only():
+def test_a_call_that_hangs_or_dies_costs_itself_only(tmp_path, monkeypatch):
     rows = ROWS[: sized(25, 12)]
-    started = time.perf_counter()
+    monkeypatch.setenv("HANGING", str(tmp_path))
+    monkeypatch.setattr(workers._Worker, "late", lambda worker, _: (tmp_path / str(worker.process.pid)).exists())
     found = assay.score(rows, assay.Rubric(funcs=[desk.length, *LOST]), function_timeout=0.3, workers=1)
-    assert time.perf_counter() - started < 30
     errors = [
         [f"{func.__name__}: {said}" for func, (said, end) in LOST.items() if row["completion"].endswith(end)]
         for row in rows
@@ -58,6 +58,12 @@ def test_a_call_that_hangs_or_dies_costs_itself_only():
         scores = [0.0 if row["completion"].endswith(end) else 1.0 for row in rows]
         assert found[f"score/{func.__name__}"].to_list() == scores
     assert found["score/length"].to_list() == [len(row["completion"]) for row in rows]
+
+
+def test_a_worker_is_late_when_its_call_takes_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr(workers.time, "monotonic", lambda: 100.0)
+    late = [workers._Worker.late(SimpleNamespace(cell=[0, 0, since]), 5.0) for since in (0.0, 95.1, 95.0, 90.0)]
+    assert late == [False, False, True, True]
 
 
 def test_functions_that_cannot_travel_are_refused_with_what_to_do():
@@ -100,7 +106,7 @@ def test_a_program_without_a_file_uses_functions_of_modules_and_is_told_of_its_o
     )
     env = {**os.environ, "PYTHONPATH": str(Path(desk.__file__).parent)}
     done = subprocess.run(
-        [sys.executable, "-"], input=code, env=env, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-"], input=code, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.stderr == ""
     reward, error, file = done.stdout.splitlines()
@@ -178,7 +184,7 @@ def test_what_functions_do_to_their_process_is_no_harm_to_a_run(count, tmp_path)
         env={**os.environ, "PYTHONPATH": str(Path(desk.__file__).parent)},
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

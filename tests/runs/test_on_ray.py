@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from cases import HELPERS
+from waiting import PATIENCE, until, waiting_at
 
 import assay
 from assay.functions import registry as fns
@@ -92,20 +92,6 @@ def assert_as_here(folder, source, tmp_path, verifiers=None, **options):
     assert contents(folder) == contents(here)
     assert len(list(folder.glob("part-*.parquet"))) == SHARDS
     assert pl.read_parquet(folder / "part-*.parquet")["id"].to_list() == list(range(SHARDS * ROWS))
-
-
-def until(holds, most=60.0):
-    """Wait for an event."""
-    end = time.monotonic() + most
-    while not (found := holds()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-    return found
-
-
-def waiting(gate, name="*"):
-    """Who waits at the gate: name, process, node."""
-    return [path.name.split(".") for path in gate.glob(f"{name}.*.*")]
 
 
 def command(source, out, *options):
@@ -254,9 +240,9 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, tmp_path, gate):
     source = rollouts(tmp_path, gate, at_1="waits a", at_5="waits b")
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(score, source, tmp_path / "out", engine="ray")
-        [[_, process, _]] = until(lambda: waiting(gate, "a"))
+        [[_, process, _]] = until(lambda: waiting_at(gate, "a"))
         os.kill(int(process), signal.SIGKILL)
-        until(lambda: len(waiting(gate, "a")) == 2)  # tried again, by another one
+        until(lambda: len(waiting_at(gate, "a")) == 2)  # tried again, by another one
         (gate / "open").touch()
         assert run.result().rows == SHARDS * ROWS
     assert_as_here(tmp_path / "out", source, tmp_path)
@@ -268,13 +254,13 @@ def test_a_node_that_is_removed_costs_nothing(cluster, tmp_path, gate):
     by_id = {node.node_id: node for node in cluster.others}
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(score, source, tmp_path / "out", engine="ray")
-        name, _, lost = until(lambda: [one for one in waiting(gate) if one[2] in by_id])[0]
+        name, _, lost = until(lambda: [one for one in waiting_at(gate) if one[2] in by_id])[0]
         cluster.remove_node(by_id[lost], allow_graceful=False)
         cluster.others.remove(by_id[lost])
         cluster.others.append(cluster.add_node(num_cpus=1))
         (gate / "open").touch()
         assert run.result().rows == SHARDS * ROWS
-    assert len(waiting(gate, name)) == 2
+    assert len(waiting_at(gate, name)) == 2
     assert_as_here(tmp_path / "out", source, tmp_path)
 
 
@@ -310,7 +296,7 @@ def test_a_run_whose_driver_is_killed_goes_on_anywhere(cluster, tmp_path, gate, 
     where = ("--engine", "ray", "--ray-address", cluster.address) if begins == "ray" else ()
     driver = command(source, out, *where)
     try:
-        until(lambda: waiting(gate) and len(list(out.glob("part-*.parquet"))) >= 3)
+        until(lambda: waiting_at(gate) and len(list(out.glob("part-*.parquet"))) >= 3)
     finally:
         driver.kill()
         driver.communicate()
@@ -325,9 +311,9 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
     source, out = rollouts(tmp_path, gate, at_6="waits a"), tmp_path / "out"
     driver = command(source, out, "--engine", "ray", "--ray-address", cluster.address)
     try:
-        until(lambda: waiting(gate) and (out / "part-000000.parquet").exists())
+        until(lambda: waiting_at(gate) and (out / "part-000000.parquet").exists())
         driver.send_signal(signal.SIGINT)
-        told, said = driver.communicate(timeout=60)
+        told, said = driver.communicate(timeout=PATIENCE)
     finally:
         driver.kill()
     assert driver.returncode == 130
@@ -346,7 +332,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(cluster, tmp_path, gate):
 def test_without_an_address_a_ray_of_this_machine_comes_and_goes(tmp_path, gate):
     source = rollouts(tmp_path, gate)
     run = command(source, tmp_path / "out", "--engine", "ray", "--json")
-    told, said = run.communicate(timeout=120)
+    told, said = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0
     assert [line for line in said.splitlines() if "rows so far" not in line] == []  # of a busy machine
     assert json.loads(told)["rows"] == SHARDS * ROWS

@@ -303,15 +303,16 @@ import assay
 
 rows = 400_000
 pl.DataFrame({{"completion": ["lorem ipsum dolor sit amet " * 20] * rows}}).write_parquet(sys.argv[1])
-timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+begun = threading.Event()
+interrupt = threading.Thread(target=lambda: begun.wait() and os.kill(os.getpid(), signal.SIGINT))
 checks = [{{"type": "contains", "id": str(at), "value": "word " + str(at)}} for at in range(12)]
 try:
-    timer.start()
-    summary = assay.score_file(sys.argv[1], {{"checks": checks}}, sys.argv[2])
+    interrupt.start()
+    summary = assay.score_file(sys.argv[1], {{"checks": checks}}, sys.argv[2], progress=lambda *_: begun.set())
     assert summary.rows == rows, summary.rows
+    interrupt.join()
 except KeyboardInterrupt:
-    assert not os.path.exists(sys.argv[2])
-timer.cancel()
+    assert not os.path.exists(sys.argv[2]) or pl.read_parquet(sys.argv[2]).height == rows
 """
 
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from waiting import PATIENCE, until
 
 import assay
 from assay.compiling.plan import Plan
@@ -69,7 +70,7 @@ def test_waiting_for_other_calls_ends():
     for thread in threads:
         thread.start()
     try:
-        assert ends.wait(60)
+        assert ends.wait(PATIENCE)
     finally:
         ends.set()
 
@@ -87,11 +88,15 @@ def test_calls_of_one_turn_are_one_batch_and_get_what_they_would_alone(batches):
 
 
 def test_calls_of_threads_are_gathered(batches):
-    batcher = assay.Batcher(SPEC, window=0.05)
+    batcher = assay.Batcher(SPEC, window=PATIENCE, most=len(ROWS))
     with ThreadPoolExecutor(len(ROWS)) as threads:
         results = [*threads.map(batcher.score_sync, ROWS)]
-    assert len(batches) < len(ROWS) / 2
+    assert batches == [len(ROWS)]
     assert results == alone()
+
+
+def test_a_call_that_no_other_joins_is_scored_when_its_window_ends():
+    assert assay.Batcher(SPEC, window=0.01).score_sync(ROWS[0]) == alone()[0]
 
 
 def test_a_batch_has_at_most_as_many_rows(batches):
@@ -139,7 +144,7 @@ def test_no_call_waits_where_no_thread_can_be_started(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(threading.Thread, "start", refuse)
             with pytest.raises(RuntimeError, match="can't start new thread"):
-                await asyncio.wait_for(batcher.score(ROWS[0]), 30)
+                await asyncio.wait_for(batcher.score(ROWS[0]), PATIENCE)
         return await batcher.score(ROWS[0])
 
     assert asyncio.run(run())["reward"] == 1.0
@@ -188,10 +193,7 @@ def test_the_thread_ends_when_nobody_calls_and_starts_again(monkeypatch):
     batcher = assay.Batcher(SPEC)
     for row, expected in zip(ROWS[:3], alone(), strict=False):
         assert batcher.score_sync(row) == expected
-        end = time.monotonic() + 10
-        while batcher._is_running:
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        until(lambda: not batcher._is_running)
 
 
 def test_a_batcher_travels_to_spawned_processes():

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from cases import some
+from waiting import PATIENCE
 
 import assay
 from assay.errors import path_text, shown_path
@@ -33,7 +34,7 @@ def run(command, shell="sh", **environment):
     """The code and the messages of a command of a shell, in which ``assay`` is the command line of this package."""
     command = f'assay() {{ "{sys.executable}" -m assay "$@"; }}\n{command}'
     done = subprocess.run(
-        [shell, "-c", command], env=os.environ | environment, capture_output=True, timeout=60, check=False
+        [shell, "-c", command], env=os.environ | environment, capture_output=True, timeout=PATIENCE, check=False
     )
     return done.returncode, done.stderr.decode("utf-8", "replace"), done.stdout
 

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from cases import some
+from cases import HELPERS, some
+from waiting import PATIENCE, until, waiting_at
 
 import assay
 from assay.thresholds import EVER, set_to
@@ -38,7 +38,7 @@ if sys.argv[1] != "0":
 ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
 os.execv(sys.executable, [sys.executable, "-m", "assay", *sys.argv[2:]])
 """
-ENV = os.environ | {"PYTHONPATH": str(Path(assay.__file__).parents[1])}
+ENV = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(assay.__file__).parents[1]), str(HELPERS)])}
 
 
 def rollouts(rows=150_000):
@@ -49,7 +49,7 @@ def rollouts(rows=150_000):
 def breaking_off(folder, seen):
     def late(texts):
         if (texts == last).any():
-            seen.wait(10)
+            seen.wait(PATIENCE)
             raise ValueError("the input broke off")
         return texts
 
@@ -196,17 +196,19 @@ def restricted(room, *args):
 
 
 def test_a_killed_run_leaves_the_old_file_and_nothing_to_be_mistaken_for_a_result(tmp_path):
-    rollouts(300_000).write_parquet(tmp_path / "in.parquet", row_group_size=10_000)
-    (tmp_path / "v.json").write_text('{"checks": [{"type": "regex", "pattern": "(\\\\d)(?=\\\\d*\\\\1\\\\1\\\\1)"}]}')
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    text = pl.when(pl.col("id") == 99_000).then(pl.lit("waits here")).otherwise("completion")
+    rows = rollouts(100_000).with_columns(completion=text)
+    rows.write_parquet(tmp_path / "in.parquet", row_group_size=10_000)
+    (tmp_path / "v.json").write_text(json.dumps({"checks": [{"type": "gated", "expected": str(gate)}]}))
     out = tmp_path / "out" / "out.jsonl"
     out.parent.mkdir()
     out.write_bytes(OLD)
     command = ["score", tmp_path / "in.parquet", "--spec", tmp_path / "v.json", "--out", out, "--overwrite"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "assay", *map(str, command)], env=ENV, stderr=subprocess.DEVNULL
-    ) as child:
-        while child.poll() is None and sum(one.stat().st_size for one in out.parent.iterdir()) == len(OLD):
-            time.sleep(0.002)
+    command = [sys.executable, "-m", "assay", *map(str, command), "--import", "gated_rewards"]
+    with subprocess.Popen(command, env=ENV, stderr=subprocess.DEVNULL) as child:
+        until(lambda: sum(path.stat().st_size for path in out.parent.iterdir()) > len(OLD) and waiting_at(gate))
         child.kill()
     assert child.returncode == -signal.SIGKILL
     assert out.read_bytes() == OLD

@@ -5,11 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from cases import some
+from waiting import PATIENCE, until
 
 import assay
 from assay.checks.mathematics import client
@@ -118,21 +118,23 @@ def test_threads_share_the_processes():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert results == dict.fromkeys((0, 1000, 2000, 3000), True)
 
 
 def test_a_run_that_is_to_stop_stops_and_others_go_on(pool):
     stop, others = threading.Event(), []
+
+    def stop_at_work():
+        until(lambda: at_work(pool))
+        stop.set()
+
     other = threading.Thread(target=lambda: others.extend(verdicts(*[(f"{at}/2", f"{at}") for at in range(1, 50)])))
-    threading.Timer(1.0, stop.set).start()
-    started = time.monotonic()
-    stopped = threading.Thread(target=other.start)
-    stopped.start()
+    other.start()
+    threading.Thread(target=stop_at_work).start()
     with pytest.raises(KeyboardInterrupt):
         asked((ENDLESS, "1"), (f"1+{ENDLESS}", "1"), seconds=600, stop=stop)
-    assert time.monotonic() - started < 30
-    other.join(60)
+    other.join(PATIENCE)
     assert others == [Verdict.DIFFERENT] * 49
     assert verdicts(("2/2", "1")) == [Verdict.EQUAL]
 
@@ -152,18 +154,16 @@ def test_a_worker_that_somebody_ends_at_work_costs_its_pair(pool):
     answers = []
     thread = threading.Thread(target=lambda: answers.extend(asked((ENDLESS, "1"), ("1/1", "1"), seconds=100)))
     thread.start()
-    for _ in range(600):
-        time.sleep(0.1)
-        busy = [
-            worker for worker in (workers_of(pool._process.process.pid) if pool._process else ()) if ticks(worker) > 50
-        ]
-        if busy:
-            os.kill(busy[0], signal.SIGKILL)
-            break
-    thread.join(60)
+    os.kill(until(lambda: at_work(pool))[0], signal.SIGKILL)
+    thread.join(PATIENCE)
     message = "math-verify ended the process that it ran in (signal 9)"
     assert answers == [(Verdict.GONE, message), (Verdict.EQUAL, "")]
     assert pool.memo.find(Question("1", ENDLESS, True, 6, 100)) is None
+
+
+def at_work(pool):
+    """The workers of a pool that have been at work for half a second of processor time."""
+    return [pid for pid in (workers_of(pool._process.process.pid) if pool._process else ()) if ticks(pid) > 50]
 
 
 def ticks(pid):
@@ -221,20 +221,12 @@ def test_processes_end_with_the_one_that_started_them(by):
         [sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as parent:
         pid = int(parent.stdout.readline())
-        assert eventually(lambda: workers_of(pid))
+        until(lambda: workers_of(pid))
         pids = [pid, *workers_of(pid)]
         parent.send_signal(by)
-        parent.wait(30)
+        parent.wait(PATIENCE)
         assert "Fatal" not in parent.stderr.read()
-    assert eventually(lambda: not any(parent_of(Path(f"/proc/{one}")) for one in pids))
-
-
-def eventually(condition):
-    for _ in range(600):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
+    until(lambda: not any(parent_of(Path(f"/proc/{one}")) for one in pids))
 
 
 FORKED = """if True:
@@ -276,6 +268,6 @@ if __name__ == "__main__":
 def test_a_daemon_has_processes_too(tmp_path):
     (tmp_path / "program.py").write_text(SPAWNED)
     done = subprocess.run(
-        [sys.executable, "program.py"], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120
+        [sys.executable, "program.py"], capture_output=True, text=True, check=False, cwd=tmp_path, timeout=PATIENCE
     )
     assert done.stdout == "[[1.0], [0.0]]\n", done.stderr

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from pathlib import Path
 
 import pytest
 from cases import sized
+from waiting import PATIENCE, until
 
 import assay
 from assay.calls.limits import Limits
@@ -73,10 +73,14 @@ def test_memory_has_a_limit(monkeypatch):
 
 
 def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
+    given_up = []
+    too_expensive = guarded._Search._too_expensive
+    monkeypatch.setattr(
+        guarded._Search, "_too_expensive", lambda *args: given_up.append(args[0]) or too_expensive(*args)
+    )
     monkeypatch.setattr(match_process, "COMPILE_SECONDS", 0.1)
     monkeypatch.setattr(guarded, "_TOO_EXPENSIVE", {})
     pattern = "(?i)" + "[!-\uffff]" * 2_000
-    started = time.monotonic()
     for _ in range(20):
         (answer, again) = asked(pattern, "a", "b")
         assert (
@@ -86,7 +90,7 @@ def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
                 "the pattern takes more than 0.1 s to compile; as that is a limit of time, another run may end otherwise"
             )
         )
-    assert time.monotonic() - started < 60
+    assert len({*map(id, given_up)}) == 1  # by the first search
     rows = [{"completion": "a", "fn_name": "regex_match", "expected": pattern}, {"completion": "a"}]
     assert assay.score(rows, verifier_name="regex_match")["error"][0].startswith(
         "regex_match: TimeoutError: the pattern takes"
@@ -95,19 +99,30 @@ def test_a_pattern_that_takes_long_to_compile_is_given_up_once(monkeypatch):
         check_pattern(pattern)
 
 
-def test_a_run_that_is_to_stop_stops_within_a_match():
-    stop = threading.Event()
-    threading.Timer(0.3, stop.set).start()
+@pytest.fixture
+def stopped(monkeypatch):
+    """What stops a run, as soon as it waits for a match."""
+    stop, wait = threading.Event(), guarded._Search._wait
+    monkeypatch.setattr(guarded._Search, "_wait", lambda search: (wait(search), stop.set()))
+    return stop
+
+
+def test_a_run_that_is_to_stop_stops_within_a_match(stopped):
     with pytest.raises(KeyboardInterrupt):
-        asked(ENDLESS, TEXT, seconds=None, stop=stop)
+        asked(ENDLESS, TEXT, seconds=None, stop=stopped)
     assert asked(ENDLESS, "aa") == [True]
 
 
-def test_a_run_that_is_to_stop_stops_with_texts_that_no_pipe_holds_still_unsent():
-    stop = threading.Event()
-    threading.Timer(0.3, stop.set).start()
+def test_a_run_that_is_to_stop_stops_with_texts_that_no_pipe_holds_still_unsent(stopped, monkeypatch):
+    ask = guarded._Search._ask
+
+    def ask_together(search, *request):
+        search._batch = 6
+        ask(search, *request)
+
+    monkeypatch.setattr(guarded._Search, "_ask", ask_together)
     with pytest.raises(KeyboardInterrupt):
-        asked(ENDLESS, TEXT, *["b" * 300_000] * 5, seconds=None, stop=stop)
+        asked(ENDLESS, TEXT, *["b" * 300_000] * 5, seconds=None, stop=stopped)
     assert asked(ENDLESS, "aa") == [True]
 
 
@@ -118,9 +133,9 @@ def test_pipes_may_be_as_small_as_they_are_for_who_has_many(monkeypatch):
     for end in (server.questions, server.answers):
         fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
     guarded._IDLE.append(server)
-    (answers,) = _within(20, lambda: asked(r"(?P<n>a)(?(n)b|" + "(" * 400, *["ab" * 20_000] * 300))
+    (answers,) = _within(PATIENCE, lambda: asked(r"(?P<n>a)(?(n)b|" + "(" * 400, *["ab" * 20_000] * 300))
     assert {type(answer) for answer in answers} == {re.error}
-    assert _within(20, lambda: asked(r"(a)\1", *["aa", "b" * 9_000] * 1_000)) == [[True, False] * 1_000]
+    assert _within(PATIENCE, lambda: asked(r"(a)\1", *["aa", "b" * 9_000] * 1_000)) == [[True, False] * 1_000]
     guarded._close_all()
 
 
@@ -257,11 +272,7 @@ def test_processes_end_with_the_one_that_started_them():
         pids = parent.stdout.readline().split()
         parent.kill()
     assert len(pids) == 2
-    for _ in range(600):
-        if not any(_runs(pid) for pid in pids):
-            break
-        time.sleep(0.1)
-    assert not any(_runs(pid) for pid in pids)
+    until(lambda: not any(_runs(pid) for pid in pids))
 
 
 def _runs(pid):
@@ -292,7 +303,11 @@ print(os.waitpid(child, 0)[1], guarded.guarded_search(question, seconds=1.0))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_fork_has_processes_of_its_own():
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FORKED, ENDLESS], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-W", "error", "-c", FORKED, ENDLESS],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert (done.stdout, done.stderr) == ("0 [True]\n", "")
 
@@ -410,6 +425,7 @@ def test_patterns_of_rows_that_time_out_are_noted_by_their_function():
 def test_the_note_comes_while_the_run_goes(monkeypatch):
     """Whoever stops the run at the note has not waited for the other rows."""
     stop, late = threading.Event(), []
+    monkeypatch.setattr(guarded, "_cores", lambda: 2)
     monkeypatch.setattr(warnings, "showwarning", lambda *_, **__: stop.set())
     timeouts = TimeoutCounts()
     add = timeouts.add

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +19,7 @@ import pytest
 from cases import sized, some
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE, until
 
 import assay
 from assay.loading.formats.format import open_each
@@ -560,12 +560,10 @@ def test_a_run_that_is_stopped_while_it_reads_a_pipe_leaves_nothing_behind(tmp_p
     run = child(tmp_path)
     run.stdin.write(GOOD[0] * 100_000)
     run.stdin.flush()
-    while not any((tmp_path / "tmp").iterdir()):
-        assert run.poll() is None
-        time.sleep(0.01)
+    until(lambda: run.poll() is not None or any((tmp_path / "tmp").iterdir()))
     run.send_signal(number)
     # whoever writes to the pipe keeps it open, and writes nothing
-    assert run.wait(30) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    assert run.wait(PATIENCE) == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     run.stdin.close()
     run.stderr.close()
     assert [one.name for one in (tmp_path / "tmp").iterdir()] == []

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from pathlib import Path
 
 import polars as pl
 import pytest
 from cases import some
+from waiting import PATIENCE, until
 from web import Web
 
 import assay
@@ -282,11 +283,19 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch, name):
 
 def test_a_copy_that_grows_is_waited_for(monkeypatch, tmp_path):
     monkeypatch.setattr(remote, "_PATIENCE", 0.05)
-    sizes = iter(range(1000))
-    store = Remote("https://host/a.jsonl")
-    assert store._request(lambda _: time.sleep(0.3) or "done", lambda: next(sizes)) == "done"
+    store, sizes, is_done = Remote("https://host/a.jsonl"), [], threading.Event()
+
+    def grows():
+        sizes.append(len(sizes))
+        if len(sizes) == 5:
+            is_done.set()
+        return len(sizes)
+
+    assert store._request(lambda _: is_done.wait(PATIENCE) and "done", grows) == "done"
+    is_done.clear()
     with pytest.raises(assay.InputError, match="did not answer"):
-        store._request(lambda _: time.sleep(0.3), lambda: 7)
+        store._request(lambda _: is_done.wait(PATIENCE), lambda: 7)
+    is_done.set()
 
 
 # ── no network: what can be told without one ────────────────────────────────────────────────────────────────────────
@@ -384,7 +393,7 @@ def command(*arguments, **env):
         capture_output=True,
         check=False,
         env={**os.environ, **env},
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert b"Traceback" not in done.stderr, done.stderr
     return done
@@ -473,11 +482,8 @@ def test_no_copy_stays_when_a_run_is_ended(tmp_path):
             env={**os.environ, "TMPDIR": str(tmp_path / "copies")},
             stderr=subprocess.PIPE,
         )
-        until = time.monotonic() + 30
-        while not list(tmp_path.glob("copies/assay-*")) and time.monotonic() < until:
-            time.sleep(0.02)
-        assert list(tmp_path.glob("copies/*"))
+        until(lambda: list(tmp_path.glob("copies/assay-*")))
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=30)
+        running.communicate(timeout=PATIENCE)
     assert running.returncode == 143
     assert not list(tmp_path.glob("copies/*"))
