@@ -17,7 +17,7 @@ import polars as pl
 
 from assay.aggregating.aggregate import OVERFLOW, reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
-from assay.aggregating.pipeline import NO_CHECK, none_applies_expr
+from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
 from assay.checks.base import Check, RunCheck
 from assay.checks.registry import BUILTIN
 from assay.errors import InputError, UsageError, counted, printable
@@ -129,13 +129,6 @@ class _Stored(Check):
 
     type = "stored scores"
 
-    @property
-    def is_builtin(self) -> bool:
-        return False
-
-    def expr(self) -> pl.Expr:
-        raise TypeError("only the scores of the check are there")
-
 
 class _StoredAtTimes(_Stored, RunCheck):
     """The same of a check that gives some rows none, or one beyond [0, 1]."""
@@ -178,7 +171,7 @@ def _changed(
     entries, ran = result.verifiers, [*map(_ran, result.verifiers)]
     is_rubric = any(entry.get("weight") is not None for entry in entries)
     shares = [float(entry["weight"]) if entry.get("weight") is not None else None for entry in entries]
-    edits = _edits(result, weights or {}, required or {}, names_of(drop))
+    edits = _edits(result, _skipped(result, forms), weights or {}, required or {}, names_of(drop))
     new_forms, new_shares = [], list(shares)
     for at, form in enumerate(forms):
         own = {ident: edit for (verifier, ident), edit in edits.items() if verifier == form.get("id")}
@@ -199,12 +192,11 @@ def _changed(
     return change
 
 
-def _ran(entry: Mapping[str, Any]) -> set[str]:
-    """Return the ids of the checks of a verifier that ran: all except those of unknown type."""
+def _ran(entry: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what the provenance says of the checks of a verifier that ran, by id: all except those of unknown type."""
     checks = entry.get("checks")
-    return {
-        str(check.get("id")) for check in (checks if isinstance(checks, list) else ()) if isinstance(check, Mapping)
-    }
+    listed = [dict(check) for check in checks if isinstance(check, Mapping)] if isinstance(checks, list) else []
+    return {str(check.get("id")): check for check in listed}
 
 
 class _Edit(NamedTuple):
@@ -214,20 +206,25 @@ class _Edit(NamedTuple):
 
 
 def _edits(
-    result: Result, weights: Mapping[str, float], required: Mapping[str, bool], drop: Sequence[str]
+    result: Result,
+    skipped: Collection[str],
+    weights: Mapping[str, float],
+    required: Mapping[str, bool],
+    drop: Sequence[str],
 ) -> dict[tuple[str, str], _Edit]:
     """Return the changes by verifier and check.
 
     Raises:
-        UsageError: There is no such check, it is in a group, or a weight is not a number.
+        UsageError: There is no such check, it did not run, it is in a group, or a weight is not a number.
     """
     edits: dict[tuple[str, str], _Edit] = {}
-    skipped = _skipped(result)
 
     def edit(name: str, **values: Any) -> None:
         if name in skipped:
-            fact = f"{name}: is of the unknown type `{printable(skipped[name])}` and did not run: its scores are not stored."
-            raise UsageError(fact, "Score the rollouts with its class, --checks module:Class, and the changed spec.")
+            fact = f"{name}: did not run, for its type is unknown, so that its scores are not stored."
+            raise UsageError(
+                fact, "Score the rollouts again with the changed spec and its class: --checks module:Class"
+            )
         check = result.check(name)
         if check.group:
             fact = f"{check.name}: is in the group `{check.group}`, whose score is stored."
@@ -238,7 +235,7 @@ def _edits(
     for name, weight in weights.items():
         if not (isinstance(weight, int | float) and math.isfinite(weight)):
             raise UsageError(f"--set {name}={weight}: expected a number.")
-        edit(name, weight=float(weight))
+        edit(name, weight=weight + 0.0)  # -0.0 is 0.0
     for name, value in required.items():
         edit(name, required=value)
     for name in drop:
@@ -246,16 +243,11 @@ def _edits(
     return edits
 
 
-def _skipped(result: Result) -> dict[str, str]:
-    """Return the types of the checks that did not run, by what people call them."""
-    known = {check.name for check in result.checks} | {check.id for check in result.checks}
-    names: dict[str, str] = {}
-    for entry, form in zip(result.verifiers, forms_of(result.provenance, result.name), strict=True):
-        for check in form.get("checks", ()):
-            ident = str(check.get("id"))
-            if ident not in _ran(entry):
-                names |= dict.fromkeys((ident, f"{form.get('id')}/{ident}"), str(check.get("type")))
-    return {name: kind for name, kind in names.items() if name not in known}
+def _skipped(result: Result, forms: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return what people call the checks that did not run."""
+    ran = {name for check in result.checks for name in (check.name, check.id)}
+    pairs = [(str(form.get("id")), str(check.get("id"))) for form in forms for check in form.get("checks", ())]
+    return {name for verifier, check in pairs for name in (check, f"{verifier}/{check}")} - ran
 
 
 def _refuse_missing_scores(change: _Change) -> None:
@@ -269,9 +261,7 @@ def _refuse_missing_scores(change: _Change) -> None:
         counted_then = {spec.id for spec in old.counted}
         then = [check for check in form.get("checks", ()) if check.get("id") in counted_then]
         if not any(map(_applies_to_all, then)):  # else the rows are those of another verifier
-            names += [
-                f"{new.id}/{spec.id}" for spec in new.counted if new.kind == NATIVE and spec.id not in counted_then
-            ]
+            names += [spec.id for spec in new.counted if spec.id not in counted_then]
     if not names:
         return
     without = pl.col("reward").is_null() & (pl.col("error").cast(pl.String) == NO_CHECK)
@@ -279,7 +269,10 @@ def _refuse_missing_scores(change: _Change) -> None:
     first, number = change.result.collect(rows).row(0)
     if number:
         others = f" and {number - 1:,} more" if number > 1 else ""
-        fact = f"{change.result.name}: no check applied to row {first}{others}, so that the score of `{names[0]}`, which would count now, is not stored."
+        fact = (
+            f"{change.result.name}: no check applied to row {first}{others}, so that the score of `{names[0]}` there, "
+            "which would count now, is not stored."
+        )
         raise UsageError(fact, "Score the rollouts again with the changed spec: assay score ROLLOUTS --spec SPEC")
 
 
@@ -307,14 +300,13 @@ def _edited(
             new |= {"penalty": edit.weight} if "penalty" in check else {}
         new |= {"required": edit.required} if edit.required is not None else {}
         checks.append(new)
-    if (
-        edits
-        and checks
-        and not any(check.get("weight") or {"gate", "penalty"} & {*check} for check in checks if check.get("id") in ran)
-    ):
+    counting = [check for check in checks if check.get("weight") or {"gate", "penalty"} & {*check}]
+    if edits and checks and not any(check.get("id") in ran for check in counting):
         raise UsageError(f"{printable(str(form.get('id')))}: no check has a weight left.", "Leave a weight above 0.")
+    if threshold is not None and threshold < 0 and form.get("kind") != NATIVE:
+        raise UsageError(f"--threshold {threshold:g}: no reward of {printable(str(form.get('id')))} is below 0.")
     own = {"checks": checks} if "checks" in form else {}
-    return {**form, **own} | ({} if threshold is None else {"passThreshold": float(threshold)})
+    return {**form, **own} | ({} if threshold is None else {"passThreshold": threshold + 0.0})
 
 
 def _verifier(
@@ -398,8 +390,8 @@ def _rewarded(frame: pl.LazyFrame, verifiers: Sequence[VerifierSpec], prefix: st
 
 
 def _has_score(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
-    """Return whether a check applied to a row that was scored; None if it does to every row."""
-    return None if verifier.kind != NATIVE else pl.col(hidden(check_column(verifier, spec))).is_not_null()
+    """Return whether a check applied to a row that was scored; None if it did to every one."""
+    return pl.col(hidden(check_column(verifier, spec))).is_not_null() if is_nullable(spec.check) else None
 
 
 def _new_rows(change: _Change) -> pl.LazyFrame:
@@ -523,8 +515,8 @@ def _provenance(change: _Change, command: str) -> dict[str, Any]:
     for entry, verifier, form in zip(change.result.verifiers, change.after, change.forms, strict=True):
         new = dict(entry) | ({} if verifier.share is None else {"weight": verifier.share.weight})
         if verifier.kind == NATIVE:
-            weights = {spec.id: spec.weight for spec in verifier.runnable}
-            new["checks"] = [check | {"weight": weights[check["id"]]} for check in entry["checks"]]
+            ran = _ran(entry)
+            new["checks"] = [ran[spec.id] | {"weight": spec.weight} for spec in verifier.runnable]
         canonical = json.dumps(form, sort_keys=True, separators=(",", ":"))
         verifiers.append(new | {"canonical": canonical, "sha256": hashlib.sha256(canonical.encode()).hexdigest()})
     content = old.get("content")
@@ -740,10 +732,8 @@ def _pass_rate(change: _Change, at: int, spec: CheckSpec | None, factor: float, 
     verifiers = (*change.after[:at], new, *change.after[at + 1 :])
     frame = patterns.lazy().with_columns(pl.lit(None, dtype=pl.String).alias(UNSCORED))
     made = _rewarded(frame, verifiers, _NOW)
-    counts = (f"{_NOW}passed", pl.col(f"{_NOW}reward").is_not_null())
-    passing, scored = (
-        made.select(pl.col(ROW).filter(rows).sum().alias(str(at)) for at, rows in enumerate(counts)).collect().row(0)
-    )
+    made = made.filter(pl.col(f"{_NOW}reward").is_not_null())
+    passing, scored = made.select(pl.col(ROW).filter(f"{_NOW}passed").sum(), scored=pl.col(ROW).sum()).collect().row(0)
     return passing / scored if scored else None
 
 
