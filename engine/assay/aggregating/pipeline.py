@@ -36,7 +36,6 @@ from assay.values.arguments import RAW
 
 __all__ = [
     "NO_CHECK",
-    "applies",
     "applies_expr",
     "check_exprs",
     "condition_layer",
