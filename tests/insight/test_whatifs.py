@@ -5,6 +5,7 @@ import random
 
 import polars as pl
 import pytest
+import spec_rewards
 from insight_cases import golden, golden_rows
 
 import assay
@@ -307,6 +308,17 @@ def test_checks_need_not_be_here_nor_can_they_be_made_again(tmp_path, monkeypatc
             assay.score_file(pl.DataFrame(ROWS), f"{name}.json", f"{name}.parquet", **options)
         root = write_rewards("before.parquet", f"{at}.parquet", **change)
         assert root == assay.read_provenance("full.parquet")["content"]["root"]
+
+
+def test_a_reward_function_that_skips_rows_does_not_apply_to_them(tmp_path):
+    evens = {"id": "evens", "type": f"{spec_rewards.HERE}:evens"}
+    spec = {"id": "v", "checks": [evens, {"id": "long", "type": "min_length", "value": 2}]}
+    assert differing(tmp_path, spec, {"drop": "long"}, ROWS) == []
+    assert "no check applies to this row" in pl.read_parquet(tmp_path / "new.parquet")["error"].to_list()
+    (tmp_path / "new.parquet").unlink()
+    metric = {"id": "metric", "type": "contains", "value": "b", "weight": 0}
+    with pytest.raises(UsageError, match="the score of `metric` there, which would count now, is not stored"):
+        differing(tmp_path, {"id": "v", "checks": [evens, metric]}, {"weights": {"metric": 1}}, ROWS)
 
 
 def test_the_footer_has_the_threshold_of_a_class(tmp_path):
