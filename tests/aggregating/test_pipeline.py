@@ -174,6 +174,24 @@ def test_a_row_to_which_no_check_applies_is_unscored():
     assert result({**YES, "when": never, "value": {"column": "level"}}, NO, level=None)["error"] is None
 
 
+def test_a_check_of_weight_0_makes_no_score_and_a_penalty_of_0_does():
+    never = {**YES, "when": {"column": "level", "equals": 4}}
+    assert result(never, {**NO, "weight": 0}, level=3)["error"] == "no check applies to this row"
+    assert result(never, {**NO, "penalty": 0}, level=3)["reward"] == 1.0
+
+
+def test_a_missing_gold_is_said_before_that_no_check_of_another_verifier_applies():
+    specs = [
+        {"id": "v", "checks": [{**YES, "when": {"column": "level", "equals": 4}}]},
+        {"id": "w", "checks": [{**YES, "value": {"column": "gold"}}]},
+    ]
+    rows = [{"completion": "a", "level": 3, "gold": gold} for gold in (None, "a")]
+    for order in (specs, specs[::-1]):
+        assert_plan_conforms([*map(load_verifier, order)], rows)
+        errors = assay.score(rows, order)["error"].to_list()
+        assert errors == ["gold is missing: gold", "no check applies to this row"]
+
+
 def test_gates_multiply_and_penalties_take_off():
     gate, penalty = {**NO, "gate": True}, {**NO, "penalty": 0.3}
     assert reward(YES, gate) == 0.0

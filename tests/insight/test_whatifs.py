@@ -5,6 +5,7 @@ import random
 
 import polars as pl
 import pytest
+import spec_rewards
 from insight_cases import golden, golden_rows
 
 import assay
@@ -180,6 +181,160 @@ def test_random_weights_give_the_bits_of_a_run(tmp_path):
         expected = scored(tmp_path / "expected.parquet", changed_spec(SPEC, {"weights": weights}))
         root = write_rewards(result, tmp_path / f"{at}.parquet", weights=weights)
         assert root == assay.read_provenance(expected)["content"]["root"]
+
+
+# ── rows that a change leaves without a check ───────────────────────────────────────────────────────────────────────────
+
+AT_TIMES = {
+    "id": "v",
+    "checks": [
+        {"id": "once", "type": "contains", "value": "a", "when": {"column": "level", "equals": 1}},
+        {"id": "long", "type": "min_length", "value": 2},
+        {"id": "gate", "kind": "format_only", "when": {"column": "level", "equals": 2}, "gate": True},
+        {"id": "metric", "type": "contains", "value": "b", "weight": 0},
+    ],
+}
+LEVELS = [{"completion": text, "level": level} for level in (1, 2, 3) for text in ("a", "abc", None)]
+
+
+def differing(folder, spec, change, rows=LEVELS):
+    """The names of what differs between what is written and a full run with the changed spec."""
+    write_rewards(scored(folder / "before.parquet", spec, rows), folder / "new.parquet", **change)
+    scored(folder / "full.parquet", changed_spec(spec, change), rows)
+    new, full = (pl.read_parquet(folder / f"{name}.parquet") for name in ("new", "full"))
+    footers = [assay.read_provenance(folder / f"{name}.parquet") for name in ("new", "full")]
+    parts = [name for name in ("content", "verifiers") if footers[0][name] != footers[1][name]]
+    return parts + [name for name in full.columns if not new[name].equals(full[name])]
+
+
+@pytest.mark.parametrize("combine", ["mean", "sum", "min", "max", "product"])
+@pytest.mark.parametrize("change", [{"drop": "long"}, {"weights": {"long": 0}}])
+def test_a_row_to_which_no_check_applies_any_more_is_unscored(combine, change, tmp_path):
+    other = {"id": "w", "checks": [{"id": "other", "type": "max_length", "value": 2}]}
+    for spec in (AT_TIMES, [AT_TIMES, other]):
+        combined = (
+            [one | {"combine": combine} for one in spec] if isinstance(spec, list) else spec | {"combine": combine}
+        )
+        assert differing(tmp_path, combined, change) == []
+        errors = pl.read_parquet(tmp_path / "new.parquet")["error"].to_list()
+        gone = "no check applies to this row"
+        assert errors[:6:3] + errors[6:] == [None, None, gone, gone, errors[2]]
+        (tmp_path / "new.parquet").unlink()
+
+
+def test_rows_that_lose_their_checks_do_not_count(tmp_path):
+    result = scored(tmp_path / "before.parquet", AT_TIMES, LEVELS)
+    found = assay.whatif(result, drop="long")
+    assert (found.before["scored"], found.after["scored"]) == (6, 4)
+    result_of_drop = scored(tmp_path / "dropped.parquet", changed_spec(AT_TIMES, {"drop": "long"}), LEVELS)
+    assert found.diff.matrix == assay.diff(result, result_of_drop).matrix
+    rates = {entry["check"]: entry["pass_rate"] for entry in assay.whatif(result).sensitivity}
+    assert rates["long"]["0"] == pl.read_parquet(result_of_drop)["passed"].mean()
+
+
+def test_a_dropped_gate_is_no_check_any_more(tmp_path):
+    checks = [AT_TIMES["checks"][0], AT_TIMES["checks"][2]]
+    spec = {"id": "v", "checks": checks}
+    write_rewards(scored(tmp_path / "before.parquet", spec, LEVELS), tmp_path / "new.parquet", drop="gate")
+    scored(
+        tmp_path / "full.parquet", {**spec, "checks": [checks[0], {**checks[1], "gate": False, "weight": 0}]}, LEVELS
+    )
+    assert pl.read_parquet(tmp_path / "new.parquet").equals(pl.read_parquet(tmp_path / "full.parquet"))
+
+
+def test_the_last_weight_can_go_where_a_gate_stays(tmp_path):
+    spec = {
+        "id": "v",
+        "checks": [AT_TIMES["checks"][1], {"id": "gate", "type": "contains", "value": "a", "gate": True}],
+    }
+    assert differing(tmp_path, spec, {"drop": "long"}) == []
+
+
+def test_a_check_that_did_not_count_needs_scores_of_the_rows_that_no_check_scored(tmp_path):
+    spec = {"id": "v", "checks": [AT_TIMES["checks"][0], AT_TIMES["checks"][3]]}
+    result = scored(tmp_path / "before.parquet", spec, LEVELS)
+    for change in ({"weights": {"metric": 1}}, {"weights": {"metric": 1}, "drop": "once"}):
+        for look in (assay.whatif, lambda *one, **given: write_rewards(*one, tmp_path / "new.parquet", **given)):
+            with pytest.raises(UsageError) as refused:
+                look(result, **change)
+            assert "no check applied to row 3 and 3 more, so that the score of `metric` there" in str(refused.value)
+            assert "Score the rollouts again with the changed spec" in str(refused.value)
+    only_ones = [row for row in LEVELS if row["level"] == 1]
+    assert differing(tmp_path, spec, {"weights": {"metric": 1}}, only_ones) == []
+    (tmp_path / "new.parquet").unlink()
+    several = [{"id": "v", "checks": AT_TIMES["checks"][1:]}, {"id": "w", "checks": [AT_TIMES["checks"][0]]}]
+    assert differing(tmp_path, several, {"weights": {"metric": 1}}) == []  # `long` applies to all rows: those are w's
+
+
+def test_a_check_of_unknown_type_did_not_run(tmp_path):
+    with pytest.warns(assay.AssayWarning, match="unknown check type"):
+        result = scored(tmp_path / "r.parquet", {"checks": [SPEC["checks"][0], {"id": "odd", "type": "nonsense"}]})
+    for change in ({"drop": "odd"}, {"weights": {"verifier/odd": 2}}, {"required": {"odd": True}}):
+        with pytest.raises(UsageError, match="did not run, for its type is unknown, so that its scores are not stored"):
+            assay.whatif(result, **change)
+
+
+# ── results of every kind of check ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Long(assay.Check):
+    """A check of the user's with scores beyond 1."""
+
+    type = "long"
+    graded = True
+    bounded = False
+
+    def row(self, row):
+        return len(row["completion"]) / 2
+
+
+def test_checks_need_not_be_here_nor_can_they_be_made_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.json").write_text('{"checks": [{"type": "contains", "value": "a"}]}')
+    checks = [
+        {"id": "own", "type": "long", "weight": 0.25},
+        {"id": "included", "type": "spec", "path": "other.json"},
+        {"id": "called", "type": "function", "name": "exact_match", "expected": "a"},
+        {"id": "class", "kind": "format_only"},
+    ]
+    changes = ({"drop": "class"}, {"drop": ["included", "called", "class"]})
+    for at, change in enumerate(changes):
+        for name, spec in (("before", checks), ("full", [{**one} for one in checks])):
+            for one in spec:
+                if name == "full" and one["id"] in change["drop"]:
+                    one["weight"] = 0
+            (tmp_path / f"{name}.json").write_text(json.dumps({"id": "v", "checks": spec}))
+            options = {"checks": [Long], "overwrite": True}
+            assay.score_file(pl.DataFrame(ROWS), f"{name}.json", f"{name}.parquet", **options)
+        root = write_rewards("before.parquet", f"{at}.parquet", **change)
+        assert root == assay.read_provenance("full.parquet")["content"]["root"]
+
+
+def test_a_reward_function_that_skips_rows_does_not_apply_to_them(tmp_path):
+    evens = {"id": "evens", "type": f"{spec_rewards.HERE}:evens"}
+    spec = {"id": "v", "checks": [evens, {"id": "long", "type": "min_length", "value": 2}]}
+    assert differing(tmp_path, spec, {"drop": "long"}, ROWS) == []
+    assert "no check applies to this row" in pl.read_parquet(tmp_path / "new.parquet")["error"].to_list()
+    (tmp_path / "new.parquet").unlink()
+    metric = {"id": "metric", "type": "contains", "value": "b", "weight": 0}
+    with pytest.raises(UsageError, match="the score of `metric` there, which would count now, is not stored"):
+        differing(tmp_path, {"id": "v", "checks": [evens, metric]}, {"weights": {"metric": 1}}, ROWS)
+
+
+def test_the_footer_has_the_threshold_of_a_class(tmp_path):
+    spec = {"id": "v", "kind": "format_only", "passThreshold": 0.5}
+    root = write_rewards(scored(tmp_path / "before.parquet", spec), tmp_path / "new.parquet", pass_threshold=0)
+    full, new = (
+        assay.read_provenance(path)
+        for path in (scored(tmp_path / "full.parquet", spec | {"passThreshold": 0}), tmp_path / "new.parquet")
+    )
+    assert (root, new["verifiers"]) == (full["content"]["root"], full["verifiers"])
+    with pytest.raises(UsageError, match="--threshold -1: no reward of v is below 0"):
+        assay.whatif(tmp_path / "new.parquet", pass_threshold=-1)
+
+
+def test_a_sum_may_have_negative_weights(tmp_path):
+    assert differing(tmp_path, SPECS["sums"], {"weights": {"facts": -0.5, "tone": -0.0}}, ROWS) == []
 
 
 def correct(completion):

@@ -5,7 +5,7 @@ do not touch it. A group takes the outcomes of its checks in place of steps and 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
@@ -28,14 +28,14 @@ from assay.checks.base import Check, Outcome, Row, RunCheck
 from assay.checks.groups import Group, Included
 from assay.errors import encodable
 from assay.expressions.lane import Lane, about, is_small
-from assay.names import COMPLETION, TEXT
+from assay.names import COMPLETION, FUNCTION, TEXT
 from assay.spec.check import CheckSpec, Condition
 from assay.spec.verifier import VerifierSpec
 from assay.steps.subject import Reading
 from assay.values.arguments import RAW
 
 __all__ = [
-    "applies",
+    "NO_CHECK",
     "applies_expr",
     "check_exprs",
     "condition_layer",
@@ -46,6 +46,8 @@ __all__ = [
     "lanes_of",
     "may_err",
     "must_not_hold",
+    "none_applies",
+    "none_applies_expr",
     "one_line",
     "one_line_expr",
     "one_reason",
@@ -55,6 +57,9 @@ __all__ = [
     "unscored",
     "unscored_exprs",
 ]
+
+NO_CHECK = "no check applies to this row"
+"""Error of a row to which, of some verifier, none of the checks applies that make its score."""
 
 _BREAKS = re.compile(r"[\r\n]+")
 
@@ -120,6 +125,14 @@ def applies(spec: CheckSpec, row: Row) -> bool:
     if spec.parts:
         return any(applies(part, row) for part in spec.counted)
     return not is_nullable(spec.check) or has_run(outcome_of(spec, row))
+
+
+def none_applies(verifier: VerifierSpec, row: Row) -> bool:
+    """Return whether no check that makes the score of a verifier applies to a row, so that it is unscored.
+
+    Checks of weight 0 make no score; gates and penalties do. A reward function that skips a row leaves it to the others of its rubric.
+    """
+    return verifier.kind != FUNCTION and not any(applies(spec, row) for spec in verifier.counted)
 
 
 def unscored(spec: CheckSpec, row: Row) -> str | None:
@@ -247,6 +260,22 @@ def applies_expr(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
     own = None if spec.when is None else pl.col(when_column(verifier, spec.id))
     inner = _any_applies(verifier, spec) if spec.parts else _not_skipped(spec)
     return inner if own is None else own if inner is None else own & inner
+
+
+def none_applies_expr(
+    verifier: VerifierSpec, condition_of: Callable[[VerifierSpec, CheckSpec], pl.Expr | None]
+) -> pl.Expr | None:
+    """``none_applies`` as a Boolean expression; None if a check applies to every row.
+
+    Args:
+        verifier: The verifier.
+        condition_of: Returns whether a check applies to a row, as ``applies_expr``.
+    """
+    if verifier.kind == FUNCTION:
+        return None
+    conditions = [condition_of(verifier, spec) for spec in verifier.counted]
+    present = [condition for condition in conditions if condition is not None]
+    return pl.any_horizontal(present).not_() if len(present) == len(conditions) else None
 
 
 def _any_applies(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:

@@ -26,12 +26,14 @@ from assay.aggregating.columns import (
     remark_column,
 )
 from assay.aggregating.pipeline import (
+    NO_CHECK,
     applies_expr,
     check_exprs,
     condition_layer,
     group_exprs,
     lanes_of,
     may_err,
+    none_applies_expr,
     one_line_expr,
     one_reason,
     unscored_exprs,
@@ -68,13 +70,12 @@ from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
 
-__all__ = ["NO_CHECK", "Plan", "compile", "no_task", "no_task_expr"]
+__all__ = ["Plan", "compile", "no_task", "no_task_expr"]
 
 _ROW = HIDDEN + "row"
 _MAX_SCHEMAS = 32
 """Schemas of plain rows for which a plan is kept."""
 
-NO_CHECK = "no check applies to this row"
 _NO_TASK = ("task_id ", " is not in the task table")
 
 
@@ -429,7 +430,10 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        messages = [message for verifier in self._evaluated for message in _unscored_by(verifier)]
+        pairs = [(verifier, spec) for verifier in self._evaluated for spec in verifier.nodes]
+        messages = [message for verifier, spec in pairs for message in unscored_exprs(verifier, spec)]
+        without = [none_applies_expr(verifier, applies_expr) for verifier in self._evaluated]
+        messages += [pl.when(none).then(pl.lit(NO_CHECK)) for none in without if none is not None]
         return pl.coalesce(*bad, reason, *map(one_line_expr, messages))
 
     # ── problems found before a row is read ─────────────────────────────────────────────────────────────────────────
@@ -466,16 +470,6 @@ class Plan:
                 raise SpecError(
                     f"{verifier.id}/{spec.id}: the expression of {type(check).__name__} is {dtype}, not {expected}."
                 )
-
-
-def _unscored_by(verifier: VerifierSpec) -> list[pl.Expr]:
-    """Return why the checks of a verifier leave a row unscored."""
-    messages = [reason for spec in verifier.nodes for reason in unscored_exprs(verifier, spec)]
-    conditions = [applies_expr(verifier, spec) for spec in verifier.counted]
-    if not any(condition is None for condition in conditions):
-        none_applies = pl.any_horizontal(condition for condition in conditions if condition is not None).not_()
-        messages.append(pl.when(none_applies).then(pl.lit(NO_CHECK)))
-    return messages
 
 
 _COLUMNS_ONLY = pl.QueryOptFlags.none().update(projection_pushdown=True)

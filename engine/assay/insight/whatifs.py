@@ -4,8 +4,10 @@ With nothing changed, every bit is that of the file, or the result is refused. H
 so that a shift which reverses two of them is found by solving, not by trying.
 """
 
+import hashlib
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +17,9 @@ import polars as pl
 
 from assay.aggregating.aggregate import OVERFLOW, reward_steps, run_passes_expr, verifier_steps
 from assay.aggregating.columns import UNSCORED, check_column, hidden, score_column
+from assay.aggregating.pipeline import NO_CHECK, is_nullable, none_applies_expr
 from assay.checks.base import Check, RunCheck
+from assay.checks.registry import BUILTIN
 from assay.errors import InputError, UsageError, counted, printable
 from assay.expressions.lane import exactly
 from assay.insight.diffing import Diff, changes
@@ -34,6 +38,9 @@ from assay.writing.writers import open_writer
 
 __all__ = ["WhatIf", "whatif", "write_rewards"]
 
+_OF_THE_VERIFIER = ("id", "name", "passThreshold", "combine", "range")
+_OF_A_CHECK = ("id", "weight", "gate", "penalty", "required")
+"""Fields of canonical forms that decide the reward, given the scores."""
 _FACTORS = (0.0, 0.5, 2.0)
 _ROUNDING = 1e-12
 _SAMPLE, _SLICES = 1_000_000, 16
@@ -117,24 +124,17 @@ def whatif(
 # ── the change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _OfScores(Check):
-    """A check of a type that is not here, of which only the column of scores is: every row has one."""
+class _Stored(Check):
+    """A check of which only the column of scores is known: every row has one, in [0, 1]."""
 
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.type = kind  # type: ignore[misc]
-
-    @property
-    def is_builtin(self) -> bool:
-        return False
-
-    def expr(self) -> pl.Expr:
-        raise TypeError("only the scores of the check are there")
+    type = "stored scores"
 
 
-class _OfSomeScores(_OfScores, RunCheck):
-    """The same of a check that gives some rows none."""
+class _StoredAtTimes(_Stored, RunCheck):
+    """The same of a check that gives some rows none, or one beyond [0, 1]."""
 
+    type = "stored scores at times"
+    bounded = False
     nullable = True
 
 
@@ -168,21 +168,35 @@ def _changed(
     forms = forms_of(result.provenance, result.name)
     if any(form.get("kind") == IN_PROCESS for form in forms):
         raise InputError(f"{result.name}: its rows name their functions, which have no weights.")
-    entries = result.verifiers
+    entries, ran = result.verifiers, [*map(_ran, result.verifiers)]
     is_rubric = any(entry.get("weight") is not None for entry in entries)
     shares = [float(entry["weight"]) if entry.get("weight") is not None else None for entry in entries]
-    edits = _edits(result, weights or {}, required or {}, names_of(drop))
+    edits = _edits(result, _skipped(result, forms), weights or {}, required or {}, names_of(drop))
     new_forms, new_shares = [], list(shares)
     for at, form in enumerate(forms):
         own = {ident: edit for (verifier, ident), edit in edits.items() if verifier == form.get("id")}
         if form.get("kind") != NATIVE and (edit := own.get(str(form.get("id")))) is not None:
             new_shares[at] = _share(edit, shares[at], str(form.get("id")))
-        new_forms.append(_edited(form, own, None if is_rubric else pass_threshold))
+        new_forms.append(_edited(form, own, None if is_rubric else pass_threshold, ran[at]))
     threshold = 1.0 if pass_threshold is None or not is_rubric else pass_threshold
-    before = tuple(_verifier(form, share, 1.0, result) for form, share in zip(forms, shares, strict=True))
-    after = tuple(_verifier(form, share, threshold, result) for form, share in zip(new_forms, new_shares, strict=True))
+    sides = ((forms, shares, 1.0), (new_forms, new_shares, threshold))
+    before, after = (
+        tuple(_verifier(*fields, limit, result) for fields in zip(side_forms, side_shares, ran, strict=True))
+        for side_forms, side_shares, limit in sides
+    )
+    if missing := sorted({*_leaves(before).values()} - {*result.schema}):
+        raise InputError(f"{result.name}: has no column `{missing[0]}`.", "Score the rollouts without --no-details.")
     known = not (is_rubric and pass_threshold is not None)
-    return _Change(result, before, after, tuple(new_forms), known)
+    change = _Change(result, before, after, tuple(new_forms), known)
+    _refuse_missing_scores(change)
+    return change
+
+
+def _ran(entry: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what the provenance says of the checks of a verifier that ran, by id: all except those of unknown type."""
+    checks = entry.get("checks")
+    listed = [dict(check) for check in checks if isinstance(check, Mapping)] if isinstance(checks, list) else []
+    return {str(check.get("id")): check for check in listed}
 
 
 class _Edit(NamedTuple):
@@ -192,16 +206,25 @@ class _Edit(NamedTuple):
 
 
 def _edits(
-    result: Result, weights: Mapping[str, float], required: Mapping[str, bool], drop: Sequence[str]
+    result: Result,
+    skipped: Collection[str],
+    weights: Mapping[str, float],
+    required: Mapping[str, bool],
+    drop: Sequence[str],
 ) -> dict[tuple[str, str], _Edit]:
     """Return the changes by verifier and check.
 
     Raises:
-        UsageError: There is no such check, it is in a group, or a weight is not a number.
+        UsageError: There is no such check, it did not run, it is in a group, or a weight is not a number.
     """
     edits: dict[tuple[str, str], _Edit] = {}
 
     def edit(name: str, **values: Any) -> None:
+        if name in skipped:
+            fact = f"{name}: did not run, for its type is unknown, so that its scores are not stored."
+            raise UsageError(
+                fact, "Score the rollouts again with the changed spec and its class: --checks module:Class"
+            )
         check = result.check(name)
         if check.group:
             fact = f"{check.name}: is in the group `{check.group}`, whose score is stored."
@@ -212,12 +235,45 @@ def _edits(
     for name, weight in weights.items():
         if not (isinstance(weight, int | float) and math.isfinite(weight)):
             raise UsageError(f"--set {name}={weight}: expected a number.")
-        edit(name, weight=float(weight))
+        edit(name, weight=weight + 0.0)  # -0.0 is 0.0
     for name, value in required.items():
         edit(name, required=value)
     for name in drop:
         edit(name, weight=0.0, required=False)
     return edits
+
+
+def _skipped(result: Result, forms: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return what people call the checks that did not run."""
+    ran = {name for check in result.checks for name in (check.name, check.id)}
+    pairs = [(str(form.get("id")), str(check.get("id"))) for form in forms for check in form.get("checks", ())]
+    return {name for verifier, check in pairs for name in (check, f"{verifier}/{check}")} - ran
+
+
+def _refuse_missing_scores(change: _Change) -> None:
+    """Refuse to count a check that did not count where that needs scores that are not stored: on rows to which no check applied.
+
+    Raises:
+        UsageError: There are such rows.
+    """
+    names = []
+    for old, new, form in zip(change.before, change.after, change.forms, strict=True):
+        counted_then = {spec.id for spec in old.counted}
+        then = [check for check in form.get("checks", ()) if check.get("id") in counted_then]
+        if not any(map(_applies_to_all, then)):  # else the rows are those of another verifier
+            names += [spec.id for spec in new.counted if spec.id not in counted_then]
+    if not names:
+        return
+    without = pl.col("reward").is_null() & (pl.col("error").cast(pl.String) == NO_CHECK)
+    rows = change.result.numbered.filter(without).select(pl.col(ROW).min(), pl.len().alias("rows"))
+    first, number = change.result.collect(rows).row(0)
+    if number:
+        others = f" and {number - 1:,} more" if number > 1 else ""
+        fact = (
+            f"{change.result.name}: no check applied to row {first}{others}, so that the score of `{names[0]}` there, "
+            "which would count now, is not stored."
+        )
+        raise UsageError(fact, "Score the rollouts again with the changed spec: assay score ROLLOUTS --spec SPEC")
 
 
 def _share(edit: _Edit, share: float | None, ident: str) -> float:
@@ -228,7 +284,9 @@ def _share(edit: _Edit, share: float | None, ident: str) -> float:
     return share if edit.weight is None else edit.weight
 
 
-def _edited(form: Mapping[str, Any], edits: Mapping[str, _Edit], threshold: float | None) -> dict[str, Any]:
+def _edited(
+    form: Mapping[str, Any], edits: Mapping[str, _Edit], threshold: float | None, ran: Collection[str]
+) -> dict[str, Any]:
     """Return a canonical form with other weights."""
     checks = []
     for check in form.get("checks", ()):
@@ -236,53 +294,72 @@ def _edited(form: Mapping[str, Any], edits: Mapping[str, _Edit], threshold: floa
         if edit.weight is not None:
             if "gate" in check and edit.weight != 0:
                 raise UsageError(f"{edit.name}: is a gate, which has no weight.", "Drop it, or change the spec.")
-            if edit.weight < 0:
+            if edit.weight < 0 and (form.get("combine") != "sum" or "penalty" in check):
                 raise UsageError(f"--set {edit.name}={edit.weight:g}: the weight of a check is not negative.")
             new = {name: value for name, value in new.items() if name != "gate"} | {"weight": edit.weight}
             new |= {"penalty": edit.weight} if "penalty" in check else {}
         new |= {"required": edit.required} if edit.required is not None else {}
         checks.append(new)
-    weighted = [check for check in checks if not {"gate", "penalty"} & {*check}]
-    if edits and weighted and not any(check.get("weight") for check in weighted):
+    counting = [check for check in checks if check.get("weight") or {"gate", "penalty"} & {*check}]
+    if edits and checks and not any(check.get("id") in ran for check in counting):
         raise UsageError(f"{printable(str(form.get('id')))}: no check has a weight left.", "Leave a weight above 0.")
+    if threshold is not None and threshold < 0 and form.get("kind") != NATIVE:
+        raise UsageError(f"--threshold {threshold:g}: no reward of {printable(str(form.get('id')))} is below 0.")
     own = {"checks": checks} if "checks" in form else {}
-    return {**form, **own} | ({} if threshold is None else {"passThreshold": threshold})
+    return {**form, **own} | ({} if threshold is None else {"passThreshold": threshold + 0.0})
 
 
-def _verifier(form: Mapping[str, Any], share: float | None, threshold: float, result: Result) -> VerifierSpec:
-    """Return a verifier whose checks have their types, as far as these are here."""
+def _verifier(
+    form: Mapping[str, Any], share: float | None, ran: Collection[str], threshold: float, result: Result
+) -> VerifierSpec:
+    """Return a verifier of which only the scores are known.
+
+    Raises:
+        SpecError: Its weights or thresholds cannot be used.
+    """
     ident, kind = str(form.get("id")), str(form.get("kind"))
     own = None if share is None else Share(share, (), threshold)
     if kind != NATIVE:
-        check: Check = _OfSomeScores(kind) if kind == FUNCTION else _OfScores(kind)
+        check = _StoredAtTimes() if kind == FUNCTION else _Stored()
         spec = CheckSpec(ident, kind, 1.0, required=False, negate=False, params=form.get("params"), check=check)
         limit = form.get("passThreshold")
         limit = float(limit) if isinstance(limit, int | float) else 1.0
         return VerifierSpec(ident, ident, limit, (spec,), kind=kind, share=own)
-    loaded = load_verifier(spec_of(form))
-    checks = tuple(
-        replace(spec, check=_OfScores(spec.type), note="")
-        if spec.check is None and check_column(loaded, spec) in result.schema
-        else spec
-        for spec in loaded.checks
-    )
-    return replace(loaded, checks=checks, share=own)
+    checks = [
+        {name: check[name] for name in _OF_A_CHECK if name in check}
+        | {"type": (_Stored if _is_steady(check, f"check/{ident}/{check.get('id')}", result) else _StoredAtTimes).type}
+        for check in spec_of(form)["checks"]
+        if check["id"] in ran
+    ]
+    fields = {name: form[name] for name in _OF_THE_VERIFIER if name in form}
+    loaded = load_verifier({**fields, "checks": checks}, checks=(_Stored, _StoredAtTimes))
+    return replace(loaded, share=own)
+
+
+def _applies_to_all(check: Mapping[str, Any]) -> bool:
+    """Return whether a check is known to give every row that can be scored a score in [0, 1]."""
+    return "when" not in check and str(check.get("type")) in BUILTIN
+
+
+def _is_steady(check: Mapping[str, Any], column: str, result: Result) -> bool:
+    """Return whether a check gave every row that was scored a score in [0, 1]; of types that are not built in, the scores tell."""
+    if _applies_to_all(check):
+        return True
+    if {"when", "checks"} & {*check} or column not in result.schema:
+        return False
+    odd = exactly(column).cast(pl.Float64).is_between(0.0, 1.0).not_().fill_null(pl.col("reward").is_not_null())
+    return not result.collect(result.frame.select(odd.any())).item()
 
 
 # ── rewards ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _leaves(verifiers: Sequence[VerifierSpec], result: Result) -> dict[str, str]:
+def _leaves(verifiers: Sequence[VerifierSpec]) -> dict[str, str]:
     """Return the stored columns that rewards are made of, by the column that stands for them."""
-    leaves: dict[str, str] = {}
-    for verifier in verifiers:
-        if verifier.kind == NATIVE:
-            leaves |= {hidden(check_column(verifier, spec)): check_column(verifier, spec) for spec in verifier.runnable}
-        else:
-            leaves[hidden(score_column(verifier))] = score_column(verifier)
-    if missing := sorted({*leaves.values()} - {*result.schema}):
-        raise InputError(f"{result.name}: has no column `{missing[0]}`.", "Score the rollouts without --no-details.")
-    return leaves
+    pairs = [(verifier, spec) for verifier in verifiers if verifier.kind == NATIVE for spec in verifier.runnable]
+    columns = [check_column(verifier, spec) for verifier, spec in pairs]
+    columns += [score_column(verifier) for verifier in verifiers if verifier.kind != NATIVE]
+    return {hidden(column): column for column in columns}
 
 
 def _stored(frame: pl.LazyFrame, leaves: Mapping[str, str]) -> pl.LazyFrame:
@@ -293,7 +370,14 @@ def _stored(frame: pl.LazyFrame, leaves: Mapping[str, str]) -> pl.LazyFrame:
 
 
 def _rewarded(frame: pl.LazyFrame, verifiers: Sequence[VerifierSpec], prefix: str) -> pl.LazyFrame:
-    """Add ``reward``, ``passed`` and the scores of verifiers, under a prefix."""
+    """Add ``reward``, ``passed`` and the scores of verifiers, under a prefix; a row to which no check applies loses its scores."""
+    without = [none_applies_expr(verifier, _has_score) for verifier in verifiers]
+    messages = [pl.when(none).then(pl.lit(NO_CHECK)) for none in without if none is not None]
+    if messages:
+        frame = frame.with_columns(pl.coalesce(UNSCORED, *messages).alias(UNSCORED))
+        frame = frame.with_columns(
+            pl.when(pl.col(UNSCORED).is_null()).then(pl.col(name)) for name in _leaves(verifiers)
+        )
     made = [verifier_steps(verifier) for verifier in verifiers if verifier.kind == NATIVE]
     for at in range(max(map(len, made), default=0)):
         frame = frame.with_columns(steps[at] for steps in made if at < len(steps))
@@ -305,9 +389,14 @@ def _rewarded(frame: pl.LazyFrame, verifiers: Sequence[VerifierSpec], prefix: st
     return frame.with_columns(columns)
 
 
+def _has_score(verifier: VerifierSpec, spec: CheckSpec) -> pl.Expr | None:
+    """Return whether a check applied to a row that was scored; None if it did to every one."""
+    return pl.col(hidden(check_column(verifier, spec))).is_not_null() if is_nullable(spec.check) else None
+
+
 def _new_rows(change: _Change) -> pl.LazyFrame:
     """Return the rows with the rewards as they are made again (``_THEN``) and the new ones (``_NOW``)."""
-    frame = _stored(change.result.frame, _leaves(change.before, change.result))
+    frame = _stored(change.result.frame, _leaves(change.before))
     return _rewarded(_rewarded(frame, change.before, _THEN), change.after, _NOW)
 
 
@@ -343,19 +432,24 @@ _OTHERWISE = {
 
 def _new_result(change: _Change, rows: pl.LazyFrame) -> Result:
     """Return the result as it would be."""
-    schema, names = change.result.schema, []
-    for name, dtype in schema.items():
-        if name in ("reward", "passed") or name.startswith("score/"):
-            made = pl.col(_NOW + name) if _NOW + name in _made(change) else exactly(name)
-            names.append(made.cast(dtype).alias(name))
-        elif name == "error" and dtype == pl.String:
-            scored = pl.col(UNSCORED).is_null()
+    made = ("reward", "passed", *map(score_column, change.after))
+    of_verifiers = [f"info/{verifier.id}" for verifier in change.after]
+    of_checks = [name for check in change.result.checks for name in (check.column, f"info/{check.verifier}/{check.id}")]
+    scored = pl.col(UNSCORED).is_null()
+    columns = []
+    for name, dtype in change.result.schema.items():
+        column = exactly(name)
+        if name in made:
+            column = pl.col(_NOW + name).cast(dtype).alias(name)
+        elif name == "error":
             overflow = pl.when(scored & pl.col(f"{_NOW}reward").is_null()).then(pl.lit(OVERFLOW))
-            others = pl.when(pl.col("error") != OVERFLOW).then(pl.col("error"))
-            names.append(pl.coalesce(others, overflow).alias(name))
-        else:
-            names.append(exactly(name))
-    return replace(change.result, frame=rows.select(names))
+            none_applies = pl.when(pl.col(UNSCORED) == NO_CHECK).then(pl.lit(NO_CHECK))
+            others = pl.when(column != OVERFLOW).then(column)
+            column = pl.coalesce(none_applies, others, overflow).cast(dtype).alias(name)
+        elif name in ("feedback", *of_checks, *of_verifiers):
+            column = pl.when(scored).then(column)
+        columns.append(column)
+    return replace(change.result, frame=rows.select(columns))
 
 
 def _refuse_other_feedback(change: _Change) -> None:
@@ -371,10 +465,6 @@ def _refuse_other_feedback(change: _Change) -> None:
         if signs[0] != signs[1]:
             fact = f"{old.id}: its weight goes from {old.share.weight:g} to {new.share.weight:g}, and its feedback depends on the sign."
             raise UsageError(fact, "Leave out --out, or score the rollouts again.")
-
-
-def _made(change: _Change) -> set[str]:
-    return {_NOW + name for name in ("reward", "passed", *map(score_column, change.after))}
 
 
 def write_rewards(
@@ -422,14 +512,13 @@ def _provenance(change: _Change, command: str) -> dict[str, Any]:
     """Return the provenance of the new result: that of the stored one with the changed verifiers."""
     old = change.result.provenance
     verifiers = []
-    for entry, verifier in zip(change.result.verifiers, change.after, strict=True):
+    for entry, verifier, form in zip(change.result.verifiers, change.after, change.forms, strict=True):
         new = dict(entry) | ({} if verifier.share is None else {"weight": verifier.share.weight})
         if verifier.kind == NATIVE:
-            weights = [
-                {"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id
-            ]
-            new |= {"canonical": verifier.canonical, "sha256": verifier.sha256, "checks": weights}
-        verifiers.append(new)
+            ran = _ran(entry)
+            new["checks"] = [ran[spec.id] | {"weight": spec.weight} for spec in verifier.runnable]
+        canonical = json.dumps(form, sort_keys=True, separators=(",", ":"))
+        verifiers.append(new | {"canonical": canonical, "sha256": hashlib.sha256(canonical.encode()).hexdigest()})
     content = old.get("content")
     root = content.get("root") if isinstance(content, dict) else None
     kept = {
@@ -563,7 +652,7 @@ def _coefficients(terms: Sequence[_Term]) -> list[float]:
 
 def _patterns(change: _Change) -> tuple[pl.DataFrame, bool]:
     """Return the distinct combinations of scores and how many scored rows have each, and whether they are of a sample."""
-    result, leaves = change.result, _leaves(change.before, change.result)
+    result, leaves = change.result, _leaves(change.before)
     names = list(leaves)
     frame = _stored(result.frame, leaves).filter(pl.col("reward").is_not_null()).select(names)
     sampled = False
@@ -581,10 +670,8 @@ def _patterns(change: _Change) -> tuple[pl.DataFrame, bool]:
 
 
 def _sensitivity(change: _Change, terms: Sequence[_Term] | None, patterns: pl.DataFrame) -> list[dict[str, Any]]:
-    rows = patterns[ROW].cast(pl.Float64)
-    scored = float(rows.sum())
-    means = {}
-    for name, column in _leaves(change.before, change.result).items():
+    rows, means = patterns[ROW].cast(pl.Float64), {}
+    for name, column in _leaves(change.before).items():
         both = pl.DataFrame({"s": patterns[name], "n": rows}).drop_nulls()
         total = float(both["n"].sum())
         means[column] = float((both["s"] * both["n"]).sum()) / total if total else None
@@ -600,7 +687,7 @@ def _sensitivity(change: _Change, terms: Sequence[_Term] | None, patterns: pl.Da
             plain = verifier.id if spec is None else spec.id
             name = f"{verifier.id}/{plain}" if several and spec is not None else plain
             weight = spec.weight if spec is not None else verifier.share.weight if verifier.share is not None else 1.0
-            rates = {f"{factor:g}": _pass_rate(change, at, spec, factor, patterns, scored) for factor in _FACTORS}
+            rates = {f"{factor:g}": _pass_rate(change, at, spec, factor, patterns) for factor in _FACTORS}
             numbers = slopes.get(column, dict.fromkeys(("slope", "elasticity", "mean_without")))
             entries.append({"check": name, "weight": weight, "mean": means[column], **numbers, "pass_rate": rates})
     return entries
@@ -631,10 +718,8 @@ def _slopes(terms: Sequence[_Term], means: Mapping[str, float | None]) -> dict[s
     return slopes
 
 
-def _pass_rate(
-    change: _Change, at: int, spec: CheckSpec | None, factor: float, patterns: pl.DataFrame, scored: float
-) -> float | None:
-    """Return the share of scored rows that pass with a multiple of a weight; None where no weight is left."""
+def _pass_rate(change: _Change, at: int, spec: CheckSpec | None, factor: float, patterns: pl.DataFrame) -> float | None:
+    """Return the share of scored rows that pass with a multiple of a weight; None where no check or no row is left."""
     verifier = change.after[at]
     if spec is None:
         assert verifier.share is not None  # noqa: S101  (others are left out)
@@ -642,13 +727,14 @@ def _pass_rate(
     else:
         scaled = tuple(replace(one, weight=one.weight * factor) if one is spec else one for one in verifier.checks)
         new = replace(verifier, checks=scaled)
-        weighted = [one.weight for one in new.runnable if one.role == "weight"]
-        if weighted and not any(weighted):
+        if not new.counted:
             return None
     verifiers = (*change.after[:at], new, *change.after[at + 1 :])
     frame = patterns.lazy().with_columns(pl.lit(None, dtype=pl.String).alias(UNSCORED))
-    passing = _rewarded(frame, verifiers, _NOW).filter(pl.col(f"{_NOW}passed")).select(pl.col(ROW).sum())
-    return float(passing.collect().item()) / scored if scored else None
+    made = _rewarded(frame, verifiers, _NOW)
+    made = made.filter(pl.col(f"{_NOW}reward").is_not_null())
+    passing, scored = made.select(pl.col(ROW).filter(f"{_NOW}passed").sum(), scored=pl.col(ROW).sum()).collect().row(0)
+    return passing / scored if scored else None
 
 
 # ── ranking ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

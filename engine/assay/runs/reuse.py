@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from assay.aggregating.aggregate import label_of
-from assay.aggregating.pipeline import one_reason, unscored_exprs
+from assay.aggregating.pipeline import NO_CHECK, one_reason, unscored_exprs
 from assay.checks.base import Check, RunCheck, is_ours
 from assay.checks.golds import GoldCheck
 from assay.checks.stored import EARLIER, Stored
-from assay.compiling.plan import NO_CHECK, Plan, no_task_expr
+from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.completion import NO_ASSISTANT, NULL_COMPLETION
 from assay.expressions.lane import exactly

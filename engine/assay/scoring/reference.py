@@ -8,12 +8,12 @@ from typing import Any
 
 from assay.aggregating.aggregate import reward, verifier_score
 from assay.aggregating.columns import check_column, detail_columns, extra_column, extra_columns, score_column
-from assay.aggregating.pipeline import applies, one_line, outcome_of, unscored
+from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
-from assay.compiling.plan import NO_CHECK, no_task
+from assay.compiling.plan import no_task
 from assay.expressions.completion import completion_text, no_text
-from assay.names import BAD, COMPLETION, FUNCTION, LENGTH, TASK_FOUND, TASK_ID
+from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
@@ -68,14 +68,10 @@ def _prepared(row: Row, *, any_role: bool) -> tuple[Row, str | None]:
 
 
 def _unscored(row: Row, verifiers: Sequence[VerifierSpec]) -> str | None:
-    """Return the first reason why a check leaves a row unscored, or why no check of a verifier runs on it."""
-    for verifier in verifiers:
-        for spec in verifier.runnable:
-            if (reason := unscored(spec, row)) is not None:
-                return reason
-        if verifier.kind != FUNCTION and not any(applies(spec, row) for spec in verifier.counted):
-            return NO_CHECK
-    return None
+    """Return the first reason why a check leaves a row unscored; else, that no check of a verifier applies to it."""
+    reasons = (unscored(spec, row) for verifier in verifiers for spec in verifier.runnable)
+    reason = next((reason for reason in reasons if reason is not None), None)
+    return reason or (NO_CHECK if any(none_applies(verifier, row) for verifier in verifiers) else None)
 
 
 def _scored(row: Row, reason: str | None, verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
