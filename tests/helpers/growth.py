@@ -13,16 +13,16 @@ NOISE = 0.0001
 def is_linear(work_of, size, tries=TRIES):
     """Whether processor time grows with the size, and not with its square.
 
-    Four times the size must take less than ten times the time (a square would be sixteen) or, where that seems not so, sixteen
+    Four times the size must take less than eight times the time (a square would be sixteen) or, where that seems not so, sixteen
     times the size less than 64 times the time (a square would be 256). Noise only adds, so the least of several tries counts.
 
     Args:
         work_of: Takes a size and returns the work, a function without arguments. No two calls get the same size, because caches
             would answer for it.
         size: The smaller size.
-        tries: How often to try before a verdict that it is not linear.
+        tries: How often to try before it seems not so; half as often for the verdict.
     """
-    return _is_within(work_of, size, FACTOR, 10, tries) or _is_within(work_of, size, FAR, 64, tries)
+    return _is_within(work_of, size, FACTOR, 8, tries) or _is_within(work_of, size, FAR, 64, (tries + 1) // 2)
 
 
 def _is_within(work_of, size, factor, most, tries):

@@ -403,9 +403,9 @@ def test_what_a_killed_run_left_is_gone_after_the_next(there):
 
 
 def test_an_input_that_changes_while_it_is_scored_is_told(there):
-    for out in ("out/", "out.parquet"):
+    for at, out in enumerate(("out/", "out.parquet")):
         with pytest.raises(assay.InputError, match=r"b\.jsonl: changed while it was read"):
-            score(out, progress=lambda *_: os.utime("b.jsonl", ns=(1, 1)))
+            score(out, progress=lambda *_, at=at: os.utime("b.jsonl", ns=(at, at)))
     assert not Path("out.parquet").exists()
     assert score(overwrite=True).rows == ROWS
 
