@@ -24,7 +24,7 @@ from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.loading.formats.engine_source import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
-from assay.spec.canonical import forms_of, spec_of
+from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
 from assay.spec.verifier import Share, VerifierSpec, load_verifier
 from assay.system.signals import interruptible
@@ -165,8 +165,8 @@ def _changed(
     if not result.checks:
         fact = f"{result.name}: has no columns of checks, from which other rewards could be made."
         raise InputError(fact, "Score the rollouts without --no-details, into parquet.")
-    forms = forms_of(result.provenance, result.name)
-    if any(form.get("kind") == IN_PROCESS for form in forms):
+    forms = result.forms
+    if any(form["kind"] == IN_PROCESS for form in forms):
         raise InputError(f"{result.name}: its rows name their functions, which have no weights.")
     entries = result.verifiers
     is_rubric = any(entry.get("weight") is not None for entry in entries)
