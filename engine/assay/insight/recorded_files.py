@@ -16,7 +16,7 @@ from assay.errors import InputError, printable
 from assay.loading.formats.remote import is_url
 from assay.system.redaction import redacted
 from assay.system.special_files import path_of, what_is
-from assay.writing.provenance import files_of, state_of
+from assay.writing.provenance import files_of
 from assay.writing.seals import sha256_of
 
 __all__ = ["recorded_files"]
@@ -25,13 +25,20 @@ _SHOWN = 200
 """Characters of a name that messages show."""
 
 _OPTIONS = {"inputs": "rollouts", "tasks": "tasks"}
+_NO_PATH = (OSError, ValueError, RuntimeError)
+"""Errors of a name with NUL, of one that is too long, and of a link that leads to itself."""
+
 _NO_DATA = tuple(map(Path, ("/dev", "/proc", "/sys")))
-_CHANGED = " has changed since it was scored"
-_LIMITS = "What a footer names is opened only in the folder of the result, the current folder and those of --rollouts."
 
 
 def recorded_files(
-    provenance: Mapping[str, Any], key: str, folder: Path | None, name: str, rollouts: Any = None
+    provenance: Mapping[str, Any],
+    key: str,
+    folder: Path | None,
+    name: str,
+    rollouts: Any = None,
+    *,
+    by_content: bool = False,
 ) -> list[str]:
     """Return the names of the files that a result was made from, if all of them may be opened and have not changed.
 
@@ -41,21 +48,22 @@ def recorded_files(
         folder: The folder that the result is in; None for a frame.
         name: What messages call the result.
         rollouts: The rollouts that the user names, if any.
+        by_content: Whether the caller compares what a folder of tasks holds with the record, before it is used.
 
     Raises:
         InputError: It does not say, or one is a URL, lies elsewhere, is no file, or has changed.
     """
     entries, option = files_of(provenance, key), f"--{_OPTIONS[key]}"
     in_order = ", in the order of the run" if key == "inputs" else ""
-    if not entries or not all(map(_is_known, entries)):
+    if not entries or not (by_content or all(map(_is_known, entries))):
         raise InputError(f"{name}: does not say which files it was made from.", f"Name them{in_order}: {option} PATH")
     allowed = [one.resolve() for one in (Path.cwd(), *([] if folder is None else [folder]), *_folders(rollouts))]
     for entry in entries:
-        if reason := _refusal(entry, allowed):
+        if reason := _refusal(entry, allowed, by_content=by_content):
             shown = redacted(printable(entry["name"]))
             shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
-            hint = f"If you trust it, name it yourself{in_order}: {option} {'URL' if is_url(entry['name']) else 'PATH'}"
-            raise InputError(f"{shown}{reason}.", f"{_LIMITS}\n{hint}")
+            kind = "URL" if is_url(entry["name"]) else "PATH"
+            raise InputError(f"{shown}: {reason}.", f"If you trust it, name it yourself{in_order}: {option} {kind}")
     return [entry["name"] for entry in entries]
 
 
@@ -78,50 +86,50 @@ def _are_paths(sources: Any) -> bool:
     return isinstance(sources, Sequence) and all(isinstance(source, str | Path) for source in sources)
 
 
-def _refusal(entry: Mapping[str, Any], allowed: Sequence[Path]) -> str:
-    """Return why a file is not opened, behind its name; ``""`` if it may be."""
+def _refusal(entry: Mapping[str, Any], allowed: Sequence[Path], *, by_content: bool) -> str:
+    """Return why a file is not opened; ``""`` if it may be."""
     name = entry["name"]
     if is_url(name):
-        return " is a URL in a footer, which is not fetched"
+        return "is a URL, and what a footer names is not fetched"
     if name in ("", "-") or name.startswith("~") or PureWindowsPath(name).drive:
-        return " is not a path that a footer may name"
+        return "is not a path that a footer may name"
     try:
         path = path_of(name)
-        return _whereabouts(path, allowed) or _change(entry, path.resolve(), allowed)
+        return _whereabouts(path, allowed) or _change(entry, path.resolve(), allowed, by_content=by_content)
     except FileNotFoundError:
-        return ": no such file or folder"
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # a name with NUL, too long a name, a link that leads to itself
-        return f" cannot be looked at: {printable(getattr(error, 'strerror', None) or str(error))}"
+        return "no such file or folder"
+    except _NO_PATH as error:
+        return f"cannot be looked at: {printable(getattr(error, 'strerror', None) or str(error))}"
 
 
 def _whereabouts(path: Path, allowed: Sequence[Path]) -> str:
     """Return what is wrong with where a path leads; ``""`` if nothing is."""
     real, written = path.resolve(), Path(os.path.abspath(path))  # noqa: PTH100  (a link stays what it is)
     if any(place.is_relative_to(root) for root in _NO_DATA for place in (written, real)):
-        return " is not a file of data"
+        return "is not a file of data"
     is_inside = any(real.is_relative_to(folder) for folder in allowed)
-    return "" if is_inside else " lies outside of the folders that are looked at"
+    return (
+        ""
+        if is_inside
+        else "a footer names it, and it lies outside of the folder of the result, the current folder and those of --rollouts"
+    )
 
 
-def _change(entry: Mapping[str, Any], path: Path, allowed: Sequence[Path]) -> str:
-    """Return why a path is not what was recorded, behind its name; ``""`` if it is.
+def _change(entry: Mapping[str, Any], path: Path, allowed: Sequence[Path], *, by_content: bool) -> str:
+    """Return why a path is not what was recorded; ``""`` if it is.
 
     Raises:
         OSError: There is nothing at the path.
     """
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        leaves = (file.resolve() for file in path.rglob("*"))
-        if not all(any(file.is_relative_to(folder) for folder in allowed) for file in leaves):
-            return " has a link that leads out of the folders that are looked at"
+        if any(_whereabouts(file, allowed) for file in path.rglob("*")):
+            return "has a link that leads out of the folders that a footer may name"
+        by, same = "content", by_content or entry.get("sha256") == sha256_of(path)
     elif not stat.S_ISREG(status.st_mode):
-        return f" is {what_is(path)}"
-    then, now = (entry.get("size"), entry.get("modified")), state_of(path)
-    if None not in then and then == now:
-        return ""
-    is_same = entry.get("sha256") is not None and entry["sha256"] == sha256_of(path)
-    return "" if is_same else _CHANGED
+        return f"is {what_is(path)}"
+    else:
+        by, same = "size and time", (entry.get("size"), entry.get("modified")) == (status.st_size, status.st_mtime_ns)
+        if not same and entry.get("sha256"):
+            by, same = "sha256", entry["sha256"] == sha256_of(path)
+    return "" if same else f"is not the file that was scored, or has changed since: another {by}"

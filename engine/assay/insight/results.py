@@ -383,12 +383,12 @@ def _of_verifier(
         )
         return
     weights = {name: float(check["weight"]) for name, check in listed_checks.items()}
-    is_plain = not any(name in check for check in form["checks"] for name in _NOT_LINEAR)
+    is_plain = not any(name in check for check in form.get("checks", ()) for name in _NOT_LINEAR)
     linear = is_plain and not {"combine", "range"} & {*form}
     total = sum(weights.values())
-    for check, group in _walk(form["checks"]):
+    for check, group in _walk(form.get("checks", ())):
         own = check["id"]
-        own_weight = weights.get(own, float(check["weight"]))
+        own_weight = weights.get(own, float(check.get("weight", 0.0)))
         coefficient = share * own_weight / total if linear and total else None
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
@@ -397,7 +397,7 @@ def _of_verifier(
             own,
             check["type"],
             own_weight,
-            required=check["required"],
+            required=check.get("required", False),
             coefficient=0.0 if group else coefficient,
             group=group,
         )

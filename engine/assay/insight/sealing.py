@@ -273,7 +273,8 @@ def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]
         fact = f"{made.name}: its footer does not say with which options it was made."
         raise InputError(fact, "Score the rollouts again.")
     if tasks is None and files_of(made.footer, "tasks"):
-        tasks = recorded_files(made.footer, "tasks", made.files[0].parent, made.name, rollouts)
+        is_hashed = "task_table" in made.footer
+        tasks = recorded_files(made.footer, "tasks", made.files[0].parent, made.name, rollouts, by_content=is_hashed)
         tasks = tasks[0] if len(tasks) == 1 else tasks
     if tasks is None and "task_table" in made.footer:
         raise InputError(f"{made.name}: its tasks were not read from a file.", "Name them: --tasks PATH")

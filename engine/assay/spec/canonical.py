@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -24,10 +24,10 @@ class _Check(Stored):
 
     id: str
     type: str
-    weight: float
-    required: bool
-    negate: bool
-    params: dict[str, Any]
+    weight: float = 0.0
+    required: bool = False
+    negate: bool = False
+    params: dict[str, Any] = Field(default_factory=dict)
     threshold: float | None = None
     checks: list["_Check"] = Field(default_factory=list)
 
@@ -35,12 +35,11 @@ class _Check(Stored):
 class _Verifier(Stored):
     id: str
     kind: str
-    passThreshold: float  # noqa: N815  (as it is written)
+    passThreshold: float = 1.0  # noqa: N815  (as it is written)
 
 
 class _Native(_Verifier):
-    kind: Literal["native"]
-    checks: list[_Check]
+    checks: list[_Check] = Field(default_factory=list)
 
 
 def canonical_check(form: Mapping[str, Any]) -> str:
@@ -86,9 +85,8 @@ def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         StoredError: It cannot be read, or is another verifier's.
     """
-    form = parse_stored(entry["canonical"], _Verifier, free=True)
-    if form["kind"] == NATIVE:
-        conforms(form, _Native)
+    form = {"id": entry["id"], "kind": entry["kind"], **parse_stored(entry["canonical"], Stored, free=True)}
+    conforms(form, _Native if form["kind"] == NATIVE else _Verifier)
     if other := next((key for key in ("id", "kind") if form[key] != entry[key]), ""):
         raise StoredError(f"{other}: {quoted(form[other])} in the canonical form, {quoted(entry[other])} beside it")
     return form
@@ -96,7 +94,7 @@ def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def spec_of(form: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical form as a spec: there, a gate or a penalty has a weight, too, and ids in a group begin with the group's."""
-    spec = {**form, "checks": [_check(check) for check in form["checks"]]}
+    spec = {**form, "checks": [_check(check) for check in form.get("checks", ())]}
     return {key: value for key, value in spec.items() if key != "params"}
 
 

@@ -19,7 +19,7 @@ from assay.system.code_hash import described
 from assay.system.redaction import redacted
 from assay.writing.seals import sha256_of
 
-__all__ = ["code_of", "files_of", "provenance_of", "state_of", "task_files_of"]
+__all__ = ["code_of", "files_of", "provenance_of", "task_files_of"]
 
 _IF_KNOWN = ("read_as", "skipped", "sha256")
 
@@ -65,21 +65,9 @@ def _input(file: InputFile) -> dict[str, Any]:
 
 
 def _stat(path: Path, *, seal: bool) -> dict[str, Any]:
-    size, modified = state_of(path)
-    return {"size": size, "modified": modified, **({"sha256": sha256_of(path)} if seal else {})}
-
-
-def state_of(path: Path) -> tuple[int | None, int | None]:
-    """Return the size of a file and the time of its last modification; of a folder, the size of all files in it and the latest time.
-
-    Returns:
-        Bytes, and nanoseconds since 1970; None for both if there is no such file.
-    """
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else []
-    states = [file.stat() for file in files]
-    return (
-        (sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)) if states else (None, None)
-    )
+    status = path.stat() if path.is_file() else None
+    digest = {"sha256": sha256_of(path)} if seal else {}
+    return {"size": status and status.st_size, "modified": status and status.st_mtime_ns, **digest}
 
 
 def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def _params(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         while stack:
             check = stack.pop()
             stack += reversed(check.get("checks", ()))
-            yield names.get((verifier["id"], check["id"]), check["id"]), check["type"], check["params"]
+            yield names.get((verifier["id"], check["id"]), check["id"]), check["type"], check.get("params", {})
 
 
 def matches(text: str, row: Mapping[str, Any], looked_for: Sought) -> list[tuple[int, int, str]]:
