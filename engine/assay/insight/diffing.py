@@ -17,7 +17,6 @@ from assay.errors import InputError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
-from assay.insight.recorded_files import recorded_files
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of
 from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
@@ -28,6 +27,7 @@ from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
+from assay.writing.recorded_files import recorded_files
 
 __all__ = ["Diff", "changes", "diff", "rescored"]
 

@@ -23,7 +23,6 @@ from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_o
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, changed
-from assay.insight.recorded_files import recorded_files
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
 from assay.loading.formats.engine_source import batches
@@ -39,14 +38,15 @@ from assay.runs.streaming import output_schema, stream
 from assay.scoring.in_memory import cause, engine_error, prepare
 from assay.scoring.summary import Summary
 from assay.spec.canonical import forms_of, verifiers_of
-from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.spec.stored_json import StoredError, conforms
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
-from assay.values.stored_json import StoredError, conforms
 from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import files_of, provenance_of, task_files_of
+from assay.writing.recorded_files import recorded_files
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
 from assay.writing.writers import MANIFEST, open_writer, read_provenance
 
@@ -371,7 +371,7 @@ def _verifiers(made: _Made, options: Any) -> tuple[tuple[VerifierSpec, ...], lis
                 fact, "A footer does not hold rubrics: score the rollouts again, and compare with assay diff."
             )
         elif form.get("kind") != IN_PROCESS:
-            sources.append(load_verifier(form, checks=options["checks"]))
+            sources.append(verifier_in_footer(form, checks=options["checks"]))
     by_rows = [form for form in forms if form.get("kind") == IN_PROCESS]
     if not by_rows or not sources:
         options = {**options, "verifier_name": options["verifier_name"] if by_rows else None}

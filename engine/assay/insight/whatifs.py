@@ -26,7 +26,7 @@ from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
 from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
-from assay.spec.verifier import Share, VerifierSpec, load_verifier
+from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
@@ -259,7 +259,7 @@ def _verifier(form: Mapping[str, Any], share: float | None, threshold: float, re
         limit = form.get("passThreshold")
         limit = float(limit) if isinstance(limit, int | float) else 1.0
         return VerifierSpec(ident, ident, limit, (spec,), kind=kind, share=own)
-    loaded = load_verifier(spec_of(form))
+    loaded = verifier_in_footer(spec_of(form))
     checks = tuple(
         replace(spec, check=_OfScores(spec.type), note="")
         if spec.check is None and check_column(loaded, spec) in result.schema

@@ -14,9 +14,9 @@ from typing import Any
 from assay.errors import InputError, UsageError, counted, printable, shown_path
 from assay.loading.formats.files import Cut
 from assay.runs.shards import Shard
+from assay.spec.stored_json import StoredError, conforms, parse_stored
 from assay.system.atomic_file import new_file
 from assay.system.special_files import open_input
-from assay.values.stored_json import StoredError, conforms, parse_stored
 from assay.writing.footers import Described, Footer
 from assay.writing.writers import MANIFEST
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from assay.checks.base import Check
 from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
-from assay.spec.verifier import VerifierSpec, load_verifier
-from assay.values.stored_json import Stored, StoredError, conforms, parse_stored
+from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
 __all__ = ["canonical_check", "fingerprint", "forms_of", "spec_of", "verifiers_of"]
 
@@ -125,7 +125,7 @@ def verifiers_of(
         if form["kind"] != NATIVE:
             fact = f"{name}: `{ident}` is Python ({printable(form['kind'])}), not a spec."
             raise InputError(fact, "Score the rollouts again, and compare the two results.")
-        verifier = load_verifier(spec_of(form), checks=checks)
+        verifier = verifier_in_footer(spec_of(form), checks=checks)
         if json.loads(verifier.canonical) != form:
             fact = f"{name}: the spec of `{ident}` in its footer means something else to this version of Assay."
             raise SpecError(fact, "Name the class of each check type that is not built in: --checks module:Class")

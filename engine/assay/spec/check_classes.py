@@ -3,6 +3,7 @@
 A plug-in's name is the ``type`` of its class; it is loaded only when a spec uses that type.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -49,14 +50,19 @@ def types_named(data: Any) -> Iterator[str]:
             yield from types_named(value)
 
 
-def plugins_of(data: Any, known: Mapping[str, type[Check]]) -> dict[str, type[Check]]:
+def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True) -> dict[str, type[Check]]:
     """Return the plug-ins for the types that a document names and that are not known, by every name of theirs.
+
+    Args:
+        data: The document.
+        known: Check types by name.
+        load: Whether to import plug-ins; otherwise those that are imported already count.
 
     Raises:
         SpecError: A plug-in cannot be used, or several provide the same type.
     """
     names = dict.fromkeys(name for name in types_named(data) if name not in known)
-    points = list(entry_points(group=GROUP)) if names else []
+    points = [point for point in entry_points(group=GROUP) if load or point.module in sys.modules] if names else []
     loaded = [_only(name, [point for point in points if point.name == name]) for name in names]
     return {name: check for check in loaded if check for name in (check.type, *check.aliases) if name not in known}
 

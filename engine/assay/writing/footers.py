@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from assay.values.stored_json import Count, Stored, Whole
+from assay.spec.stored_json import Count, Stored, Whole
 
 __all__ = ["Described", "Footer", "Summed"]
 

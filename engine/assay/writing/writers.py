@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
+from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.special_files import open_input, what_is
 from assay.system.stdout import standard_output
-from assay.values.stored_json import Stored, StoredError, parse_stored
 from assay.writing.digests import ContentDigest
 from assay.writing.footers import Footer, Summed
 

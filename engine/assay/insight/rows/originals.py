@@ -8,13 +8,13 @@ import polars as pl
 from assay.errors import AssayError, InputError, counted, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
-from assay.insight.recorded_files import recorded_files
 from assay.insight.results import ROW, Result
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
 from assay.writing.provenance import files_of
+from assay.writing.recorded_files import recorded_files
 
 __all__ = ["originals"]
 
