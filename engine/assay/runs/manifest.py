@@ -16,9 +16,8 @@ from assay.loading.formats.files import Cut
 from assay.runs.shards import Shard
 from assay.spec.stored_json import StoredError, conforms, parse_stored
 from assay.system.atomic_file import new_file
-from assay.system.special_files import open_input
 from assay.writing.footers import Described, Footer
-from assay.writing.writers import MANIFEST
+from assay.writing.writers import MANIFEST, text_beside
 
 __all__ = ["Manifest", "differing_items", "read_manifest", "short_json"]
 
@@ -102,15 +101,14 @@ def read_manifest(folder: Path) -> Manifest | None:
         InputError: It cannot be read.
     """
     path = folder / MANIFEST
+    if (text := text_beside(path)) is None:
+        return None
     try:
-        with open_input(path) as file:
-            data = parse_stored(file.read(), Footer)
+        data = parse_stored(text, Footer)
         if data.get("manifest") != _FORMAT:
             raise InputError(f"{shown_path(path)}: not a manifest of this release of Assay.", "Name another folder.")
         conforms(data, Described)
-    except FileNotFoundError:
-        return None
-    except (OSError, StoredError) as error:
+    except StoredError as error:
         raise InputError(
             f"{shown_path(path)}: not readable: {error}.", "Name another folder, or start over with --overwrite."
         ) from None

@@ -125,7 +125,8 @@ def _change(entry: Mapping[str, Any], path: Path, allowed: Sequence[Path], *, by
     if stat.S_ISDIR(status.st_mode):
         if any(_whereabouts(file, allowed) for file in path.rglob("*")):
             return "has a link that leads out of the folders that a footer may name"
-        by, same = "content", by_content or entry.get("sha256") == sha256_of(path)
+        is_hashed = entry.get("sha256") is not None and entry["sha256"] == sha256_of(path)
+        by, same = "content", by_content or is_hashed
     elif not stat.S_ISREG(status.st_mode):
         return f"is {what_is(path)}"
     else:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
 from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
-from assay.system.special_files import open_input, what_is
+from assay.system.special_files import what_is
 from assay.system.stdout import standard_output
 from assay.writing.digests import ContentDigest
 from assay.writing.footers import Footer, Summed
@@ -34,6 +34,7 @@ __all__ = [
     "plain_arrow",
     "provenance_in",
     "read_provenance",
+    "text_beside",
 ]
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
@@ -338,26 +339,27 @@ def provenance_in(path: str | Path) -> dict[str, Any] | None:
 
 
 def _of_folder(folder: Path) -> dict[str, Any] | None:
-    if (manifest := _text_in(folder / MANIFEST)) is None:
+    if (manifest := text_beside(folder / MANIFEST)) is None:
         return None
-    summary = _text_in(folder / SUMMARY)
+    summary = text_beside(folder / SUMMARY)
     rows = None if summary is None else _checked(summary, Summed, folder / SUMMARY)["rows"]
     return {**_checked(manifest, Footer, folder / MANIFEST), "rows": rows}
 
 
-def _text_in(path: Path) -> bytes | None:
+def text_beside(path: Path) -> bytes | None:
     """Return the content of a file beside the parts of a folder; None if there is none.
 
     Raises:
         InputError: It cannot be read, or is no file.
     """
+    if kind := what_is(path):
+        raise InputError(f"{shown_path(path)}: is {kind}.")
     try:
-        with open_input(path) as file:
-            return file.read()
+        return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise InputError(f"{shown_path(path)}: {error.strerror or error}.") from None
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
 
 
 def _checked(text: bytes, kind: type[Stored], path: str | Path) -> dict[str, Any]:
