@@ -128,6 +128,6 @@ def verifiers_of(
         verifier = verifier_in_footer(spec_of(form), checks=checks)
         if json.loads(verifier.canonical) != form:
             fact = f"{name}: the spec of `{ident}` in its footer means something else to this version of Assay."
-            raise SpecError(fact, "Name the class of each check type that is not built in: --checks module:Class")
+            raise SpecError(fact, "Name what is not built in: --checks MODULE:CLASS, and --import MODULE for plug-ins.")
         verifiers.append(verifier)
     return tuple(verifiers)
