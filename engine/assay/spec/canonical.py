@@ -8,8 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from assay.checks.base import Check
+from assay.checks.registry import BUILTIN
 from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
+from assay.spec.check_classes import plugins_to_import
 from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
@@ -30,6 +32,14 @@ class _Check(Stored):
     params: dict[str, Any] = Field(default_factory=dict)
     threshold: float | None = None
     checks: list["_Check"] = Field(default_factory=list)
+
+
+class _Entry(Stored):
+    """What a provenance says of a verifier, as far as it is read here."""
+
+    id: str | None = None
+    kind: str | None = None
+    canonical: str
 
 
 class _Verifier(Stored):
@@ -72,6 +82,7 @@ def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if not entries:
         raise InputError(f"{name}: does not say which verifiers made it.", "Name a file that assay score wrote.")
     try:
+        conforms(entries, list[_Entry])
         forms = [_form(entry) for entry in entries]
     except StoredError as error:
         fact = f"{name}: the verifiers in its footer cannot be read: {error}."
@@ -85,10 +96,11 @@ def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         StoredError: It cannot be read, or is another verifier's.
     """
-    form = {"id": entry["id"], "kind": entry["kind"], **parse_stored(entry["canonical"], Stored, free=True)}
+    beside = {key: entry[key] for key in ("id", "kind") if entry.get(key) is not None}
+    form = {"kind": NATIVE, **beside, **parse_stored(entry["canonical"], Stored, free=True)}
     conforms(form, _Native if form["kind"] == NATIVE else _Verifier)
-    if other := next((key for key in ("id", "kind") if form[key] != entry[key]), ""):
-        raise StoredError(f"{other}: {quoted(form[other])} in the canonical form, {quoted(entry[other])} beside it")
+    if other := next((key for key, value in beside.items() if form[key] != value), ""):
+        raise StoredError(f"{other}: {quoted(form[other])} in the canonical form, {quoted(beside[other])} beside it")
     return form
 
 
@@ -125,9 +137,17 @@ def verifiers_of(
         if form["kind"] != NATIVE:
             fact = f"{name}: `{ident}` is Python ({printable(form['kind'])}), not a spec."
             raise InputError(fact, "Score the rollouts again, and compare the two results.")
+        own = {name for check in checks for name in (check.type, *check.aliases)}
+        if modules := plugins_to_import(form, {*BUILTIN, *own}):
+            fact = (
+                f"{name}: `{ident}` was made with the plug-in {quoted(next(iter(modules)))}, and no footer loads one."
+            )
+            raise SpecError(
+                fact, f"If you trust it, import it: --import {' --import '.join(sorted({*modules.values()}))}"
+            )
         verifier = verifier_in_footer(spec_of(form), checks=checks)
         if json.loads(verifier.canonical) != form:
             fact = f"{name}: the spec of `{ident}` in its footer means something else to this version of Assay."
-            raise SpecError(fact, "Name what is not built in: --checks MODULE:CLASS, and --import MODULE for plug-ins.")
+            raise SpecError(fact, "Name the class of each check type that is not built in: --checks module:Class")
         verifiers.append(verifier)
     return tuple(verifiers)

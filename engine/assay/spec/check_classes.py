@@ -4,7 +4,7 @@ A plug-in's name is the ``type`` of its class; it is loaded only when a spec use
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -12,7 +12,7 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check
 from assay.errors import SpecError, said_by
 
-__all__ = ["GROUP", "check_class", "plugin_checks", "plugins_of", "types_named"]
+__all__ = ["GROUP", "check_class", "plugin_checks", "plugins_of", "plugins_to_import", "types_named"]
 
 GROUP = "assay.checks"
 """Entry-point group of plug-ins."""
@@ -65,6 +65,18 @@ def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True
     points = [point for point in entry_points(group=GROUP) if load or point.module in sys.modules] if names else []
     loaded = [_only(name, [point for point in points if point.name == name]) for name in names]
     return {name: check for check in loaded if check for name in (check.type, *check.aliases) if name not in known}
+
+
+def plugins_to_import(data: Any, known: Collection[str]) -> dict[str, str]:
+    """Return the modules of plug-ins that a document names and that are not imported, by the type.
+
+    Args:
+        data: The document.
+        known: Names of check types that are no plug-ins.
+    """
+    names = {*types_named(data)} - {*known}
+    points = entry_points(group=GROUP) if names else ()
+    return {point.name: point.module for point in points if point.name in names and point.module not in sys.modules}
 
 
 def plugin_checks() -> tuple[list[type[Check]], list[str]]:
