@@ -362,11 +362,11 @@ def test_texts_come_from_the_inputs_unless_they_have_changed(scored):
     rollouts.write_text(rollouts.read_text().replace("maybe", "never"))
     changed = assay.report(out)
     assert {example["text"] for example in changed.examples["worst"]} == {None}
-    assert any("has changed" in note and "--rollouts" in note for note in changed.notes)
+    assert any("is not the file that was scored" in note and "--rollouts" in note for note in changed.notes)
     named = assay.report(out, rollouts=rollouts)
     assert [example["text"] for example in named.examples["worst"]] == ["no", "yes \u202e"]
     rollouts.unlink()
-    assert any("is not there" in note for note in assay.report(out).notes)
+    assert any("no such file" in note for note in assay.report(out).notes)
     assert "text" not in assay.report(out, text=False).examples["worst"][0]
 
 

@@ -188,3 +188,47 @@ def test_listings_have_the_classes_that_are_named_and_those_of_packages(folder, 
 )
 def test_a_class_that_cannot_be_used_is_told(folder, named, message):
     assert message in run("schema", "--checks", named, code=2).stderr
+
+
+CLASS = """
+from pydantic import BaseModel, ConfigDict
+
+import assay
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Mild:
+    name = "mild"
+    Config = Settings
+
+    def verify(self, *, prompt, completion, target):
+        return assay.VerificationResult(1.0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["check", "class"])
+def test_no_footer_loads_a_plug_in(installed, tmp_path, monkeypatch, kind):
+    """Whoever wrote the footer chose the name; the user who imports the module says that it may run."""
+    monkeypatch.chdir(tmp_path)
+    name = f"of_{kind}"
+    spec = {"id": "v", "checks": [{"type": "polite"}]} if kind == "check" else {"id": "v", "kind": "mild"}
+    installed(name, f"polite = {name}:Polite", module=MODULE if kind == "check" else CLASS)
+    info = tmp_path / name / f"{name}-1.0.dist-info" / "entry_points.txt"
+    info.write_text(
+        f"[assay.checks]\npolite = {name}:Polite\n" if kind == "check" else f"[assay.verifiers]\nmild = {name}:Mild\n"
+    )
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    Path("v.json").write_text(json.dumps(spec))
+    assay.score_file("rows.jsonl", "v.json", "out.parquet")
+    del sys.modules[name]
+    monkeypatch.delitem(assay.classes.registry._REGISTRY, "mild", raising=False)
+    for command in ("verify", "show", "report", "whatif", "diff"):
+        more = {"whatif": ["--threshold", "0.5"], "diff": ["--rescore"]}.get(command, [])
+        done = CliRunner().invoke(app, [command, "out.parquet", *more])
+        assert done.exit_code in (0, 2), done.exception
+        assert name not in sys.modules, command
+        assert command != "verify" or (done.exit_code, "--import" in done.stderr) == (2, True)
+    assert CliRunner().invoke(app, ["verify", "out.parquet", "--import", name]).exit_code == 0

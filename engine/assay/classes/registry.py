@@ -11,6 +11,7 @@ A package can provide a class through the entry-point group ``assay.verifiers``;
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -155,16 +156,23 @@ def registered_configs() -> dict[str, Any]:
     return {name: cls.Config for name, cls in sorted(_REGISTRY.items())}  # type: ignore[attr-defined]
 
 
-def get_verifier(name: str) -> type:
+def get_verifier(name: str, *, load: bool = True) -> type:
     """Return the class registered under a name, loading its plug-in if necessary.
+
+    Args:
+        name: The name.
+        load: Whether to import a plug-in; otherwise one that is imported already counts.
 
     Raises:
         ValueError: No class has the name, two have it, or its plug-in cannot be loaded; the message says which.
     """
-    points = list(entry_points(group=GROUP, name=name))
+    installed = list(entry_points(group=GROUP, name=name))
+    points = [point for point in installed if load or point.module in sys.modules]
     if not points:
         if name in _REGISTRY:
             return _REGISTRY[name]
+        if installed:
+            raise ValueError(f'"{name}" is a plug-in, which no footer loads. Import it: --import {installed[0].module}')
         guess = did_you_mean(name, list_verifiers())
         names = ", ".join(("native", *list_verifiers()))
         raise ValueError(f'unknown kind "{name}". {guess + " " if guess else ""}Known: {names}.')

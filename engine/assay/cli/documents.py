@@ -13,7 +13,7 @@ from assay.system.atomic_file import check_target, new_file
 from assay.system.stdout import write_data
 from assay.writing.documents import Document, Lines, Quote, Table
 
-__all__ = ["check_out", "deliver", "print_document"]
+__all__ = ["check_out", "deliver", "json_text", "print_document"]
 
 _ENDINGS = (".html", ".md", ".json")
 _SHOWN = 400
@@ -45,7 +45,7 @@ def deliver(console: Console, data: dict[str, Any], document: Document, *, out: 
         out: The file.
         as_data: Whether to print JSON.
     """
-    as_json = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    as_json = json_text(data)
     if out is not None:
         suffix = out.suffix.lower()
         text = document.html() if suffix == ".html" else document.markdown() if suffix == ".md" else f"{as_json}\n"
@@ -56,6 +56,15 @@ def deliver(console: Console, data: dict[str, Any], document: Document, *, out: 
         write_data(f"{as_json}\n")
     else:
         print_document(console, document)
+
+
+def json_text(data: Any) -> str:
+    """Return JSON on one line that can be read in any script; what a terminal would obey, or cannot print, is escaped."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    for char in () if text.isprintable() else {*text}:
+        if not char.isprintable():
+            text = text.replace(char, json.dumps(char)[1:-1])
+    return text
 
 
 def print_document(console: Console, document: Document) -> None:

@@ -20,14 +20,14 @@ from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of
 from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
-from assay.loading.rollouts import InputFile, open_rollouts, unchanged
+from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION, HIDDEN
 from assay.options import DiffLimits, settle
 from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
 from assay.system.spool import spooling
-from assay.writing.provenance import files_of
+from assay.writing.recorded_files import recorded_files
 
 __all__ = ["Diff", "changes", "diff", "rescored"]
 
@@ -215,12 +215,12 @@ def rescored(
         SpecError: Its verifiers cannot be made again.
     """
     before = open_result(result)
+    if before.damage is not None:
+        raise before.damage
     verifiers = verifiers_of(before.provenance, before.name, options.get("checks") or ())
     inputs = _inputs(before) if rollouts is None else rollouts
-    named = before.provenance.get("tasks")
-    if tasks is None and rollouts is None and named:
-        tasks = [str(file["name"]) for file in named]
-        unchanged(InputFile(file["name"], file.get("size"), modified=file.get("modified")) for file in named)
+    if tasks is None and rollouts is None and before.provenance.get("tasks"):
+        tasks = recorded_files(before.provenance, "tasks", before.folder, before.name)
     with spooling():
         (side,) = score_side_by_side(inputs, (list(verifiers),), {"tasks": tasks, **options})
         after = result_of("rescored", side.frame, side.provenance)
@@ -234,12 +234,7 @@ def _inputs(result: Result) -> list[str]:
     Raises:
         InputError: They are not files, or have changed.
     """
-    files = result.provenance.get("inputs")
-    if not files or any(file.get("modified") is None for file in files):
-        raise InputError(f"{result.name}: does not say which files it was made from.", "Name them: --rollouts PATH")
-    files = files_of(result.provenance)
-    unchanged(InputFile(str(file["name"]), file.get("size"), modified=file["modified"]) for file in files)
-    return [str(file["name"]) for file in files]
+    return recorded_files(result.provenance, "inputs", result.folder, result.name)
 
 
 # ── sums ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

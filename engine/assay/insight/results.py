@@ -23,9 +23,10 @@ from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
 from assay.scoring.in_memory import engine_error
+from assay.spec.canonical import forms_of
 from assay.system.signals import interruptible
 from assay.writing.files import result_files, scan_files
-from assay.writing.writers import read_provenance
+from assay.writing.writers import provenance_in
 
 __all__ = [
     "ROW",
@@ -94,6 +95,7 @@ class Result:
         files: The files it is read from.
         notes: What the user should know.
         length_column: The column of lengths that the user names, such as numbers of tokens.
+        damage: Why the provenance that is there cannot be read; None if it can, or if there is none.
     """
 
     name: str
@@ -105,11 +107,28 @@ class Result:
     files: tuple[File, ...] = ()
     notes: tuple[str, ...] = ()
     length_column: str | None = None
+    damage: InputError | None = None
 
     @property
     def verifiers(self) -> tuple[Mapping[str, Any], ...]:
         """What the provenance says of each verifier."""
-        return _mappings(self.provenance.get("verifiers"))
+        return tuple(self.provenance.get("verifiers", ()))
+
+    @property
+    def forms(self) -> list[dict[str, Any]]:
+        """The canonical forms of the verifiers that made it.
+
+        Raises:
+            InputError: It does not say, or not in a form that can be read.
+        """
+        if self.damage is not None:
+            raise self.damage
+        return forms_of(self.provenance, self.name)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that its files are in; None for a frame."""
+        return self.files[0].path.parent if self.files else None
 
     @property
     def passed_through(self) -> tuple[str, ...]:
@@ -255,7 +274,12 @@ def open_result(source: Any) -> Result:
     plain = not any(isinstance(file, ParquetFile) and file.dense for file in opened.files)
     same = len({tuple(file.schema.items()) for file in opened.files}) == 1
     quick = scan_files(paths)
-    return _result(name, quick if plain and same else opened.scan(), _provenance(source), opened.files)
+    frame, provenance, damage = quick if plain and same else opened.scan(), {}, None
+    try:
+        provenance = _provenance(source, name)
+    except InputError as error:
+        damage = error
+    return _result(name, frame, provenance, opened.files, damage)
 
 
 def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> Result:
@@ -272,16 +296,25 @@ def result_of(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any]) -> 
     return _result(name, frame, provenance)
 
 
-def _provenance(path: str | Path) -> Mapping[str, Any]:
-    """Return the provenance of a result, nothing if there is none that can be read."""
-    try:
-        provenance: Any = read_provenance(path)
-    except (InputError, ValueError, TypeError, RecursionError):
-        provenance = {}
-    return provenance if isinstance(provenance, Mapping) else {}
+def _provenance(path: str | Path, name: str) -> dict[str, Any]:
+    """Return the provenance of a result, nothing if there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    provenance = provenance_in(path) or {}
+    if provenance.get("verifiers"):
+        forms_of(provenance, name)
+    return provenance
 
 
-def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files: tuple[File, ...] = ()) -> Result:
+def _result(
+    name: str,
+    frame: pl.LazyFrame,
+    provenance: Mapping[str, Any],
+    files: tuple[File, ...] = (),
+    damage: InputError | None = None,
+) -> Result:
     try:
         schema = frame.collect_schema()
     except ENGINE_ERRORS as error:
@@ -293,7 +326,8 @@ def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files
             raise InputError(f"{name}: no column `reward`.", f"Columns: {listed(list(schema))}\n{hint}")
         if dtype is not None and not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise InputError(f"{name}: `{column}` has type {dtype}; expected numbers.")
-    notes = () if provenance else ("it has no provenance: weights and types of checks are unknown",)
+    lack = "it has no provenance" if damage is None else f"it has no provenance that can be read ({damage.fact})"
+    notes = () if provenance else (f"{lack}: weights and types of checks are unknown",)
     reward = pl.col("reward").cast(pl.Float64)
     frame = frame.with_columns(pl.when(reward.is_finite()).then(reward).alias("reward"))
     if "passed" in schema:
@@ -301,44 +335,40 @@ def _result(name: str, frame: pl.LazyFrame, provenance: Mapping[str, Any], files
         frame = frame.with_columns(pl.when(pl.col("reward").is_not_null()).then(passed).alias("passed"))
     else:
         notes = (*notes, "it has no column `passed`: what counts passing rows is left out")
-    checks, labels = _checks(schema, _mappings(provenance.get("verifiers")))
+    verifiers = provenance.get("verifiers", ())
+    checks, labels = _checks(schema, verifiers, forms_of(provenance, name) if verifiers else ())
     if not checks:
         notes = (*notes, "it has no columns of checks, as without --no-details: what is told of each check is left out")
-    return Result(name, frame, schema, provenance, checks, labels, files, notes)
+    return Result(name, frame, schema, provenance, checks, labels, files, notes, damage=damage)
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _mappings(value: Any) -> tuple[Mapping[str, Any], ...]:
-    return tuple(item for item in _list(value) if isinstance(item, Mapping))
-
-
 def _checks(
-    schema: pl.Schema, verifiers: Sequence[Mapping[str, Any]]
+    schema: pl.Schema, verifiers: Sequence[Mapping[str, Any]], forms: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[ScoreColumn, ...], dict[str, str]]:
     """Return the checks of a result, and its labels, each with the name of its check."""
-    several = len(verifiers) > 1
-    found = [check for verifier in verifiers for check in _of_verifier(verifier, 1 / len(verifiers), several=several)]
+    several, found = len(verifiers) > 1, list[ScoreColumn]()
+    for verifier, form in zip(verifiers, forms, strict=True):
+        found += _of_verifier(verifier, form, 1 / len(verifiers), several=several)
     found = found or list(_of_columns(schema))
     labels = {f"{check.name}: ": check.name for check in found if check.name}
     for verifier in verifiers:  # rows that name functions: no column, but lines
-        owner = f"{verifier.get('id')}/" if several else ""
-        names = [f"{owner}{code.get('name')}" for code in _mappings(verifier.get("code")) if code.get("name")]
+        owner = f"{verifier['id']}/" if several else ""
+        names = [f"{owner}{code['name']}" for code in verifier.get("code", ()) if code.get("name")]
         labels |= {f"{name}: ": name for name in names if f"{name}: " not in labels}
     numbers = {name for name, dtype in schema.items() if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)}
     return tuple(check for check in found if check.column in numbers), labels
 
 
-def _of_verifier(verifier: Mapping[str, Any], share: float, *, several: bool) -> Iterator[ScoreColumn]:
+def _of_verifier(
+    verifier: Mapping[str, Any], form: Mapping[str, Any], share: float, *, several: bool
+) -> Iterator[ScoreColumn]:
     """Yield what the provenance says of a verifier: its checks, a group before its own; else the verifier itself."""
-    ident, kind, weight = str(verifier.get("id")), verifier.get("kind"), _number(verifier.get("weight"))
+    ident, kind, weight = verifier["id"], verifier["kind"], verifier.get("weight")
     share = share if weight is None else weight
-    listed_checks = {str(check.get("id")): check for check in _mappings(verifier.get("checks"))}
+    listed_checks = {check["id"]: check for check in verifier.get("checks", ())}
     if kind != NATIVE:
         own = next(iter(listed_checks), "")
         name = own if kind == FUNCTION or not several else f"{ident}/{own}" if own else ident
@@ -347,32 +377,27 @@ def _of_verifier(verifier: Mapping[str, Any], share: float, *, several: bool) ->
             _SCORE + ident,
             ident,
             ident,
-            str(kind),
+            kind,
             weight=1.0 if weight is None else weight,
             coefficient=share,
         )
         return
-    try:
-        spec = json.loads(verifier.get("canonical", ""))
-    except (ValueError, TypeError, RecursionError):
-        spec = {}
-    spec = spec if isinstance(spec, Mapping) else {}
-    specs = _mappings(spec.get("checks"))
-    weights = {name: _number(check.get("weight")) or 0.0 for name, check in listed_checks.items()}
-    linear = not any(name in check for check in specs for name in _NOT_LINEAR) and not {"combine", "range"} & {*spec}
+    weights = {name: float(check["weight"]) for name, check in listed_checks.items()}
+    is_plain = not any(name in check for check in form.get("checks", ()) for name in _NOT_LINEAR)
+    linear = is_plain and not {"combine", "range"} & {*form}
     total = sum(weights.values())
-    for check, group in _walk(specs):
-        own = str(check.get("id"))
-        own_weight = weights.get(own, _number(check.get("weight")) or 0.0)
+    for check, group in _walk(form.get("checks", ())):
+        own = check["id"]
+        own_weight = weights.get(own, float(check.get("weight", 0.0)))
         coefficient = share * own_weight / total if linear and total else None
         yield ScoreColumn(
             f"{ident}/{own}" if several else own,
             f"{_CHECK}{ident}/{own}",
             ident,
             own,
-            str(check.get("type", "")),
+            check["type"],
             own_weight,
-            required=check.get("required") is True,
+            required=check.get("required", False),
             coefficient=0.0 if group else coefficient,
             group=group,
         )
@@ -381,11 +406,7 @@ def _of_verifier(verifier: Mapping[str, Any], share: float, *, several: bool) ->
 def _walk(checks: Sequence[Mapping[str, Any]], group: str = "") -> Iterator[tuple[Mapping[str, Any], str]]:
     for check in checks:
         yield check, group
-        yield from _walk(_mappings(check.get("checks")), str(check.get("id")))
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        yield from _walk(check.get("checks", ()), check["id"])
 
 
 def _of_columns(schema: pl.Schema) -> Iterator[ScoreColumn]:

@@ -9,10 +9,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
+from pydantic import ConfigDict, create_model
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
@@ -25,23 +27,25 @@ from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
 from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
-from assay.loading.presets.preset import NONE
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
 from assay.names import FUNCTION, IN_PROCESS, NATIVE
-from assay.options import FileOptions, settle
+from assay.options import FileOptions, options_of, settle
+from assay.runs.file_run import recorded_options
 from assay.runs.manifest import read_manifest
 from assay.runs.streaming import output_schema, stream
 from assay.scoring.in_memory import cause, engine_error, prepare
 from assay.scoring.summary import Summary
 from assay.spec.canonical import forms_of, verifiers_of
-from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.spec.stored_json import StoredError, conforms
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
 from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import files_of, provenance_of, task_files_of
+from assay.writing.recorded_files import recorded_files
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
 from assay.writing.writers import MANIFEST, open_writer, read_provenance
 
@@ -166,15 +170,14 @@ def verify(
 
 def _contradictions(path: Path, files: Sequence[Path], footer: Mapping[str, Any]) -> Iterator[str]:
     """Yield entries of a footer, or of a folder's manifest, that contradict each other."""
-    for entry in footer.get("verifiers") or ():
-        ident, canonical = printable(str(entry.get("id"))), entry.get("canonical")
+    for entry in footer.get("verifiers", ()):
         try:
-            form, digest = json.loads(canonical), hashlib.sha256(canonical.encode()).hexdigest()
-        except (TypeError, ValueError, AttributeError, RecursionError):
-            form, digest = None, ""
-        same = isinstance(form, dict) and all(form.get(key) == entry.get(key) for key in ("id", "kind"))
-        if not same or digest != entry.get("sha256"):
-            yield f"the verifier {ident} in the footer"
+            forms_of({"verifiers": [entry]}, "")
+            same = hashlib.sha256(entry["canonical"].encode()).hexdigest() == entry["sha256"]
+        except InputError:
+            same = False
+        if not same:
+            yield f"the verifier {printable(entry['id'])} in the footer"
     if not path.is_dir():
         return
     manifest = read_manifest(path)
@@ -227,7 +230,7 @@ def _made_again(
 ) -> Verification:
     """Check the inputs and the verifiers of a result, and score rows again."""
     notes = _versions(made, any_version=any_version)
-    options = _options(made, tasks, checks)
+    options = _options(made, rollouts, tasks, checks)
     loaded, same = _verifiers(made, options)
     source, inputs = _inputs(made, rollouts, options, loaded)
     source, plan = prepare(source, loaded, options)
@@ -262,28 +265,33 @@ def _versions(made: _Made, *, any_version: bool) -> list[str]:
     return [f"it was made with {other}" for other in others]
 
 
-def _options(made: _Made, tasks: Any, checks: Sequence[type[Any]]) -> Any:
+def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]) -> Any:
     """Return the options of the run that made a result."""
     settings = made.footer.get("settings")
-    if not isinstance(settings, Mapping):
+    if settings is None:
         fact = f"{made.name}: its footer does not say with which options it was made."
         raise InputError(fact, "Score the rollouts again.")
-    entries = files_of(made.footer, "tasks")
-    if tasks is None and entries:
-        tasks = [str(entry.get("name")) for entry in entries]
+    if tasks is None and files_of(made.footer, "tasks"):
+        is_hashed = "task_table" in made.footer
+        tasks = recorded_files(made.footer, "tasks", made.files[0].parent, made.name, rollouts, by_content=is_hashed)
         tasks = tasks[0] if len(tasks) == 1 else tasks
     if tasks is None and "task_table" in made.footer:
         raise InputError(f"{made.name}: its tasks were not read from a file.", "Name them: --tasks PATH")
-    preset = settings.get("preset")
-    is_data = preset is None or preset == NONE or isinstance(preset, Mapping)  # not a path, which would be read
     try:
-        given = {**settings, "tasks": tasks, "checks": checks, "max_bad_rows": "100%"}
-        settled = settle(FileOptions, given, "verify")
-    except (TypeError, ValueError, AttributeError):
-        is_data = False
-    if not is_data:
-        raise InputError(f"{made.name}: the options in its footer cannot be read.", "Score the rollouts again.")
-    return settled
+        conforms(settings, _settings())
+        return settle(FileOptions, {**settings, "tasks": tasks, "checks": checks, "max_bad_rows": "100%"}, "verify")
+    except (StoredError, UsageError) as error:
+        fact = f"{made.name}: the options in its footer cannot be read: {error.args[0]}"
+        raise InputError(fact, "Score the rollouts again.") from None
+
+
+@cache
+def _settings() -> Any:
+    """Return the type of the options in a footer. A preset is data or none, but not a path, which would be read."""
+    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
+    hints["preset"] = dict[str, Any] | Literal["none"] | None
+    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
+    return create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields)
 
 
 def _inputs(
@@ -294,11 +302,9 @@ def _inputs(
     Raises:
         InputError: They are gone, or other ones.
     """
-    entries = files_of(made.footer)
-    if rollouts is None and (not entries or any(entry.get("modified") is None for entry in entries)):
-        fact = f"{made.name}: does not say which files it was made from."
-        raise InputError(fact, "Name them, in the order of the run: --rollouts PATH")
-    names = [str(entry["name"]) for entry in entries] if rollouts is None else rollouts
+    entries, names = files_of(made.footer), rollouts
+    if rollouts is None:
+        names = recorded_files(made.footer, "inputs", made.files[0].parent, made.name)
     source = open_rollouts(names, reading_for(options, verifiers))
     source = sealed(source) if any(entry.get("sha256") for entry in entries) else source
     now = [file for file in source.inputs if file.skipped is None]
@@ -364,7 +370,7 @@ def _verifiers(made: _Made, options: Any) -> tuple[tuple[VerifierSpec, ...], lis
                 fact, "A footer does not hold rubrics: score the rollouts again, and compare with assay diff."
             )
         elif form.get("kind") != IN_PROCESS:
-            sources.append(load_verifier(form, checks=options["checks"]))
+            sources.append(verifier_in_footer(form, checks=options["checks"]))
     by_rows = [form for form in forms if form.get("kind") == IN_PROCESS]
     if not by_rows or not sources:
         options = {**options, "verifier_name": options["verifier_name"] if by_rows else None}

@@ -28,9 +28,9 @@ from assay.insight.results import ROW, Result, as_data, names_of, open_result
 from assay.loading.formats.engine_source import batches
 from assay.names import FUNCTION, HIDDEN, IN_PROCESS, NATIVE
 from assay.options import DiffLimits
-from assay.spec.canonical import forms_of, spec_of
+from assay.spec.canonical import spec_of
 from assay.spec.check import CheckSpec
-from assay.spec.verifier import Share, VerifierSpec, load_verifier
+from assay.spec.verifier import Share, VerifierSpec, verifier_in_footer
 from assay.system.signals import interruptible
 from assay.system.spool import spool_file, spooling
 from assay.thresholds import THRESHOLDS
@@ -165,8 +165,8 @@ def _changed(
     if not result.checks:
         fact = f"{result.name}: has no columns of checks, from which other rewards could be made."
         raise InputError(fact, "Score the rollouts without --no-details, into parquet.")
-    forms = forms_of(result.provenance, result.name)
-    if any(form.get("kind") == IN_PROCESS for form in forms):
+    forms = result.forms
+    if any(form["kind"] == IN_PROCESS for form in forms):
         raise InputError(f"{result.name}: its rows name their functions, which have no weights.")
     entries, ran = result.verifiers, [*map(_ran, result.verifiers)]
     is_rubric = any(entry.get("weight") is not None for entry in entries)
@@ -332,7 +332,7 @@ def _verifier(
         if check["id"] in ran
     ]
     fields = {name: form[name] for name in _OF_THE_VERIFIER if name in form}
-    loaded = load_verifier({**fields, "checks": checks}, checks=(_Stored, _StoredAtTimes))
+    loaded = verifier_in_footer({**fields, "checks": checks}, checks=(_Stored, _StoredAtTimes))
     return replace(loaded, share=own)
 
 

@@ -23,7 +23,12 @@ from assay.system.redaction import redacted
 from assay.writing.provenance import task_files_of
 from assay.writing.writers import ENDINGS, STDOUT
 
-__all__ = ["FileRun", "is_folder"]
+__all__ = ["FileRun", "is_folder", "recorded_options"]
+
+
+def recorded_options() -> set[str]:
+    """Return the names of the options that a footer has: those that decide what a result holds."""
+    return {*deciding(FileOptions), "keep", "details", "lengths", "limit"}
 
 
 def is_folder(out: object) -> bool:
@@ -45,8 +50,7 @@ class FileRun:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """The options that decide what the result holds, as JSON data."""
-        names = {*deciding(FileOptions), "keep", "details", "lengths", "limit"}
-        settings: dict[str, Any] = {name: value for name, value in self.options.items() if name in names}
+        settings: dict[str, Any] = {name: value for name, value in self.options.items() if name in recorded_options()}
         preset = self.options["preset"]
         plain = {"mapping": dict(self.options["mapping"] or {}), "preset": None if preset is None else as_data(preset)}
         return settings | plain

@@ -14,8 +14,10 @@ from typing import Any
 from assay.errors import InputError, UsageError, counted, printable, shown_path
 from assay.loading.formats.files import Cut
 from assay.runs.shards import Shard
+from assay.spec.stored_json import StoredError, conforms, parse_stored
 from assay.system.atomic_file import new_file
-from assay.writing.writers import MANIFEST
+from assay.writing.footers import Described, Footer
+from assay.writing.writers import MANIFEST, text_beside
 
 __all__ = ["Manifest", "differing_items", "read_manifest", "short_json"]
 
@@ -99,20 +101,20 @@ def read_manifest(folder: Path) -> Manifest | None:
         InputError: It cannot be read.
     """
     path = folder / MANIFEST
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    if (text := text_beside(path)) is None:
         return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{shown_path(path)}: not readable: {error}") from None
-    if not isinstance(data, dict) or data.get("manifest") != _FORMAT:
-        raise InputError(f"{shown_path(path)}: not a manifest of this release of Assay.", "Name another folder.")
     try:
-        cuts = [(Cut(*shard[:3], *shard[4:]), shard[3]) for shard in data.pop("shards")]
-        shards = tuple(Shard(number, cut, rows) for number, (cut, rows) in enumerate(cuts))
-        settings, columns, command = data.pop("settings"), data.pop("columns"), data.pop("command")
-    except (KeyError, TypeError, IndexError) as error:
-        raise InputError(f"{shown_path(path)}: not a manifest: {error}") from None
+        data = parse_stored(text, Footer)
+        if data.get("manifest") != _FORMAT:
+            raise InputError(f"{shown_path(path)}: not a manifest of this release of Assay.", "Name another folder.")
+        conforms(data, Described)
+    except StoredError as error:
+        raise InputError(
+            f"{shown_path(path)}: not readable: {error}.", "Name another folder, or start over with --overwrite."
+        ) from None
+    cuts = [(Cut(*shard[:3], *shard[4:]), shard[3]) for shard in data.pop("shards")]
+    shards = tuple(Shard(number, cut, rows) for number, (cut, rows) in enumerate(cuts))
+    settings, columns, command = data.pop("settings"), data.pop("columns"), data.pop("command")
     provenance = {name: value for name, value in data.items() if name not in ("manifest", "run")}
     return Manifest(provenance, settings, columns, shards, command)
 

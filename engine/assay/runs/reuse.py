@@ -29,7 +29,7 @@ from assay.runs.file_run import FileRun, is_folder
 from assay.runs.manifest import differing_items, short_json
 from assay.spec.canonical import fingerprint, forms_of, spec_of
 from assay.spec.check import CheckSpec
-from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
 from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import code_of, provenance_of, task_files_of
 from assay.writing.seals import is_sealed, seal_of
@@ -372,10 +372,11 @@ def _may_score_more(earlier: _Earlier, kept: set[str], run: FileRun) -> bool:
 
 def _may_unscore(form: Mapping[str, Any], run: FileRun) -> bool:
     try:
-        verifier = load_verifier(spec_of({"checks": [form]}), checks=run.options["checks"])
+        verifier = verifier_in_footer(spec_of({"checks": [form]}), checks=run.options["checks"])
     except AssayError:
         return True
-    return any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
+    is_unknown = any(spec.check is None for check in verifier.checks for spec in check.nodes())
+    return is_unknown or any(unscored_exprs(verifier, spec) for spec in verifier.nodes)
 
 
 # ── stored scores in place of checks ────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic import ConfigDict
 
 from assay._version import __version__
 from assay.compiling.plan import Plan
@@ -21,8 +22,9 @@ from assay.loading.rollouts import InputFile, Step, part_of, unchanged
 from assay.runs.streaming import output_schema, stream
 from assay.scoring.in_memory import cause, engine_error
 from assay.scoring.summary import Summary
+from assay.spec.stored_json import Count, Stored, StoredError, parse_stored
 from assay.system.atomic_file import new_file, refused_by_disk
-from assay.writing.writers import open_writer, read_provenance
+from assay.writing.writers import open_writer, read_provenance, text_beside
 
 __all__ = [
     "COUNTS",
@@ -39,6 +41,36 @@ __all__ = [
 
 COUNTS = "_counts"
 """Folder beside the parts with the counts of each."""
+
+
+class _CheckCounts(Stored):
+    """The numbers of one check in a part."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+
+    id: str
+    type: str
+    weight: float | None
+    rows: Count
+    failures: Count
+    errors: Count
+    total: float
+    reasons: dict[str, Count]
+    remarks: dict[str, Count]
+    broken: str
+
+
+class _Counts(Stored):
+    """What ``Summary.dump`` returns."""
+
+    rows: Count
+    scored: Count
+    passed: Count
+    errors: Count
+    total: float
+    no_task: Count = 0
+    unscored: dict[str, Count]
+    checks: list[_CheckCounts]
 
 
 @dataclass(frozen=True)
@@ -260,7 +292,7 @@ def finished_counts(folder: Path, run: str, shard: Shard) -> Summary | None:
     try:
         provenance = read_provenance(part)
         summary = read_counts(folder, shard)
-    except (InputError, ValueError):
+    except InputError:
         return None
     identity = (provenance.get("run"), provenance.get("part"), provenance.get("rows"))
     return summary if identity == (run, shard.number, summary.rows) else None
@@ -278,6 +310,6 @@ def read_counts(folder: Path, shard: Shard) -> Summary:
     """
     path = folder / COUNTS / shard.counts
     try:
-        return Summary.load(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return Summary.load(parse_stored(text_beside(path) or b"", _Counts, free=True))
+    except StoredError as error:
         raise InputError(f"{shown_path(path)}: not readable: {said_by(error)}") from None

@@ -33,7 +33,7 @@ def by_class(reader: Reader, kind: str, fields: Mapping[str, Any], path: Place =
     if reader.problems:  # load a plug-in only for a spec that can be used
         return []
     try:
-        cls: Any = get_verifier(kind)
+        cls: Any = get_verifier(kind, load=reader.load_plugins)
     except ValueError as exception:
         reader.problem((*path, "kind"), str(exception))
         return []

@@ -5,15 +5,51 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from assay.checks.base import Check
-from assay.errors import InputError, SpecError, printable
+from assay.checks.registry import BUILTIN
+from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
-from assay.spec.verifier import VerifierSpec, load_verifier
+from assay.spec.check_classes import plugins_to_import
+from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
+from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
 __all__ = ["canonical_check", "fingerprint", "forms_of", "spec_of", "verifiers_of"]
 
 _ROLES = ("gate", "penalty")
 _NOT_OF_THE_SCORE = ("id", "weight", "required", "threshold", *_ROLES)
+
+
+class _Check(Stored):
+    """A check in canonical form, as far as it is read as data; ``load_verifier`` checks the rest."""
+
+    id: str
+    type: str
+    weight: float = 0.0
+    required: bool = False
+    negate: bool = False
+    params: dict[str, Any] = Field(default_factory=dict)
+    threshold: float | None = None
+    checks: list["_Check"] = Field(default_factory=list)
+
+
+class _Entry(Stored):
+    """What a provenance says of a verifier, as far as it is read here."""
+
+    id: str | None = None
+    kind: str | None = None
+    canonical: str
+
+
+class _Verifier(Stored):
+    id: str
+    kind: str
+    passThreshold: float = 1.0  # noqa: N815  (as it is written)
+
+
+class _Native(_Verifier):
+    checks: list[_Check] = Field(default_factory=list)
 
 
 def canonical_check(form: Mapping[str, Any]) -> str:
@@ -43,27 +79,40 @@ def forms_of(provenance: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
         InputError: It does not say, or not in a form that can be read.
     """
     entries = provenance.get("verifiers")
-    if not isinstance(entries, list) or not entries:
+    if not entries:
         raise InputError(f"{name}: does not say which verifiers made it.", "Name a file that assay score wrote.")
     try:
-        forms = [json.loads(entry["canonical"]) for entry in entries]
-        is_readable = all(isinstance(check, dict) for form in forms for check in form.get("checks", ()))
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        is_readable = False
-    if not is_readable:
-        raise InputError(f"{name}: the verifiers in its footer cannot be read.", "Score the rollouts again.")
+        conforms(entries, list[_Entry])
+        forms = [_form(entry) for entry in entries]
+    except StoredError as error:
+        fact = f"{name}: the verifiers in its footer cannot be read: {error}."
+        raise InputError(fact, "Score the rollouts again.") from None
     return forms
+
+
+def _form(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the canonical form of one verifier.
+
+    Raises:
+        StoredError: It cannot be read, or is another verifier's.
+    """
+    beside = {key: entry[key] for key in ("id", "kind") if entry.get(key) is not None}
+    form = {"kind": NATIVE, **beside, **parse_stored(entry["canonical"], Stored, free=True)}
+    conforms(form, _Native if form["kind"] == NATIVE else _Verifier)
+    if other := next((key for key, value in beside.items() if form[key] != value), ""):
+        raise StoredError(f"{other}: {quoted(form[other])} in the canonical form, {quoted(beside[other])} beside it")
+    return form
 
 
 def spec_of(form: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical form as a spec: there, a gate or a penalty has a weight, too, and ids in a group begin with the group's."""
-    spec = {**form, "checks": [_check(check) for check in form.get("checks", ()) if isinstance(check, Mapping)]}
+    spec = {**form, "checks": [_check(check) for check in form.get("checks", ())]}
     return {key: value for key, value in spec.items() if key != "params"}
 
 
 def _check(check: Mapping[str, Any], group: str = "") -> dict[str, Any]:
-    ident = str(check.get("id"))
-    parts = [_check(part, f"{ident}.") for part in check.get("checks", ()) if isinstance(part, Mapping)]
+    ident = check["id"]
+    parts = [_check(part, f"{ident}.") for part in check.get("checks", ())]
     plain = {key: value for key, value in check.items() if key != "weight" or not any(role in check for role in _ROLES)}
     return plain | {"id": ident.removeprefix(group)} | ({"checks": parts} if parts else {})
 
@@ -84,11 +133,19 @@ def verifiers_of(
     """
     verifiers = []
     for form in forms_of(provenance, name):
-        ident = printable(str(form.get("id")))
-        if form.get("kind") != NATIVE:
-            fact = f"{name}: `{ident}` is Python ({printable(str(form.get('kind')))}), not a spec."
+        ident = printable(form["id"])
+        if form["kind"] != NATIVE:
+            fact = f"{name}: `{ident}` is Python ({printable(form['kind'])}), not a spec."
             raise InputError(fact, "Score the rollouts again, and compare the two results.")
-        verifier = load_verifier(spec_of(form), checks=checks)
+        own = {name for check in checks for name in (check.type, *check.aliases)}
+        if modules := plugins_to_import(form, {*BUILTIN, *own}):
+            fact = (
+                f"{name}: `{ident}` was made with the plug-in {quoted(next(iter(modules)))}, and no footer loads one."
+            )
+            raise SpecError(
+                fact, f"If you trust it, import it: --import {' --import '.join(sorted({*modules.values()}))}"
+            )
+        verifier = verifier_in_footer(spec_of(form), checks=checks)
         if json.loads(verifier.canonical) != form:
             fact = f"{name}: the spec of `{ident}` in its footer means something else to this version of Assay."
             raise SpecError(fact, "Name the class of each check type that is not built in: --checks module:Class")

@@ -3,7 +3,8 @@
 A plug-in's name is the ``type`` of its class; it is loaded only when a spec uses that type.
 """
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -11,7 +12,7 @@ from assay.calls.limits import own_failure
 from assay.checks.base import Check
 from assay.errors import SpecError, said_by
 
-__all__ = ["GROUP", "check_class", "plugin_checks", "plugins_of", "types_named"]
+__all__ = ["GROUP", "check_class", "plugin_checks", "plugins_of", "plugins_to_import", "types_named"]
 
 GROUP = "assay.checks"
 """Entry-point group of plug-ins."""
@@ -49,16 +50,33 @@ def types_named(data: Any) -> Iterator[str]:
             yield from types_named(value)
 
 
-def plugins_of(data: Any, known: Mapping[str, type[Check]]) -> dict[str, type[Check]]:
+def plugins_of(data: Any, known: Mapping[str, type[Check]], *, load: bool = True) -> dict[str, type[Check]]:
     """Return the plug-ins for the types that a document names and that are not known, by every name of theirs.
+
+    Args:
+        data: The document.
+        known: Check types by name.
+        load: Whether to import plug-ins; otherwise those that are imported already count.
 
     Raises:
         SpecError: A plug-in cannot be used, or several provide the same type.
     """
     names = dict.fromkeys(name for name in types_named(data) if name not in known)
-    points = list(entry_points(group=GROUP)) if names else []
+    points = [point for point in entry_points(group=GROUP) if load or point.module in sys.modules] if names else []
     loaded = [_only(name, [point for point in points if point.name == name]) for name in names]
     return {name: check for check in loaded if check for name in (check.type, *check.aliases) if name not in known}
+
+
+def plugins_to_import(data: Any, known: Collection[str]) -> dict[str, str]:
+    """Return the modules of plug-ins that a document names and that are not imported, by the type.
+
+    Args:
+        data: The document.
+        known: Names of check types that are no plug-ins.
+    """
+    names = {*types_named(data)} - {*known}
+    points = entry_points(group=GROUP) if names else ()
+    return {point.name: point.module for point in points if point.name in names and point.module not in sys.modules}
 
 
 def plugin_checks() -> tuple[list[type[Check]], list[str]]:

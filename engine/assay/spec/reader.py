@@ -74,16 +74,24 @@ class SpecReader:
         document: The data and its lines.
         types: Check types by every name that specs may use.
         strict: Whether unknown types and broken checks are problems.
+        load_plugins: Whether to import the plug-ins that it names.
         origin: The file that it is read from; other specs are relative to it.
     """
 
     def __init__(
-        self, document: Document, types: Mapping[str, type[Check]], *, strict: bool, origin: Origin | None = None
+        self,
+        document: Document,
+        types: Mapping[str, type[Check]],
+        *,
+        strict: bool,
+        load_plugins: bool = True,
+        origin: Origin | None = None,
     ) -> None:
         self.document = document
         self.origin = origin
         self.types = types
         self.strict = strict
+        self.load_plugins = load_plugins
         self.problems: list[str] = []
         self.spelled: dict[Place, Place] = {}
         self.root: Place = ()
@@ -343,7 +351,9 @@ class SpecReader:
         except IncludeError as error:
             self.problem(place, str(error))
             return None
-        reader = SpecReader(document, origin.types(document.data), strict=self.strict, origin=origin)
+        reader = SpecReader(
+            document, origin.types(document.data), strict=self.strict, load_plugins=self.load_plugins, origin=origin
+        )
         fields = reader.read(path_text(Path(path).stem))
         if reader.problems:
             for problem in reader.problems:

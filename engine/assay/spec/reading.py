@@ -13,6 +13,7 @@ class Reader(Protocol):
 
     problems: list[str]
     strict: bool
+    load_plugins: bool
 
     def problem(self, path: Place, message: str) -> None: ...
 

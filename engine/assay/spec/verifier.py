@@ -34,6 +34,7 @@ __all__ = [
     "load_verifier",
     "load_verifiers",
     "refused",
+    "verifier_in_footer",
 ]
 
 
@@ -180,6 +181,25 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         if strict and source.warnings:
             raise refused(source.id, source.warnings)
         return source
+    return _loaded(source, checks, strict=strict, load_plugins=True)
+
+
+def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]] = ()) -> VerifierSpec:
+    """``load_verifier`` for a spec that a footer holds: it imports no plug-in, because whoever wrote the footer chose the name.
+
+    Args:
+        form: The spec.
+        checks: The user's check types.
+
+    Raises:
+        SpecError: The spec cannot be used.
+    """
+    return _loaded(form, checks, strict=False, load_plugins=False)
+
+
+def _loaded(
+    source: str | Path | Mapping[str, Any], checks: Sequence[type[Check]], *, strict: bool, load_plugins: bool
+) -> VerifierSpec:
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
@@ -189,10 +209,11 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     known = _check_types(checks)
 
     def types_for(data: Any) -> Mapping[str, type[Check]]:
-        return known.new_child(plugins_of(data, known))
+        return known.new_child(plugins_of(data, known, load=load_plugins))
 
     origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
-    reader = SpecReader(document, types_for(document.data), strict=strict, origin=origin)
+    types = types_for(document.data)
+    reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins, origin=origin)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)

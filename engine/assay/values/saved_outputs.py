@@ -11,11 +11,11 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.errors import RAISED, AssayWarning, InputError, UsageError, did_you_mean, encodable, said_by, shown_path
 from assay.expressions.json import mended
@@ -34,7 +34,7 @@ KEPT = ("example_id", "prompt", "completion", "task", "answer", "info", "state",
 
 _FIXED = {*KEPT, *TIMES, "error", GENERATION_ERROR, EXACT}
 _PREFIX = "metric/"
-_VERSION = 1
+_VERSION: Literal[1] = 1
 _GROUP = 10_000
 """Rows per row group: states are large, and readers of parquet hold one group at a time."""
 
@@ -277,22 +277,40 @@ def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError(f"A table of outputs has each of {', '.join(KEPT)} once; missing or repeated: {listed}.", hint)
     metadata = (table.schema.metadata or {}).get(METADATA_KEY.encode())
     run = {} if metadata is None else value_of(metadata.decode("utf-8", "replace"), f"`{METADATA_KEY}` of the schema")
-    if not isinstance(run, dict) or run.get("version", _VERSION) != _VERSION:
-        raise InputError(f"`{METADATA_KEY}` of the schema was not written by this version of Assay.")
-    metrics = _metrics_of(table) if metadata is None else run.get("metrics") or {}
+    try:
+        _Run.model_validate(run)
+    except ValidationError:
+        raise InputError(f"`{METADATA_KEY}` of the schema was not written by this version of Assay.") from None
+    metrics = _metrics_of(table) if metadata is None else run.get("metrics", {})
     metrics = {column: name for column, name in metrics.items() if column in names}
     read = {name: [*_values(name, table[name].to_pylist())] for name in [*KEPT, *metrics]}
     if EXACT in names:
         for at, cell in enumerate(table[EXACT].to_pylist()):
             row = value_of(cell, f"row {at}.{EXACT}") or {}
+            if not isinstance(row, dict):
+                raise InputError(f"row {at}.{EXACT}: expected an object, got {type(row).__name__}.")
             for name in row.keys() & read.keys():
                 read[name][at] = row[name]
     if run.get("rows") == table.num_rows:
-        lengths = run.get("lengths") or {}
+        lengths = run.get("lengths", {})
         read = {name: cells[: lengths.get(name)] for name, cells in read.items()}
     fields: dict[str, Any] = {"id" if name == "example_id" else name: read[name] for name in KEPT}
     fields["metrics"] = {name: read[column] for column, name in metrics.items()}
-    return (run.get("fields") or {}) | fields, run.get("metadata") or {}
+    others = {name: value for name, value in run.get("fields", {}).items() if name != "metadata"}
+    return others | fields, run.get("metadata", {})
+
+
+class _Run(BaseModel):
+    """What the schema says of a run: anybody may have edited it."""
+
+    model_config = ConfigDict(strict=True)
+
+    version: Literal[1] = _VERSION
+    rows: int | None = None
+    metrics: dict[str, str] = Field(default_factory=dict)
+    lengths: dict[str, int] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    fields_: dict[str, Any] = Field(default_factory=dict, alias="fields")
 
 
 def _metrics_of(table: Any) -> dict[str, str]:

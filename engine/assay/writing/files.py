@@ -7,7 +7,7 @@ import polars as pl
 
 from assay.errors import InputError, UsageError, counted, did_you_mean, shown_path
 from assay.system.special_files import engine_path, what_is
-from assay.writing.writers import read_provenance
+from assay.writing.writers import provenance_in
 
 __all__ = ["result_files", "scan_files"]
 
@@ -32,12 +32,16 @@ def result_files(path: Path) -> list[Path]:
     if path.suffix.lower() != ".parquet":
         hint = "Write it with: assay score … --out NAME.parquet"
         raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
-    if path.exists() and (kind := what_is(path)):
-        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
+    _refuse_special(path)
     if not path.exists():
         near = [file.name for file in path.parent.glob("*.parquet")] if path.parent.is_dir() else []
         raise InputError(f"{shown_path(path)}: no such file.", did_you_mean(path.name, near))
     return [path]
+
+
+def _refuse_special(path: Path) -> None:
+    if path.exists() and (kind := what_is(path)):
+        raise InputError(f"{shown_path(path)}: is {kind}.", "Write the result to a file first.")
 
 
 def _parts(folder: Path) -> list[Path]:
@@ -49,13 +53,14 @@ def _parts(folder: Path) -> list[Path]:
             raise InputError(fact, "The command that started it continues it.")
     if not files:
         raise InputError(f"{shown_path(folder)}/: no parquet files in this folder.")
+    for file in files:
+        _refuse_special(file)
     return files
 
 
 def _expected(folder: Path) -> int:
     """Return the number of parts of a finished run; 0 if the folder does not say."""
     try:
-        shards = read_provenance(folder).get("shards")
-    except (InputError, ValueError, TypeError, AttributeError, RecursionError):
+        return len((provenance_in(folder) or {}).get("shards", ()))
+    except InputError:
         return 0
-    return len(shards) if isinstance(shards, list) else 0

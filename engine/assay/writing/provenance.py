@@ -57,7 +57,7 @@ def files_of(provenance: Mapping[str, Any], key: str = "inputs") -> list[dict[st
         provenance: As ``read_provenance`` returns it; its entries are mappings.
         key: ``inputs`` or ``tasks``.
     """
-    return [entry for entry in provenance.get(key) or () if not entry.get("skipped")]
+    return [entry for entry in provenance.get(key, ()) if not entry.get("skipped")]
 
 
 def _input(file: InputFile) -> dict[str, Any]:

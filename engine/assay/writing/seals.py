@@ -62,12 +62,8 @@ def sealed(source: Rollouts) -> Rollouts:
 
 def is_sealed(provenance: Mapping[str, Any]) -> bool:
     """Return whether a provenance has the hashes of all files that the result was made from."""
-    inputs, tasks = ([*entries] if isinstance(entries := provenance.get(key), list) else [] for key in _FILES)
-    files = [entry for entry in (*inputs, *tasks) if not (isinstance(entry, Mapping) and entry.get("skipped"))]
-    return bool(inputs) and all(isinstance(entry, Mapping) and entry.get("sha256") for entry in files)
-
-
-_FILES = ("inputs", "tasks")
+    inputs, tasks = provenance.get("inputs", ()), provenance.get("tasks", ())
+    return bool(inputs) and all(entry.get("sha256") for entry in (*inputs, *tasks) if not entry.get("skipped"))
 
 
 @dataclass(frozen=True)
@@ -128,13 +124,11 @@ def _digested(frame: pl.LazyFrame, schema: pl.Schema, others: Sequence[ContentDi
 
 def _differences(file: Path, provenance: Mapping[str, Any], content: Mapping[str, Any]) -> Iterator[str]:
     stored = provenance.get("content")
-    try:
-        columns = [tuple(map(str, column)) for column in stored["columns"]]  # type: ignore[index]
-        rows, root = stored["rows"], stored["root"]  # type: ignore[index]
-        before = {name: (dtype, digest) for name, dtype, digest in columns}
-    except (TypeError, KeyError, ValueError):
+    if stored is None:
         hint = "Files of before Assay wrote digests cannot be checked: score the rollouts again."
-        raise InputError(f"{shown_path(file)}: its footer has no digests of its content.", hint) from None
+        raise InputError(f"{shown_path(file)}: its footer has no digests of its content.", hint)
+    columns, rows, root = [tuple(column) for column in stored["columns"]], stored["rows"], stored["root"]
+    before = {name: (dtype, digest) for name, dtype, digest in columns}
     now = {name: (dtype, digest) for name, dtype, digest in content["columns"]}
     yield from _differing(before, now)
     if list(before) != list(now) and {*before} == {*now}:

@@ -13,9 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
+from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
+from assay.system.special_files import what_is
 from assay.system.stdout import standard_output
 from assay.writing.digests import ContentDigest
+from assay.writing.footers import Footer, Summed
 
 __all__ = [
     "ENDINGS",
@@ -29,7 +32,9 @@ __all__ = [
     "in_schema",
     "open_writer",
     "plain_arrow",
+    "provenance_in",
     "read_provenance",
+    "text_beside",
 ]
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
@@ -299,13 +304,29 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         ``rows`` is null until the run is finished. A part holds only its ``run``; the manifest beside it holds the rest.
 
     Raises:
-        InputError: The file cannot be read, or Assay did not write it.
+        InputError: The file cannot be read, its provenance is damaged, or Assay did not write it.
+        UsageError: The path does not end in ``.parquet``.
+    """
+    provenance = provenance_in(path)
+    if provenance is None:
+        where = f"it has no {MANIFEST}" if Path(path).is_dir() else "its footer has no provenance"
+        raise InputError(f"{shown_path(path)}: not written by Assay; {where}.")
+    return provenance
+
+
+def provenance_in(path: str | Path) -> dict[str, Any] | None:
+    """``read_provenance``, but None for a file or a folder that has none.
+
+    Raises:
+        InputError: The file cannot be read, or its provenance is damaged.
         UsageError: The path does not end in ``.parquet``.
     """
     if Path(path).is_dir():
         return _of_folder(Path(path))
     if Path(path).suffix.lower() != ".parquet":
         raise UsageError(f"{shown_path(path)}: only parquet files hold a provenance.")
+    if kind := what_is(Path(path)):
+        raise InputError(f"{shown_path(path)}: is {kind}.")
     try:
         with Path(path).open("rb") as file:
             metadata = pq.read_metadata(file).metadata or {}
@@ -313,49 +334,37 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{shown_path(path)}: no such file.") from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
-    if PROVENANCE_KEY.encode() not in metadata:
-        raise InputError(f"{shown_path(path)}: not written by Assay; its footer has no provenance.")
-    try:
-        provenance = json.loads(metadata[PROVENANCE_KEY.encode()])
-    except (ValueError, RecursionError):
-        provenance = None
-    return _well_formed(provenance, path)
+    stored = metadata.get(PROVENANCE_KEY.encode())
+    return None if stored is None else _checked(stored, Footer, path)
 
 
-def _of_folder(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = _well_formed(json.loads((folder / MANIFEST).read_text("utf-8")), folder)
-        summary = folder / SUMMARY
-        rows = json.loads(summary.read_text("utf-8"))["rows"] if summary.exists() else None
-    except FileNotFoundError:
-        raise InputError(f"{shown_path(folder)}: not written by Assay; it has no {MANIFEST}.") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{shown_path(folder)}: not readable: {error}") from None
-    return {**manifest, "rows": rows}
+def _of_folder(folder: Path) -> dict[str, Any] | None:
+    if (manifest := text_beside(folder / MANIFEST)) is None:
+        return None
+    summary = text_beside(folder / SUMMARY)
+    rows = None if summary is None else _checked(summary, Summed, folder / SUMMARY)["rows"]
+    return {**_checked(manifest, Footer, folder / MANIFEST), "rows": rows}
 
 
-def _well_formed(provenance: Any, path: str | Path) -> dict[str, Any]:
-    """Return a provenance whose entries have the types that are written: a footer can be edited.
+def text_beside(path: Path) -> bytes | None:
+    """Return the content of a file beside the parts of a folder; None if there is none.
 
     Raises:
-        InputError: One has another type.
+        InputError: It cannot be read, or is no file.
     """
-    is_well_formed = isinstance(provenance, dict) and isinstance(provenance.get("content") or {}, dict)
-    if is_well_formed:
-        lists = [provenance.get(key) or [] for key in ("inputs", "tasks", "verifiers")]
-        verifiers = lists[-1] if _are_mappings(lists[-1]) else []
-        parts = [entry.get(key, []) for entry in verifiers for key in ("checks", "code")]
-        is_well_formed = all(map(_are_mappings, [*lists, *parts]))
-    if not is_well_formed:
-        raise InputError(f"{shown_path(path)}: its provenance cannot be read.", "Score the rollouts again.")
-    return dict(provenance)
+    if kind := what_is(path):
+        raise InputError(f"{shown_path(path)}: is {kind}.")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
 
 
-def _are_mappings(entries: Any) -> bool:
-    """Return whether entries are a list of mappings, with numbers as weights."""
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        return False
-    weights = [entry.get("weight") for entry in entries]
-    return all(
-        weight is None or (isinstance(weight, int | float) and not isinstance(weight, bool)) for weight in weights
-    )
+def _checked(text: bytes, kind: type[Stored], path: str | Path) -> dict[str, Any]:
+    try:
+        return parse_stored(text, kind)
+    except StoredError as error:
+        fact = f"{shown_path(path)}: its provenance cannot be read: {error}."
+        raise InputError(fact, "Score the rollouts again.") from None

@@ -158,7 +158,7 @@ def test_texts_come_from_the_result_the_inputs_or_the_files_named(result, tmp_pa
     changed = assay.show(result)
     assert [card.text for card in changed.cards] == [None] * 5
     assert changed.notes == (
-        "no texts: in.jsonl has changed since it was scored; name the files that were scored with --rollouts",
+        "no texts: in.jsonl: is not the file that was scored, or has changed since: another size and time; name the files that were scored with --rollouts",
     )
     assert [card.text for card in assay.show(result, rollouts="moved.jsonl").cards] == TEXTS
     Path("other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS[1:]))

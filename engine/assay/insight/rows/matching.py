@@ -127,20 +127,12 @@ def sought(result: Result) -> Sought:
 def _params(result: Result) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield the name, the type and the params of each check."""
     names = {(check.verifier, check.id): check.name for check in result.checks}
-    for verifier in result.verifiers:
-        try:
-            stack: list[Any] = [json.loads(verifier.get("canonical", ""))]
-        except (ValueError, TypeError, RecursionError):
-            continue
+    for verifier in result.forms if result.verifiers else ():
+        stack = [*reversed(verifier.get("checks", ()))]
         while stack:
-            spec = stack.pop()
-            if not isinstance(spec, Mapping):
-                continue
-            stack += reversed(spec["checks"]) if isinstance(spec.get("checks"), list) else []
-            if isinstance(spec.get("params"), Mapping):
-                ident = str(spec.get("id"))
-                name = names.get((str(verifier.get("id")), ident), ident)
-                yield name, str(spec.get("type")), spec["params"]
+            check = stack.pop()
+            stack += reversed(check.get("checks", ()))
+            yield names.get((verifier["id"], check["id"]), check["id"]), check["type"], check.get("params", {})
 
 
 def matches(text: str, row: Mapping[str, Any], looked_for: Sought) -> list[tuple[int, int, str]]:

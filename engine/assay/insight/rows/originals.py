@@ -1,7 +1,6 @@
 """What rows of a result were made from: the scored text and other columns, from the result, its inputs, or other files."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,6 +14,7 @@ from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
 from assay.writing.provenance import files_of
+from assay.writing.recorded_files import recorded_files
 
 __all__ = ["originals"]
 
@@ -55,25 +55,14 @@ def _of_inputs(result: Result, rows: Sequence[int], columns: Sequence[str]) -> t
     sources = files_of(result.provenance)
     if not sources:
         return _NOTHING, f"no texts: the result does not say what it was made from; {_HOW}"
-    if changes := [reason for source in sources if (reason := _change(source))]:
-        return _NOTHING, f"no texts: {changes[0]}; {_HOW}"
     try:
-        return _of(result, rows, columns, [str(source["name"]) for source in sources], sources[0]), ""
+        names = recorded_files(result.provenance, "inputs", result.folder, result.name)
+    except InputError as error:
+        return _NOTHING, f"no texts: {error.fact.removesuffix('.')}; {_HOW}"
+    try:
+        return _of(result, rows, columns, names, sources[0]), ""
     except AssayError as error:
         return _NOTHING, f"no texts: {error.fact}"
-
-
-def _change(source: Mapping[str, Any]) -> str:
-    """Return why an input is not the file that was scored, by its size and time; ``""`` if it is."""
-    name = str(source.get("name"))
-    if source.get("modified") is None:
-        return f"{shown_path(name)} is not a local file"
-    try:
-        status = Path(name).stat()
-    except (OSError, ValueError):
-        return f"{shown_path(name)} is not there"
-    same = (status.st_size, status.st_mtime_ns) == (source.get("size"), source["modified"])
-    return "" if same else f"{shown_path(name)} has changed since it was scored"
 
 
 def _some(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
@@ -106,7 +95,7 @@ def _of(
     if found.height < kept.height:
         fact = f"The rollouts have {counted(result.collect(opened.frame.select(pl.len())).item(), 'row')}, "
         raise InputError(f"{fact}the result has {result.rows:,}.", "Name all files, in the order of the run.")
-    return _with_tasks(result, found, columns)
+    return _with_tasks(result, found, columns, rollouts)
 
 
 def _refuse_others(result: Result, kept: pl.DataFrame, found: pl.DataFrame, shared: Sequence[str]) -> None:
@@ -118,14 +107,13 @@ def _refuse_others(result: Result, kept: pl.DataFrame, found: pl.DataFrame, shar
                 raise InputError(fact, "Name the files that were scored, in the order of the run.")
 
 
-def _with_tasks(result: Result, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+def _with_tasks(result: Result, frame: pl.DataFrame, columns: Sequence[str], rollouts: Any) -> pl.DataFrame:
     """Add columns of the tasks, if their files have not changed."""
-    sources = files_of(result.provenance, "tasks")
     missing = [name for name in columns if name not in frame.columns]
-    if not sources or not missing or TASK_ID not in frame.columns or any(_change(source) for source in sources):
+    if not missing or TASK_ID not in frame.columns:
         return frame
-    names = [str(source["name"]) for source in sources]
     try:
+        names = recorded_files(result.provenance, "tasks", result.folder, result.name, rollouts)
         table, _ = load_tasks(names[0] if len(names) == 1 else names)
         return result.collect(join_tasks(frame.lazy(), table, missing))
     except AssayError:

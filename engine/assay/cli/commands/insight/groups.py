@@ -1,6 +1,5 @@
 """``assay groups``: each task's rollouts together, each model's mean over tasks, and models in pairs."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -86,6 +85,7 @@ def groups(
 ) -> None:
     """Look at the rollouts of each task together: pass@k, best of k, intervals over tasks, models in pairs, advantages."""
     from assay._version import __version__
+    from assay.cli.documents import json_text
     from assay.cli.groupings import print_groups
     from assay.insight.grouping import groups as look
     from assay.system.atomic_file import check_target
@@ -117,6 +117,6 @@ def groups(
             writer.write(found.table)
             writer.close({"assay_version": __version__, "command": command_line(), "rows": found.table.height})
     if as_data:
-        write_data(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False) + "\n")
+        write_data(json_text(found.as_json()) + "\n")
     else:
         print_groups(to_stderr(), found)

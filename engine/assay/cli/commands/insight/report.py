@@ -1,6 +1,5 @@
 """``assay report``: a result as a page, as Markdown or as JSON."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +98,9 @@ def _format(path: Path | None, kind: str | None) -> str:
 
 def _written(found: "Report", kind: str) -> str:
     if kind == "json":
-        return json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False) + "\n"
+        from assay.cli.documents import json_text
+
+        return json_text(found.as_json()) + "\n"
     return found.html() if kind == "html" else found.markdown()
 
 

@@ -1,0 +1,109 @@
+"""JSON that a file of ours holds and anybody may have edited: parsed within limits, and checked against a model before it is read."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from assay.errors import SpecError, printable
+from assay.system.documents import Place, check_depth, named
+
+__all__ = ["Count", "Stored", "StoredError", "Whole", "conforms", "parse_stored"]
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+Whole = Annotated[int, Field(ge=_LEAST, le=_MOST)]
+"""A whole number of 64 bits."""
+
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+"""A number of things."""
+
+
+class Stored(BaseModel):
+    """An object of which other versions may write more: entries that a model does not name are kept as they are."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+class StoredError(ValueError):
+    """A value is not what is written there; the message has its place."""
+
+
+def parse_stored(text: str | bytes, model: type[Stored], *, free: bool = False) -> dict[str, Any]:
+    """Return a stored object whose entries have the types that are written.
+
+    Args:
+        text: The JSON.
+        model: What it has to be.
+        free: Whether values that the model does not name may be any: users' own, as the params of a check.
+
+    Raises:
+        StoredError: It is no JSON, is nested too deeply, or an entry has another type, or a value that nothing writes there.
+    """
+    try:
+        data = json.loads(text)
+        check_depth(data, "JSON")
+    except (ValueError, RecursionError, SpecError):
+        raise StoredError("not JSON, or nested too deeply") from None
+    conforms(data, model)
+    for place, value in () if free else _leaves(data):
+        if problem := _unusual(value):
+            raise StoredError(f"{_written(place)}: {problem}")
+    return dict(data)
+
+
+def conforms(data: Any, kind: Any) -> None:
+    """Check that data has a type.
+
+    Args:
+        data: The data.
+        kind: A model, or any type that pydantic knows.
+
+    Raises:
+        StoredError: It has another; the message has the place of the first value that differs.
+    """
+    try:
+        TypeAdapter(kind).validate_python(data, strict=True)
+    except ValidationError as errors:
+        error = errors.errors(include_url=False, include_context=False)[0]
+        fact = "is missing" if error["type"] == "missing" else f"{error['msg']}, and is {named(error['input'])}"
+        raise StoredError(f"{_written(error['loc'])}: {printable(fact[0].lower() + fact[1:])}") from None
+
+
+def _leaves(data: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield place, key
+            yield from _leaves(value, (*place, key))
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            yield from _leaves(value, (*place, at))
+    else:
+        yield place, data
+
+
+def _unusual(value: Any) -> str:
+    """Return why a value cannot have been written by Assay; ``""`` if it can."""
+    if isinstance(value, str):
+        return "" if value.isascii() or _is_text(value) else "a lone surrogate, which no text has"
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else "a number that is not finite"
+    if isinstance(value, int):
+        return "" if _LEAST <= value <= _MOST else "a number of more than 64 bits"
+    return ""
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _written(place: Place) -> str:
+    """Return a place for messages: ``inputs[0].size``."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return printable("".join(steps).removeprefix(".")) or "the whole"
