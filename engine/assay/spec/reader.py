@@ -491,6 +491,9 @@ class SpecReader:
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         try:
             check_type.require()
+        except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
+            return self.broken(said_by(exception), values, path, check_type.libraries)
+        try:
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:
                 return fields
@@ -503,11 +506,13 @@ class SpecReader:
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
             return self.broken(said_by(exception), values, path)
 
-    def broken(self, problem: str, params: Any, path: Place) -> dict[str, Any]:
+    def broken(
+        self, problem: str, params: Any, path: Place, libraries: Mapping[str, tuple[str, ...]] | None = None
+    ) -> dict[str, Any]:
         """Build a check that reports its problem on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
-        return {"params": params, "check": Broken(problem)}
+        return {"params": params, "check": Broken(problem, libraries)}
 
 
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
