@@ -2,7 +2,8 @@
 
 Requested data goes to standard output, progress and summaries to standard error. Exit codes: 0 success, 1 internal error or
 disk error, 2 invalid usage, spec or input, 3 too many scoring errors or malformed lines, or rewards that are not what the verifiers
-mean: a check did not run or broke on every row, or every row has an error, or a part of an imported file has no counterpart; 130 interrupted.
+mean: a check did not run or broke on every row, or every row has an error, or a part of an imported file has no counterpart; 130 interrupted,
+143 terminated, 129 when the terminal was closed.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import os
 import pkgutil
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,10 +59,11 @@ def _report_wait() -> None:
 
 def _exit_now(number: int) -> None:
     """Exit at once: the main thread is stuck in user code."""
-    _clean_up()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         message = KEPT[-1]() if KEPT else "interrupted; nothing was written"
         to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
+    silence((1, 2))  # the main thread may find its way out while the processes end that it waits for
+    _clean_up()
     os._exit(128 + number)
 
 
@@ -81,10 +83,14 @@ def main() -> None:
     ended_by: list[int] = []
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 
-    def terminate(number: int, *_: object) -> None:
-        ended_by.append(number)
+    def terminate(number: int, stack: Any) -> None:
         if number != signal.SIGTERM:
             silence(terminals)  # they are gone: to write there is an error
+            taker = signal.getsignal(signal.SIGTERM)
+            if callable(taker) and taker is not terminate:  # a server, which closes its connections
+                taker(signal.SIGTERM, stack)
+                return
+        ended_by.append(number)
         sys.exit(128 + number)  # raise, so that temporary files are removed
 
     signal.signal(signal.SIGTERM, terminate)

@@ -35,7 +35,7 @@ _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_proces
 _PATIENCE = 5.0
 """Seconds that a process has to end when asked to."""
 _HURRY = 1.0
-"""Seconds that it has if this process is exiting."""
+"""Seconds that it has if the run has failed, or this process is exiting."""
 _USE_MODULE = "Define what the checks call in a module and import it, or score with --no-isolate (isolate=False)."
 _RUNNING: dict[subprocess.Popen[bytes], int] = {}
 """The processes, and the end of a pipe that nobody else holds: when it is closed, the system ends the process."""
@@ -95,9 +95,9 @@ class _Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._process is not None:
-            _end(self._process)
+            _end(self._process, _PATIENCE if kind is None else _HURRY)
 
     def ask(self, request: tuple[str, Shard], tell: Callable[[int], None]) -> Any:
         """Send a request and return the answer.
@@ -181,14 +181,14 @@ def _reason(code: int) -> str:
     return f"its process was ended by {name}{', perhaps for lack of memory' if name == 'SIGKILL' else ''}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> int:
+def _end(process: subprocess.Popen[bytes], patience: float = _PATIENCE) -> int:
     """End a process, and return its exit code; unfinished parts are discarded."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
     try:
-        code = process.wait(_PATIENCE)  # it ends by itself when its pipe is closed
+        code = process.wait(patience)  # it ends by itself when its pipe is closed
     except subprocess.TimeoutExpired:
         process.kill()
         code = process.wait()
