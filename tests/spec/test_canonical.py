@@ -7,6 +7,7 @@ import pytest
 
 import assay
 from assay import InputError
+from assay.checks.registry import CHECKS
 from assay.spec.canonical import forms_of, spec_of
 
 SPECS = sorted(
@@ -23,6 +24,16 @@ def test_the_examples_are_read_back(path):
     verifier = assay.load_verifier(path)
     form = json.loads(verifier.canonical)
     assert assay.load_verifier(spec_of(form)).sha256 == verifier.sha256
+
+
+EXAMPLES = [(check.type, example.params or {}) for check in CHECKS for example in check.examples]
+
+
+@pytest.mark.parametrize(("kind", "params"), EXAMPLES)
+def test_checks_of_every_type_are_read_back(kind, params):
+    verifier = assay.load_verifier({"checks": [{"type": kind, **params}]}, strict=True)
+    again = assay.load_verifier(spec_of(json.loads(verifier.canonical)), strict=True)
+    assert again.sha256 == verifier.sha256
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from assay import SpecError, load_verifier
+from assay.checks import registry
 
 VALID = {"type": "json_valid"}
 CHECKS = "checks:\n- type: json_valid\n"
@@ -298,3 +299,61 @@ def test_an_unknown_type_is_skipped_noted_and_left_out_of_the_weights(name, note
     found = load_verifier({"checks": [{"type": name, "weight": 9, "anything": 1}, VALID]})
     assert (found.checks[0].note, found.warnings) == (note, (f"verifier/{name}: {note}",))
     assert [check.id for check in found.runnable] == ["json_valid"]
+
+
+# ── one problem, one message ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+FAULTY = [  # (type, params that are right, what is wrong, its message)
+    ("tool_calls", {"value": {"column": "calls"}}, {"arguments": "nope"}, "ValueError: params.arguments is a string ('nope'): input should be 'exact', 'subset', 'bfcl' or 'ignore'"),
+    ("tool_calls", {"value": {"column": "calls"}}, {"order": 1}, "ValueError: params.order is a number (1): input should be 'any' or 'same'"),
+    ("tool_trajectory", {"sequence": {"column": "calls"}}, {"mode": "nope"}, "ValueError: params.mode is a string ('nope'): input should be 'in_order' or 'exact'"),
+    ("tool_f1", {"value": {"column": "calls"}}, {"format": "nope"}, "ValueError: params.format is a string ('nope'): input should be 'any', 'json', 'tags' or 'python'"),
+    ("contains", {"value": {"column": "gold"}}, {"word": "nope"}, "TypeError: params.word is a string ('nope'), not true or false"),
+    ("contains", {"value": ["a", {"column": "gold"}]}, {"word": "nope"}, "TypeError: params.word is a string ('nope'), not true or false"),
+    ("contains", {"value": ["a", "b"]}, {"word": "nope"}, "TypeError: params.word is a string ('nope'), not true or false"),
+    ("choice", {"value": {"template": "{{gold}}"}}, {"letters": 1}, "TypeError: params.letters is a number (1), not a string"),
+    ("equals", {"value": "a"}, {"normalize": [1]}, "TypeError: params.normalize is a list, not a string or an object"),
+    ("equals", {"value": "a"}, {"normalize": {"lmEval": 1}}, None),
+    ("json_schema", {}, {"schema": [1]}, "TypeError: params.schema is a list, not an object or true or false or a string"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "right", "wrong", "fault"), FAULTY)
+def test_a_fault_is_reported_once(kind, right, wrong, fault):
+    spec = {"checks": [{"type": kind, **right, **wrong}]}
+    with pytest.raises(SpecError) as refused:
+        load_verifier(spec, strict=True)
+    (problem,) = refused.value.problems
+    assert problem.count("Error: ") == 1
+    if fault is not None:
+        assert problem == f"$.checks[0]: the check cannot run: {fault}"
+    (warning,) = load_verifier(spec).warnings
+    assert warning.count("Error: ") == 1
+
+
+GOLDS = [
+    (check.type, check.gold)
+    for check in registry.CHECKS
+    if check.gold and check.type not in ("tool_valid", "length_penalty")
+]
+
+
+@pytest.mark.parametrize(("kind", "gold"), GOLDS)
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_misspelt_gold_is_not_missing_too(kind, gold, strict, inside):
+    params = {f"{gold.rstrip('_')}x": "a"}
+    with pytest.raises(SpecError) as refused:
+        load_verifier({"checks": [{"type": kind, **({"params": params} if inside else params)}]}, strict=strict)
+    (problem,) = refused.value.problems
+    assert f"Did you mean `{gold.rstrip('_')}`?" in problem
+
+
+def test_what_else_is_wrong_beside_a_misspelt_param_is_told():
+    with pytest.raises(SpecError) as refused:
+        load_verifier({"checks": [{"type": "contains", "valeu": "a", "word": "nope"}]}, strict=True)
+    assert [problem.partition(": ")[2] for problem in refused.value.problems] == [
+        "unknown field `valeu`. Did you mean `value`?",
+        "the check cannot run: TypeError: params.word is a string ('nope'), not true or false",
+    ]

@@ -110,6 +110,7 @@ class Check:
             are not looked at before.
         reading: Params that say what the check reads, by field: they are the same on every row.
         takes_list: Whether the check scores a list of texts: ``completion`` is a list, and ``lane.text()`` a List(String) column.
+        libraries: The distributions whose versions decide verdicts, each with the versions that have been tested; none if any will do.
         params: This check's params.
         limits: The run's limits for Python code; None for no limits.
     """
@@ -130,6 +131,7 @@ class Check:
     lazy_golds: ClassVar[bool] = False
     reading: ClassVar[tuple[str, ...]] = ()
     takes_list: ClassVar[bool] = False
+    libraries: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     Params: ClassVar[builtins.type[Params]] = Params
     limits: Limits | None = None
 

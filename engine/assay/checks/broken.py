@@ -1,5 +1,7 @@
 """A check with unusable params, which behaves like a check that raises on every row."""
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from assay.checks.base import Check, Outcome, Row
@@ -9,13 +11,19 @@ __all__ = ["Broken"]
 
 
 class Broken(Check):
-    """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``."""
+    """Scores 0.0 on every row, negated or not, with the problem in ``error`` and ``feedback``.
+
+    Args:
+        problem: Why the check cannot be used.
+        libraries: Those without which it is broken.
+    """
 
     type = "broken"
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, libraries: Mapping[str, tuple[str, ...]] | None = None) -> None:
         super().__init__()
         self.problem = encodable(problem)
+        self.libraries = libraries or {}  # type: ignore[misc]
 
     @property
     def is_builtin(self) -> bool:

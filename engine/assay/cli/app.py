@@ -20,6 +20,7 @@ import typer.core
 from assay.errors import AssayError, AssayWarning, UsageError, did_you_mean, path_text, printable, said_by, shown_path
 from assay.options import PANELS, Option, flag_of, options_of, signature_with
 from assay.system.redaction import redacted_command
+from assay.system.signals import Stopped
 from assay.system.stdout import open_console, write_data
 
 if TYPE_CHECKING:
@@ -132,7 +133,8 @@ def _guarded(function: Callable[..., None], modules: Sequence[str]) -> Callable[
             print_error(to_stderr(), error)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as interrupt:
-            message = str(interrupt) or "interrupted; nothing was written"
+            # Polars puts words of its own into an interrupt that a function raises
+            message = str(interrupt) if isinstance(interrupt, Stopped) else "interrupted; nothing was written"
             to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
             raise typer.Exit(130) from None
         except BrokenPipeError:

@@ -2,7 +2,8 @@
 
 Requested data goes to standard output, progress and summaries to standard error. Exit codes: 0 success, 1 internal error or
 disk error, 2 invalid usage, spec or input, 3 too many scoring errors or malformed lines, or rewards that are not what the verifiers
-mean: a check did not run or broke on every row, or every row has an error, or a part of an imported file has no counterpart; 130 interrupted.
+mean: a check did not run or broke on every row, or every row has an error, or a part of an imported file has no counterpart; 130 interrupted,
+143 terminated, 129 when the terminal was closed.
 """
 
 import contextlib
@@ -12,15 +13,14 @@ import os
 import pkgutil
 import signal
 import sys
-import threading
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from assay._version import __version__
 from assay.cli.app import app, to_stderr
 from assay.errors import printable
-from assay.system.processes import open_standard_streams, return_memory_soon
+from assay.system.processes import open_standard_streams, return_memory_soon, silence
 from assay.system.signals import IMPATIENCE, KEPT, LEFTOVERS, Impatience
 from assay.system.stdout import open_streams
 
@@ -59,11 +59,12 @@ def _report_wait() -> None:
 
 def _exit_now(number: int) -> None:
     """Exit at once: the main thread is stuck in user code."""
-    _clean_up()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         message = KEPT[-1]() if KEPT else "interrupted; nothing was written"
         to_stderr().print(printable(message), markup=False, highlight=False, soft_wrap=True)
-    os._exit(130 if number == signal.SIGINT else 143)
+    silence((1, 2))  # the main thread may find its way out while the processes end that it waits for
+    _clean_up()
+    os._exit(128 + number)
 
 
 def _clean_up() -> None:
@@ -79,13 +80,22 @@ def main() -> None:
     open_standard_streams()
     open_streams()
     IMPATIENCE.append(Impatience(_report_wait, _exit_now))
-    terminated = threading.Event()
+    ended_by: list[int] = []
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 
-    def terminate(*_: object) -> None:
-        terminated.set()
-        sys.exit(143)  # raise, so that temporary files are removed
+    def terminate(number: int, stack: Any) -> None:
+        if number != signal.SIGTERM:
+            silence(terminals)  # they are gone: to write there is an error
+            taker = signal.getsignal(signal.SIGTERM)
+            if callable(taker) and taker is not terminate:  # a server, which closes its connections
+                taker(signal.SIGTERM, stack)
+                return
+        ended_by.append(number)
+        sys.exit(128 + number)  # raise, so that temporary files are removed
 
     signal.signal(signal.SIGTERM, terminate)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, terminate)
     try:
         app()
     except SystemExit as end:
@@ -93,8 +103,8 @@ def main() -> None:
     except OSError as error:  # from printing the help or the version
         to_stderr().print(f"error: standard output: {error.strerror or error}.", markup=False, highlight=False)
         code = 1
-    if code and terminated.is_set():  # Polars may report it as an interrupt
-        code = 143
+    if code and ended_by:  # Polars may report it as an interrupt
+        code = 128 + ended_by[0]
     with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never opened
         sys.stdout.flush()
         sys.stderr.flush()

@@ -17,6 +17,7 @@ import polars as pl
 from pydantic import ConfigDict, create_model
 
 from assay.checks.base import RunCheck
+from assay.checks.libraries import changed_versions
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
@@ -122,7 +123,7 @@ def verify(
         sample: How many rows to score again: a number, a percentage such as ``"5%"``, or ``"all"``.
         seed: Seed of the sample; the same rows for the same seed.
         root: The root that the content has to have: 64 hexadecimal digits, or at least the first 16.
-        any_version: Whether to go on if another version of Assay or Polars made the result.
+        any_version: Whether to go on if another version of Assay, of Polars or of a library that decides verdicts made the result.
         checks: Your own check types that it was made with.
 
     Returns:
@@ -232,6 +233,10 @@ def _made_again(
     notes = _versions(made, any_version=any_version)
     options = _options(made, rollouts, tasks, checks)
     loaded, same = _verifiers(made, options)
+    libraries = changed_versions(
+        made.footer.get("libraries"), (name for verifier in loaded for name in verifier.libraries)
+    )
+    notes += _of_others(made, [*libraries.values()], any_version=any_version)
     source, inputs = _inputs(made, rollouts, options, loaded)
     source, plan = prepare(source, loaded, options)
     inputs += _task_inputs(made, source, options, given=tasks is not None)
@@ -255,14 +260,23 @@ def _made_again(
 def _versions(made: _Made, *, any_version: bool) -> list[str]:
     now = provenance_of((), (), (), ())
     others = [
-        f"{noun} {printable(str(made.footer.get(key)))}, this is {now[key]}"
+        f"{noun} {made.footer.get(key)}, this is {now[key]}"
         for key, noun in (("assay_version", "Assay"), ("polars_version", "Polars"))
         if made.footer.get(key) != now[key]
     ]
+    return _of_others(made, others, any_version=any_version)
+
+
+def _of_others(made: _Made, others: Sequence[str], *, any_version: bool) -> list[str]:
+    """Return notes on versions that made a result and are not those that are here.
+
+    Raises:
+        InputError: There are some, and it was not asked to go on.
+    """
     if others and not any_version:
-        fact = f"{made.name}: was made with {' and '.join(others)}."
+        fact = f"{made.name}: was made with {' and '.join(map(printable, others))}."
         raise InputError(fact, "Verify it with those versions, or with these: --any-version")
-    return [f"it was made with {other}" for other in others]
+    return [f"it was made with {printable(other)}" for other in others]
 
 
 def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]) -> Any:

@@ -17,6 +17,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from assay.calls.runner import Interrupted, Work, run_here
 from assay.calls.watchdog import RunningCall
 from assay.errors import UsageError, said_by
 from assay.rewards.reward_function import RewardFunction
-from assay.system.processes import forget_in_children
+from assay.system.processes import forget_in_children, signal_at_end_of
 from assay.system.signals import LEFTOVERS
 
 __all__ = ["Workers"]
@@ -238,11 +239,13 @@ class _Worker:
     def __init__(self, load: tuple[str, Any]) -> None:
         self.pipe, child_end = _SPAWN.Pipe()
         self.cell = _SPAWN.RawArray("d", 3)
-        self.process = _SPAWN.Process(target=_serve, args=(child_end, self.cell, load), daemon=True)
-        with _without_absent_main():
+        self.process = _SPAWN.Process(target=_serve, args=(child_end, self.cell), daemon=True)
+        with _without_absent_main(), _without_interrupts():
             self.process.start()
         child_end.close()
         self.piece: Piece | None = None
+        with contextlib.suppress(OSError):  # the worker is dead, which ``_receive`` will notice
+            self.pipe.send(load)  # not as an argument: a worker that is starting has words for a parent that is gone
 
     def start(self, piece: Piece, message: Any) -> None:
         self.piece = piece
@@ -270,6 +273,20 @@ class _Worker:
 def _close(workers: list[_Worker]) -> None:
     while workers:
         workers.pop().kill()
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Start processes that no interrupt from the keyboard reaches before they ignore it; one that starts would print a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # its start lets signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -335,24 +352,40 @@ def _load_functions(how: str, payload: Any) -> list[RewardFunction]:
     return imported
 
 
-def _serve(pipe: Connection, cell: Any, load: tuple[str, Any]) -> None:
+def _serve(pipe: Connection, cell: Any) -> None:
     """Make calls until the pipe is closed, then exit at once: threads and event loops of functions may be in any state."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops this process
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _end_with_parent()
     runner = asyncio.Runner()  # never closed: a loop that waits would keep this process alive
-    with contextlib.suppress(OSError):  # the parent is gone, or a function has closed the pipe
+    with contextlib.suppress(OSError, EOFError):  # the parent is gone, or a function has closed the pipe
         try:
-            _make_calls(pipe, cell, load, runner)
+            _make_calls(pipe, cell, runner)
         except KeyboardInterrupt:  # raised by a function, as this process ignores signals
             pipe.send(("interrupted", None, 0.0))
     os._exit(1)
 
 
-def _make_calls(pipe: Connection, cell: Any, load: tuple[str, Any], runner: asyncio.Runner) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops this process
+def _end_with_parent() -> None:
+    """End this process when the parent is gone, whatever a function does: it may never return."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # noqa: S101  (this is a worker)
+
+    def wait_for_end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    signal_at_end_of(parent.sentinel)
+
+
+def _make_calls(pipe: Connection, cell: Any, runner: asyncio.Runner) -> None:
     if sys.stdout is not None:  # output printed by functions must not mix with the data of the run
         sink = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
         os.dup2(sink, sys.stdout.fileno())
     try:
-        functions = _load_functions(*load)
+        functions = _load_functions(*pipe.recv())
     except BaseException as error:
         if not own_failure(error):
             raise

@@ -15,7 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any, Self
+from typing import IO, Any, NoReturn, Self
 
 from assay.calls.limits import own_failure
 from assay.errors import AssayError, UsageError, said_by
@@ -23,7 +23,7 @@ from assay.functions.registry import Function, Reference
 from assay.runs.folder import Failed
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
-from assay.system.processes import forget_in_children
+from assay.system.processes import forget_in_children, signal_at_end_of, silence
 from assay.system.signals import LEFTOVERS
 
 __all__ = ["in_child_process", "serve"]
@@ -35,9 +35,10 @@ _COMMAND = "import sys; sys.path[:] = sys.argv[1:]; from assay.runs.child_proces
 _PATIENCE = 5.0
 """Seconds that a process has to end when asked to."""
 _HURRY = 1.0
-"""Seconds that it has if this process is exiting."""
+"""Seconds that it has if the run has failed, or this process is exiting."""
 _USE_MODULE = "Define what the checks call in a module and import it, or score with --no-isolate (isolate=False)."
-_RUNNING: set[subprocess.Popen[bytes]] = set()
+_RUNNING: dict[subprocess.Popen[bytes], int] = {}
+"""The processes, and the end of a pipe that nobody else holds: when it is closed, the system ends the process."""
 
 
 def in_child_process(
@@ -94,9 +95,9 @@ class _Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._process is not None:
-            _end(self._process)
+            _end(self._process, _PATIENCE if kind is None else _HURRY)
 
     def ask(self, request: tuple[str, Shard], tell: Callable[[int], None]) -> Any:
         """Send a request and return the answer.
@@ -126,17 +127,25 @@ class _Child:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # in its own process group: only this process handles an interrupt from the keyboard
-            self._process = subprocess.Popen(  # noqa: S603  (this program, with fixed arguments)
-                [sys.executable, "-P", "-c", _COMMAND, *sys.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                process_group=0,
-            )
-            _RUNNING.add(self._process)
+            theirs, ours = os.pipe()
+            try:
+                # in its own process group: only this process handles an interrupt from the keyboard
+                self._process = subprocess.Popen(  # noqa: S603  (this program, with fixed arguments)
+                    [sys.executable, "-P", "-c", _COMMAND, *sys.path],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    pass_fds=(theirs,),
+                    process_group=0,
+                )
+            except BaseException:
+                os.close(ours)
+                raise
+            finally:
+                os.close(theirs)
+            _RUNNING[self._process] = ours
             assert self._process.stdin is not None  # noqa: S101
             with contextlib.suppress(BrokenPipeError):  # the next request reports it
-                _send(self._process.stdin, (sys.path, self._job))
+                _send(self._process.stdin, (theirs, sys.path, self._job))
         return self._process
 
 
@@ -172,19 +181,24 @@ def _reason(code: int) -> str:
     return f"its process was ended by {name}{', perhaps for lack of memory' if name == 'SIGKILL' else ''}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> int:
+def _end(process: subprocess.Popen[bytes], patience: float = _PATIENCE) -> int:
     """End a process, and return its exit code; unfinished parts are discarded."""
     for pipe in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
     try:
-        code = process.wait(_PATIENCE)  # it ends by itself when its pipe is closed
+        code = process.wait(patience)  # it ends by itself when its pipe is closed
     except subprocess.TimeoutExpired:
         process.kill()
         code = process.wait()
-    _RUNNING.discard(process)
+    _let_go(process)
     return code
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    if (pipe := _RUNNING.pop(process, None)) is not None:
+        os.close(pipe)
 
 
 def _end_all() -> None:
@@ -197,11 +211,17 @@ def _end_all() -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        _RUNNING.discard(process)
+        _let_go(process)
+
+
+def _forget() -> None:
+    """In a forked child: the processes are the parent's, and end with it."""
+    for process in list(_RUNNING):
+        _let_go(process)
 
 
 LEFTOVERS.append(_end_all)
-forget_in_children(_RUNNING.clear)
+forget_in_children(_forget)
 
 
 def _send(pipe: IO[bytes], message: Any) -> None:
@@ -234,9 +254,14 @@ def serve() -> None:
 
     def answer(kind: str, value: Any) -> None:
         with lock:
-            _send(answers, (kind, value))
+            try:
+                _send(answers, (kind, value))
+            except OSError:
+                _leave()
 
-    paths, job_data = _receive(requests)
+    heard = _listening(requests)
+    lifeline, paths, job_data = heard.get()
+    signal_at_end_of(lifeline)
     sys.path[:] = paths
     try:
         job: Job = pickle.loads(job_data)  # noqa: S301  (from our own process)
@@ -245,9 +270,10 @@ def serve() -> None:
         if not own_failure(error):
             raise
         answer("raised", UsageError(f"The process that scores parts could not start: {said_by(error)}", _USE_MODULE))
-        return
+        threading.Event().wait()  # the parent process ends this one
     warnings.showwarning = lambda message, *_, **__: answer("warning", message)
-    for kind, shard in _requested(requests):
+    while True:
+        kind, shard = heard.get()
         try:
             if kind == "score":
                 answer("done", score_shard(job, shard, lambda rows: answer("rows", rows)))
@@ -260,19 +286,30 @@ def serve() -> None:
             answer("raised", AssayError(f"{shard.name}: {said_by(error)}"))
 
 
-def _requested(requests: IO[bytes]) -> Iterator[tuple[str, Shard]]:
-    """Yield requests; exit, whatever this process is doing, when the parent process is gone."""
-    todo: queue.Queue[tuple[str, Shard]] = queue.Queue()
+def _listening(requests: IO[bytes]) -> queue.Queue[Any]:
+    """Return a queue of what the parent process sends; exit, whatever this process is doing, when that is gone."""
+    heard: queue.Queue[Any] = queue.Queue()
 
     def listen() -> None:
         try:
             while True:
-                todo.put(_receive(requests))
+                heard.put(_receive(requests))
         except (EOFError, OSError):
-            for remove in LEFTOVERS:
-                remove()
-            os._exit(0)
+            _leave()
 
     threading.Thread(target=listen, daemon=True).start()
-    while True:
-        yield todo.get()
+    return heard
+
+
+_LEAVING = threading.Lock()
+"""Held by the thread that exits, to the end: what fails in others meanwhile fails without a word."""
+
+
+def _leave() -> NoReturn:
+    """Exit without a word: the parent process is gone, and with it whoever would read it."""
+    with _LEAVING:
+        silence((1, 2))
+        for remove in LEFTOVERS:
+            with contextlib.suppress(Exception):
+                remove()
+        os._exit(0)

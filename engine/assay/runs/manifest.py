@@ -135,7 +135,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
             if not any(then.get(name) != now.get(name) for name in ("inputs", "settings")):
                 differences.append(f"the parts: cut differently, {len(before or [])} then, {len(after or [])} now")
         elif isinstance(before, dict) and isinstance(after, dict):
-            noun = "option" if key == "settings" else "column"
+            noun = {"settings": "option", "libraries": "library"}.get(key, "column")
             differences += [
                 f"{noun} {name}: {short_json(before.get(name))} then, {short_json(after.get(name))} now"
                 for name in dict.fromkeys([*before, *after])

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ import polars as pl
 from polars.exceptions import PanicException
 
 from assay._version import __version__
+from assay.checks.libraries import versions
 from assay.errors import AssayError, UsageError, said_by
 from assay.loading.formats.remote import RemoteFile
 from assay.runs.folder import Engine, Failed
@@ -146,17 +147,25 @@ class _Setup:
     Attributes:
         cwd: The driver's current folder.
         paths: The driver's import paths.
-        versions: The driver's versions of Assay and Polars.
+        versions: The driver's versions of Assay and Polars, and of the libraries that decide verdicts.
         job: What all shards have in common, pickled.
     """
 
     cwd: str
     paths: tuple[str, ...]
-    versions: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str | None], ...]
     job: bytes
 
 
 _VERSIONS = (("assay", __version__), ("polars", pl.__version__))
+
+
+def _versions(libraries: Iterable[str]) -> tuple[tuple[str, str | None], ...]:
+    return (*_VERSIONS, *versions(libraries).items())
+
+
+def _listed(numbers: Iterable[tuple[str, str | None]]) -> str:
+    return " and ".join(f"{name} {number}" if number else f"no {name}" for name, number in numbers)
 
 
 class _DeadError(Exception):
@@ -218,7 +227,8 @@ class _Tasks:
             raise UsageError(
                 f"The checks cannot be sent to Ray: {said_by(error)}", "Define them in a module and import it."
             ) from None
-        setup = self._ray.put(_Setup(str(Path.cwd()), tuple(sys.path), _VERSIONS, pickled))
+        libraries = dict.fromkeys(name for verifier in job.plan.verifiers for name in verifier.libraries)
+        setup = self._ray.put(_Setup(str(Path.cwd()), tuple(sys.path), _versions(libraries), pickled))
         options: dict[str, Any] = {"num_cpus": 1, "scheduling_strategy": "SPREAD", "max_retries": _RETRIES}
         # one thread per CPU; set in the environment, because Polars reads it when imported
         options["runtime_env"] = {"env_vars": {"POLARS_MAX_THREADS": "1"}}
@@ -322,15 +332,15 @@ def _prepared(setup: Any) -> Job:
     import ray
 
     packed: _Setup = ray.get(setup)
-    if packed.versions != _VERSIONS:
-        driver, node = (" and ".join(map(" ".join, versions)) for versions in (packed.versions, _VERSIONS))
-        raise UsageError(
-            f"Node {socket.gethostname()} has {node}; the driver has {driver}.",
-            "Install the same versions on every node.",
-        )
     with contextlib.suppress(OSError):  # paths may be absolute
         os.chdir(packed.cwd)
     sys.path[:0] = [path for path in packed.paths if path not in sys.path]
+    here = _versions(name for name, _ in packed.versions[len(_VERSIONS) :])
+    if packed.versions != here:
+        raise UsageError(
+            f"Node {socket.gethostname()} has {_listed(here)}; the driver has {_listed(packed.versions)}.",
+            "Install the same versions on every node.",
+        )
     try:
         job: Job = pickle.loads(packed.job)  # noqa: S301  (from the driver)
         job.set_up()

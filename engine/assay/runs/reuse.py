@@ -18,6 +18,7 @@ from assay.aggregating.aggregate import label_of
 from assay.aggregating.pipeline import NO_CHECK, one_reason, unscored_exprs
 from assay.checks.base import Check, RunCheck, is_ours
 from assay.checks.golds import GoldCheck
+from assay.checks.libraries import changed_versions
 from assay.checks.stored import EARLIER, Stored
 from assay.compiling.plan import Plan, no_task_expr
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
@@ -314,7 +315,8 @@ def _reusable(earlier: _Earlier, plan: Plan, run: FileRun) -> dict[tuple[str, st
         for spec in verifier.checks if verifier.kind == NATIVE else ():
             form = forms[verifier.id, spec.id]
             found = by_fingerprint.get(fingerprint(form), [])
-            result[verifier.id, spec.id] = _own_reason(spec, earlier, run) or _choice(found, spec, form, earlier)
+            reason = _own_reason(spec, earlier, run) or _of_other_libraries(spec, earlier)
+            result[verifier.id, spec.id] = reason or _choice(found, spec, form, earlier)
         if verifier.kind != NATIVE:
             result |= {(verifier.id, spec.id): "it is Python, not a spec" for spec in verifier.checks}
     return result
@@ -334,6 +336,12 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
     if spec.missing_gold == "unscored" and check.missing_expr() is not None and "" in earlier.flawed:
         return "rows lack what it compares with"
     return ""
+
+
+def _of_other_libraries(spec: CheckSpec, earlier: _Earlier) -> str:
+    """Return which libraries have other versions than when a check scored, if those decide its verdicts; ``""`` if none has."""
+    changed = changed_versions(earlier.provenance.get("libraries"), spec.check.libraries if spec.check else ())
+    return f"made with {' and '.join(changed.values())}" if changed else ""
 
 
 def _has_code(earlier: _Earlier, check: Check) -> bool:

@@ -12,6 +12,7 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PanicException
 
+from assay.checks.libraries import untested
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import (
     check_one_verifier,
@@ -171,10 +172,14 @@ def tell(messages: Sequence[str]) -> None:
 
 
 def warn(verifiers: Sequence[VerifierSpec]) -> None:
-    """Warn the caller about broken and skipped checks, before the run."""
+    """Warn the caller about broken and skipped checks, and about libraries in versions that have not been tested, before the run."""
     for verifier in verifiers:
         for message in verifier.warnings:
             warnings.warn(message, AssayWarning, stacklevel=3)
+    tested = {name: known for verifier in verifiers for name, known in verifier.libraries.items()}
+    if others := untested(tested):
+        message = f"not tested with {', '.join(others)}: verdicts may differ from those of the versions that `assay` was tested with"
+        warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)

@@ -26,6 +26,7 @@ from assay.values.references import Reference, is_reference, read_reference
 __all__ = [
     "CONDITION_TESTS",
     "SOURCE_NAMES",
+    "ParamsError",
     "gold_check",
     "likely_reference",
     "misread",
@@ -230,8 +231,24 @@ def outline_of(value: Any) -> Any:
     return value.outline() if isinstance(value, Reference) else value
 
 
+class ParamsError(ValueError):
+    """Params that a check cannot use.
+
+    Attributes:
+        problems: pydantic's errors.
+    """
+
+    def __init__(self, problems: list[Any]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
 def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str]) -> None:
-    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before."""
+    """Check the literal params; those that rows bring, and rules over several params, cannot be judged before.
+
+    Raises:
+        ParamsError: One cannot be used.
+    """
     literals = {name: value for name, value in given.items() if name not in open_fields}
     try:
         check.Params.model_validate(literals)
@@ -240,9 +257,14 @@ def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str
         unknown = open_fields | {fields[name].alias or name for name in open_fields if name in fields}
         # a rule over several params may be about the default of one that the spec does not give
         rest = {name for key, field in fields.items() if key not in given for name in (key, field.alias)}
-        problems = [(str(problem["loc"][0]), problem["type"]) for problem in error.errors() if problem["loc"]]
-        if any(name not in unknown and not (kind == "value_error" and name in rest) for name, kind in problems):
-            raise
+        problems = [(problem, str(problem["loc"][0])) for problem in error.errors() if problem["loc"]]
+        certain = [
+            problem
+            for problem, name in problems
+            if name not in unknown and not (problem["type"] == "value_error" and name in rest)
+        ]
+        if certain:
+            raise ParamsError(certain) from None
 
 
 def likely_reference(params: Any) -> str:

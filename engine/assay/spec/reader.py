@@ -18,6 +18,7 @@ from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
+    ParamsError,
     gold_check,
     likely_reference,
     misread,
@@ -46,7 +47,7 @@ COMBINE = ("mean", "sum", "min", "max", "product")
 GROUP_FIELDS = ("checks", "check")
 _DEEPEST = 8
 """Maximum nesting of groups."""
-_CHOICES_OF_TYPE = ("int", "float", "str", "dict[str,any]", "list[str]")
+_CHOICES_OF_TYPE = ("int", "float", "str", "bool", "dict[str,any]", "list[str]")
 """What pydantic adds to the place of a value that may be of several types."""
 _PLACE_KEY = re.compile(r"[A-Za-z_$][\w$]*")
 
@@ -319,7 +320,8 @@ class SpecReader:
             misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
             return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
         chain = common.pop("gold_chain")
-        common |= self.params(check_type, params, place, chain)
+        misspelt = is_flat and any(key not in allowed for key in data)
+        common |= self.params(check_type, params, place, chain, misspelt=misspelt)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
         return common
 
@@ -484,9 +486,18 @@ class SpecReader:
         return f"{note}. {guess}" if guess else note
 
     def params(
-        self, check_type: type[Check], values: Any, path: Place, gold_chain: Chain | None = None
+        self,
+        check_type: type[Check],
+        values: Any,
+        path: Place,
+        gold_chain: Chain | None = None,
+        *,
+        misspelt: bool = False,
     ) -> dict[str, Any]:
-        """Build the check with its params, or a broken check; unknown params are problems."""
+        """Build the check with its params, or a broken check; unknown params are problems.
+
+        With ``misspelt`` or an unknown param, one that is missing is no other problem.
+        """
         if not isinstance(values, dict):
             return self.broken(f"TypeError: params is {named(values)}, not an object", values, path)
         names = spellings(check_type)
@@ -499,25 +510,48 @@ class SpecReader:
             else:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
+        misspelt = misspelt or len(by_field) < len(values)
+        return self.built(check_type, by_field, values, path, gold_chain, misspelt=misspelt)
+
+    def built(
+        self,
+        check_type: type[Check],
+        by_field: Mapping[str, Any],
+        values: Mapping[str, Any],
+        path: Place,
+        gold_chain: Chain | None,
+        *,
+        misspelt: bool,
+    ) -> dict[str, Any]:
+        """Build the check with its params by field, or a broken check."""
         try:
             check_type.require()
+        except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
+            return self.broken(said_by(exception), values, path, check_type.libraries)
+        try:
             fields = gold_check(self, check_type, by_field, gold_chain, path)
             if fields is not None:
                 return fields
             params = check_type.Params.model_validate(by_field)
             return {"params": canonical(params), "check": check_type(params), "note": likely_reference(by_field)}
-        except ValidationError as exception:
-            return self.broken(
-                "; ".join(dict.fromkeys(_params_error(error, check_type) for error in exception.errors())), values, path
-            )
-        except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
+        except (ValidationError, ParamsError) as exception:
+            problems: list[Any] = exception.problems if isinstance(exception, ParamsError) else [*exception.errors()]
+        except Exception as exception:  # noqa: BLE001  (as above)
             return self.broken(said_by(exception), values, path)
+        if misspelt:
+            given = {name for name, field in spellings(check_type).items() if field in by_field}
+            problems = [problem for problem in problems if given.issuperset(problem["loc"][:1])]
+        if not problems:
+            return {"params": values, "check": Broken("its params have problems")}
+        return self.broken("; ".join(_params_errors(problems, check_type)), values, path)
 
-    def broken(self, problem: str, params: Any, path: Place) -> dict[str, Any]:
+    def broken(
+        self, problem: str, params: Any, path: Place, libraries: Mapping[str, tuple[str, ...]] | None = None
+    ) -> dict[str, Any]:
         """Build a check that reports its problem on every row."""
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
-        return {"params": params, "check": Broken(problem)}
+        return {"params": params, "check": Broken(problem, libraries)}
 
 
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -531,25 +565,58 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _params_error(error: Any, check: type[Check]) -> str:
-    """Format one of pydantic's errors as ``<ExceptionType>: <message>``, with params in camelCase."""
+def _params_errors(problems: Sequence[Any], check: type[Check]) -> list[str]:
+    """Describe pydantic's errors, one for each fault: of a value that may be of several types, pydantic has one for each type."""
+    faults: dict[tuple[str, ...], list[Any]] = {}
+    for problem in problems:
+        place = tuple(str(step) for step in problem["loc"] if step not in _CHOICES_OF_TYPE)
+        faults.setdefault(place, []).append(problem)
+    messages: list[str] = []
+    for place, errors in faults.items():
+        if all(_is_of_type(error) for error in errors):
+            if any(other[: len(place)] == place for other in faults if len(other) > len(place)):
+                continue  # it is of another type that the value may have
+            expected = " or ".join(dict.fromkeys(_expected(error) for error in errors))
+            messages.append(f"TypeError: {_where(errors[0], check)} is {named(errors[0]['input'])}, not {expected}")
+        else:
+            messages += [_params_error(error, check) for error in errors if not _is_of_type(error)]
+    return list(dict.fromkeys(messages))
+
+
+def _is_of_type(error: Any) -> bool:
+    return str(error["type"]).endswith("_type")
+
+
+def _expected(error: Any) -> str:
+    kind = str(error["type"]).removesuffix("_type")
+    return _TYPES.get(kind, kind)
+
+
+_TYPES = {
+    "string": "a string",
+    "bool": "true or false",
+    "list": "a list",
+    "int": "a number",
+    "float": "a number",
+    "dict": "an object",
+}
+"""What pydantic calls types, in the words of messages."""
+
+
+def _where(error: Any, check: type[Check]) -> str:
+    """Return the place of an error, with params in camelCase."""
     fields = check.Params.model_fields
-    name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE)
-    where = f"params.{(fields[name].alias if name in fields else None) or name}"
-    where += "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    kind, value = error["type"], error["input"]
-    if kind == "missing":
+    name, *steps = (step for step in error["loc"] if step not in _CHOICES_OF_TYPE) if error["loc"] else ("",)
+    where = f"params.{(fields[name].alias if name in fields else None) or name}".removesuffix(".")
+    return where + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+
+
+def _params_error(error: Any, check: type[Check]) -> str:
+    """Format one of pydantic's errors as ``<ExceptionType>: <message>``."""
+    where, value = _where(error, check), error["input"]
+    if error["type"] == "missing":
         return f"ValueError: {where} is missing"
     raised = error.get("ctx", {}).get("error")
     if isinstance(raised, BaseException):
         return f"{type(raised).__name__}: {where}: {raised}"
-    if kind.endswith("_type"):
-        expected = {
-            "string": "a string",
-            "bool": "true or false",
-            "list": "a list",
-            "int": "a number",
-            "float": "a number",
-        }
-        return f"TypeError: {where} is {named(value)}, not {expected.get(kind.removesuffix('_type'), kind)}"
     return f"ValueError: {where} is {named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

@@ -117,6 +117,12 @@ class VerifierSpec:
         nodes = (node for check in self.checks for node in check.nodes())
         return tuple(spec for node in nodes for spec in node.readers if spec.warning)
 
+    @property
+    def libraries(self) -> dict[str, tuple[str, ...]]:
+        """The libraries whose versions decide verdicts of its checks, those in conditions included; as ``Check.libraries``."""
+        checks = (reader.check for spec in self.nodes for reader in spec.readers)
+        return {name: tested for check in checks if check is not None for name, tested in check.libraries.items()}
+
     @cached_property
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ __all__ = [
     "open_standard_streams",
     "prepare_process",
     "return_memory_soon",
+    "signal_at_end_of",
+    "silence",
     "without_collector",
 ]
 
@@ -86,6 +88,26 @@ def open_standard_streams() -> None:
                     os.set_inheritable(descriptor, True)  # for child processes
                 else:  # another thread took the number first
                     os.close(descriptor)
+
+
+def signal_at_end_of(pipe: int) -> None:
+    """Let the system end this process when nobody holds the other end of a pipe, even while a function keeps the interpreter busy.
+
+    A match of Python's ``re`` does, for years if need be, and no thread of this process can run meanwhile. On Linux.
+    """
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)  # SIGIO, which ends a process
+
+
+def silence(descriptors: Iterable[int]) -> None:
+    """Let what is written to descriptors go nowhere."""
+    with contextlib.suppress(OSError):  # no null device, or no descriptor left
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in descriptors:
+            os.dup2(nowhere, descriptor)
 
 
 @contextlib.contextmanager

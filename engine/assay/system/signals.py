@@ -16,7 +16,7 @@ from assay.system.processes import forget_in_children, prepare_process
 
 __all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible", "signalled"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has no SIGHUP
 _PATIENCE = 5.0
 """Seconds that a run has to end after a signal."""
 
@@ -29,7 +29,7 @@ class Impatience:
 
     Attributes:
         waits: Called some seconds after an interrupt.
-        gives_up: Called with the signal at the second one, and some seconds after SIGTERM.
+        gives_up: Called with the signal at the second one, and some seconds after SIGTERM or SIGHUP.
     """
 
     waits: Callable[[], None]
@@ -145,7 +145,7 @@ def _listen(reader: socket.socket, stop: threading.Event, heard: threading.Event
             signals = reader.recv(64)
         except TimeoutError:
             reader.settimeout(None)
-            if IMPATIENCE and last == signal.SIGTERM:
+            if IMPATIENCE and last != signal.SIGINT:
                 IMPATIENCE[0].gives_up(last)
             elif IMPATIENCE:
                 IMPATIENCE[0].waits()

@@ -9,6 +9,7 @@ import polars as pl
 
 from assay._version import __version__
 from assay.checks.base import Check
+from assay.checks.libraries import versions
 from assay.errors import path_text
 from assay.functions.as_checks import Registered, RowVerifierCheck
 from assay.functions.registry import Function, function
@@ -41,9 +42,11 @@ def provenance_of(
         tasks: Files of the task table.
         seal: Whether to hash these files.
     """
+    libraries = versions(dict.fromkeys(name for verifier in verifiers for name in verifier.libraries))
     return {
         "assay_version": __version__,
         "polars_version": pl.__version__,
+        **({"libraries": libraries} if libraries else {}),
         "inputs": [_input(file) for file in inputs],
         "tasks": [{"name": redacted(path_text(name)), **_stat(Path(name), seal=seal)} for name in tasks],
         "verifiers": [_verifier(verifier, list(used)) for verifier in verifiers],

@@ -296,8 +296,8 @@ def read_provenance(path: str | Path) -> dict[str, Any]:
         path: A file or a folder that Assay wrote.
 
     Returns:
-        ``assay_version``, ``polars_version``, ``command``, ``rows``, ``content`` (rows, columns with name, type and SHA-256, and
-        the ``root`` of them), ``inputs`` (name, size in bytes, rows: null for Arrow
+        ``assay_version``, ``polars_version``, ``libraries`` (the versions of those that decide verdicts, if a check needs one),
+        ``command``, ``rows``, ``content`` (rows, columns with name, type and SHA-256, and the ``root`` of them), ``inputs`` (name, size in bytes, rows: null for Arrow
         and CSV files in a run over several), ``tasks`` (name, size) and ``verifiers`` (id, kind, sha256, canonical
         spec, checks with weights, and ``code``: the functions and classes used, with a hash of the source of those that are not
         built in). For a folder, its manifest: also ``settings``, ``columns``, ``shards`` and a hash of the ``task_table``;

@@ -1,7 +1,7 @@
 """The check for the instructions of IFEval that a prompt gives."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
@@ -9,6 +9,7 @@ from pydantic import Field
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.instructions.tasks import IDS, KWARGS, PROMPT, Task, read_task
+from assay.checks.libraries import PUNKT
 from assay.checks.pairs import PAIR_ANSWER, in_columns
 from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
@@ -50,6 +51,7 @@ class IFEval(Check):
     may_read = (KWARGS, PROMPT)
     stays = (PROMPT,)
     joint = JOINT
+    libraries: ClassVar = {"langdetect": (), "nltk": (), PUNKT: ()}
     Params = IFEvalParams
     params: IFEvalParams
     examples = (

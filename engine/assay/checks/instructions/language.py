@@ -1,6 +1,6 @@
 """The check for the language of a text."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -30,6 +30,7 @@ class Language(PairCheck):
 
     type = "language"
     graded = False
+    libraries: ClassVar = {"langdetect": ()}
     gold = "is_"
     Params = LanguageParams
     params: LanguageParams

@@ -52,6 +52,7 @@ class JsonSchema(PairCheck):
     graded = False
     gold = "schema_"
     json_gold = True
+    libraries: ClassVar = {"jsonschema-rs": ()}
     Params = SchemaParams
     params: SchemaParams
     examples = (

@@ -90,6 +90,7 @@ class _Memo:
     """Answers that were given, up to a number of them and of characters; the least recently used go first."""
 
     def __init__(self) -> None:
+        self._versions: list[str] = []
         self._answers: OrderedDict[Question, Answer] = OrderedDict()
         self._characters = 0
         self._lock = threading.Lock()
@@ -100,6 +101,14 @@ class _Memo:
             if answer is not None:
                 self._answers.move_to_end(question)
             return answer
+
+    def keep_those_of(self, versions: list[str]) -> None:
+        """Forget the answers of other versions of the libraries; the program may have been started again with new ones."""
+        with self._lock:
+            if self._versions != versions:
+                self._answers.clear()
+                self._characters = 0
+            self._versions = versions
 
     def keep(self, question: Question, answer: Answer) -> None:
         with self._lock:
@@ -237,6 +246,9 @@ class _Pool:
         try:
             for kind, number, message in process.exchange(poller):
                 content = json.loads(message[HEAD.size :])
+                if kind is Kind.READY:
+                    self.memo.keep_those_of(content)
+                    continue
                 if kind in (Kind.BROKEN, Kind.FAILED):
                     self._bury(process, content, lasts=kind is Kind.BROKEN)
                     return

@@ -2,14 +2,14 @@
 
 import importlib.util
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Example, Params
 from assay.checks.mathematics.client import Answer, Question, compare_all
-from assay.checks.mathematics.server import INSTALL, Verdict
+from assay.checks.mathematics.server import INSTALL, LIBRARIES, Verdict
 from assay.checks.pairs import PairCheck
 from assay.errors import encodable, quoted, said_by
 from assay.values.references import gold_text
@@ -50,6 +50,7 @@ class Math(PairCheck):
 
     type = "math"
     graded = False
+    libraries: ClassVar = LIBRARIES
     Params = MathParams
     params: MathParams
     examples = (

@@ -22,11 +22,18 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
-__all__ = ["HEAD", "INSTALL", "MEMORY", "Kind", "Verdict", "frame", "frames"]
+__all__ = ["HEAD", "INSTALL", "LIBRARIES", "MEMORY", "Kind", "Verdict", "frame", "frames"]
 
 HEAD = struct.Struct("!BIQ")
 """Head of a request or a reply: its kind, the number of the request, and the bytes of JSON that follow."""
 INSTALL = "pip install 'assay[math]'"
+LIBRARIES = {
+    "math-verify": ("0.9.0",),
+    "latex2sympy2_extended": ("1.11.0",),
+    "sympy": ("1.14.0",),
+    "antlr4-python3-runtime": ("4.9.3", "4.11.0", "4.13.2"),
+}
+"""The libraries that compare, each with the versions that have been tested."""
 MEMORY = 1 << 30
 """Limit on the memory of a worker, in bytes."""
 _PIECE = 1 << 16
@@ -56,6 +63,8 @@ class Kind(IntEnum):
     """Why nothing can be compared in this installation."""
     FAILED = 5
     """Why nothing can be compared now."""
+    READY = 6
+    """The versions of the libraries that compare, in the order of ``LIBRARIES``; the first message."""
 
 
 class Verdict(IntEnum):
@@ -104,21 +113,30 @@ def _write(descriptor: int, data: bytes) -> None:
 Compare = Callable[[str, str, bool, int, str, bool], Verdict]
 
 
+def _versions() -> list[str]:
+    """Return the version of each library; ``""`` for one that is not installed as a package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for name in LIBRARIES:
+        try:
+            found.append(version(name))
+        except PackageNotFoundError:
+            found.append("")
+    return found
+
+
 def _comparison() -> Compare:
     """Return the function that compares a gold and an answer.
 
     Raises:
-        ImportError: math-verify is not installed, or not in a version that has been tested.
+        ImportError: math-verify is not installed.
     """
     import logging
-    from importlib.metadata import version
 
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
     from sympy.core import random
 
-    installed = version("math-verify")
-    if not installed.startswith("0.9."):
-        raise ImportError(f"math-verify {installed} is not one that has been tested, 0.9")
     logging.disable(logging.CRITICAL)
     latex, plain = LatexExtractionConfig(boxed_match_priority=0), ExprExtractionConfig()
     readings = {"whole": [latex, plain], "any": [latex, plain], "latex": [latex], "expr": [plain]}
@@ -339,6 +357,7 @@ def _main(paths: str, most: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     sys.path[:] = json.loads(paths)
     try:
+        versions = _versions()
         compare = _comparison()
         for gold, answer in _WARM_UP:
             compare(gold, answer, True, 6, "whole", False)
@@ -346,6 +365,7 @@ def _main(paths: str, most: str) -> None:
         _write(1, frame(Kind.BROKEN, 0, f"math-verify cannot be used: {type(error).__name__}: {error}; try {INSTALL}"))
         return
     gc.freeze()
+    _write(1, frame(Kind.READY, 0, versions))
     with contextlib.suppress(BrokenPipeError):  # nobody reads any more
         _Server(compare, int(most)).run()
     os.killpg(0, signal.SIGKILL)  # it leads its session

@@ -111,7 +111,8 @@ class SimilarityParams(Params):
     @classmethod
     def _has_effect(cls, value: int, info: ValidationInfo) -> int:
         metrics = (DISTANCE,) if info.field_name == "max_distance" else PARTIAL_METRICS
-        if info.data.get("metric", DISTANCE) not in metrics and "metric" in info.data:
+        is_default = value == cls.model_fields[str(info.field_name)].default  # as the canonical form has it
+        if not is_default and info.data.get("metric", DISTANCE) not in metrics and "metric" in info.data:
             raise ValueError(f"only for the metric {' or '.join(metrics)}")
         return value
 
@@ -123,6 +124,7 @@ class Similarity(PairCheck):
     """
 
     type = "similarity"
+    libraries: ClassVar = {"rapidfuzz": ()}
     Params = SimilarityParams
     params: SimilarityParams
     examples = (

@@ -65,7 +65,7 @@ class NumberParams(Params):
     @field_validator("rel_tol", "abs_tol")
     @classmethod
     def _finite_tolerance(cls, value: float) -> float:
-        return _finite(value)
+        return _finite(value) or 0  # 0.0 is the default 0, which the canonical form writes out
 
 
 class Number(Check):

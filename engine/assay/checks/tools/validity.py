@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -48,6 +48,7 @@ class ToolValid(CallsCheck):
     type = "tool_valid"
     graded = False
     gold = "tools"
+    libraries: ClassVar = {"jsonschema-rs": ()}
     Params = ToolValidParams
     params: ToolValidParams
     examples = (

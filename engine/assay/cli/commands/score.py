@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from assay.cli.app import (
 from assay.cli.arguments import names
 from assay.errors import FailedRunError, UsageError
 from assay.options import FileOptions
+from assay.system.spool import spool_path, spooling
 from assay.system.stdout import only_data, write_data
 
 __all__ = ["score"]
@@ -39,8 +39,8 @@ def _rewards(names: Sequence[str], out: str | None, options: dict[str, Any]) -> 
         return
     keep = options["keep"] or []
     options["keep"] = [*keep, *(f"+{name}" for name in names if name not in keep)] if "*" not in keep else keep
-    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        yield f"{folder}/rewards.parquet"
+    with spooling():
+        yield str(spool_path("rewards", ".parquet"))
 
 
 def _add_groups(summary: Any, written: str | None, columns: Sequence[str]) -> None:

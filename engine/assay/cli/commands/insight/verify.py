@@ -37,7 +37,8 @@ def verify(
         typer.Option(help="The root that the content has to have, as assay score printed it.", metavar="HEX"),
     ] = None,
     any_version: Annotated[
-        bool, typer.Option("--any-version", help="Go on if another version of Assay or Polars made the result.")
+        bool,
+        typer.Option("--any-version", help="Go on if other versions of Assay or of its libraries made the result."),
     ] = False,
     modules: Annotated[
         list[str] | None,
