@@ -269,6 +269,7 @@ class LengthScaled(Group):
     def _length(self, row: Row) -> float:
         if self.length is not None:
             value = self.length.row(row)
+            value = len(value) if isinstance(value, list) else value
             if isinstance(value, str):
                 value = number_value(value)
             if isinstance(value, bool) or not isinstance(value, int | float):

@@ -48,8 +48,8 @@ def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, A
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the best outcome of several golds: the first of those with the highest score, where nothing matches an error before others."""
-    best = max(outcomes, key=lambda outcome: (outcome.score, outcome.error is not None))
+    """Return the best outcome of several golds, the first of equals; one with an error counts only if all have one."""
+    best = max(outcomes, key=lambda outcome: (outcome.error is None, outcome.score))
     if len(outcomes) == 1 or best.error is not None or not best.reason:
         return best
     return replace(best, reason=best.reason + _OF_GOLDS.format(len(outcomes)))

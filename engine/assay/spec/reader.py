@@ -30,7 +30,7 @@ from assay.spec.pipeline import (
 from assay.spec.scorers import Scorer, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
-from assay.values.params import canonical, snake_case
+from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
@@ -532,14 +532,8 @@ def _params_error(error: Any, check: type[Check]) -> str:
         return f"ValueError: {where} is missing"
     raised = error.get("ctx", {}).get("error")
     if isinstance(raised, BaseException):
-        return f"{type(raised).__name__}: {where}: {raised}"
+        name = ValueError.__name__ if isinstance(raised, UnfitValueError) else type(raised).__name__
+        return f"{name}: {where}: {raised}"
     if kind.endswith("_type"):
-        expected = {
-            "string": "a string",
-            "bool": "true or false",
-            "list": "a list",
-            "int": "a number",
-            "float": "a number",
-        }
-        return f"TypeError: {where} is {named(value)}, not {expected.get(kind.removesuffix('_type'), kind)}"
+        return f"TypeError: {where} is {named(value)}, not {EXPECTED.get(kind.removesuffix('_type'), kind)}"
     return f"ValueError: {where} is {named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

@@ -18,6 +18,7 @@ from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
+from assay.values.params import UnfitValueError
 from assay.values.normalizers import (
     NORMALIZERS,
     golds_with_words,
@@ -183,7 +184,7 @@ def _letter(value: str | int, letters: str, base: int) -> str:
     except ValueError:
         at = -1
     if not 0 <= at < len(letters):
-        raise ValueError(f"{quoted(str(value))} is none of the choices {letters}, nor the number of one, from {base}")
+        raise UnfitValueError(str(value), f"none of the choices {letters}, nor the number of one, from {base}")
     return letters[at].upper()
 
 

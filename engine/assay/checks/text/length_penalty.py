@@ -18,7 +18,7 @@ __all__ = ["LengthPenalty"]
 _NOUNS = {"chars": "number of characters", "words": "number of words"}
 _WHOLE = 2**53
 """Whole numbers below it are exact as floats."""
-_UNIT_HELP = "`chars`, `words`, or the length itself from `{column: path}`, such as a number of tokens."
+_UNIT_HELP = "`chars`, `words`, or the length itself from `{column: path}`: a number of tokens, or a list of them."
 
 
 class LengthPenaltyParams(Params):
@@ -62,6 +62,7 @@ class LengthPenalty(Check):
     type = "length_penalty"
     graded = True
     gold = "unit"
+    measured_gold = True
     Params = LengthPenaltyParams
     params: LengthPenaltyParams
     examples = (

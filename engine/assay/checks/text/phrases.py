@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import add, or_
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import encodable, quoted
@@ -227,9 +227,18 @@ class PhrasesParams(Params):
 
     spellings: ClassVar = {"value": "values"}
 
-    values: list[str] = Field(min_length=1, description="The phrases.")
+    values: list[str] = Field(
+        min_length=1,
+        description="The phrases; a text is a list of one.",
+        json_schema_extra={"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+    )
     case_sensitive: bool = Field(default=False, description=_CASES)
     word: bool = Field(default=False, description=_WORD)
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _several(cls, values: Any) -> Any:
+        return [values] if isinstance(values, str) else values
 
 
 class _PhrasesCheck(Check):
