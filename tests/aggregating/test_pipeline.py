@@ -92,7 +92,7 @@ def test_a_row_without_a_gold_is_unscored_unless_the_check_says_otherwise(gold):
 
 def test_a_gold_that_the_check_cannot_use_counts_as_missing():
     check = {"type": "number", "value": {"column": "gold"}}
-    assert result(check, completion="3", gold="three")["error"] == "gold is missing: gold"
+    assert result(check, completion="3", gold="three")["error"] == 'gold cannot be used: gold is "three", not a number'
     assert reward(check, completion="3", gold=["three", "3.0"]) == 1.0
     assert reward({"type": "contains", "value": {"column": "gold"}}, gold="") == 1.0  # an empty text is a gold
 

@@ -26,8 +26,8 @@ from assay.expressions.lane import (
     in_lists,
     in_place,
     layers,
-    once,
     nulls,
+    once,
     positions,
     rowwise,
     text,
@@ -236,7 +236,8 @@ class GoldCheck(RunCheck):
         """Return the outcome of the best gold, the first of equals; one that raises counts only if all do."""
         choose = min if self.checks.every_gold else max
         best = choose(
-            [outcome for outcome in outcomes if outcome.error is None] or outcomes[:1], key=lambda outcome: outcome.score
+            [outcome for outcome in outcomes if outcome.error is None] or outcomes[:1],
+            key=lambda outcome: outcome.score,
         )
         return best if best.error is None or best.score == 1 else Outcome(0.0, best.error, best.error)
 

@@ -18,6 +18,7 @@ from assay.names import NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
+    check_threshold,
     gold_check,
     likely_reference,
     misread,
@@ -309,10 +310,13 @@ class SpecReader:
         place = path if is_flat else (*path, "params")
         if group is not None:
             misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
-            return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
+            common |= self.group(group, fields, params, path, depth, misspelt=misspelt)
+            check_threshold(self, common, path)
+            return common
         chain = common.pop("gold_chain")
         common |= self.params(check_type, params, place, chain)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
+        check_threshold(self, common, path)
         return common
 
     def scorer(self, name: str, scorer: Scorer, data: Any, path: Place, depth: int) -> dict[str, Any] | None:
@@ -334,6 +338,7 @@ class SpecReader:
         around["outline"] |= read.pop("outline", {})
         check = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | around | read
         check["subject"] = with_steps(self, check["check"], check["subject"], path)
+        check_threshold(self, check, path)
         return check
 
     def included(self, path: Any, place: Place) -> dict[str, Any] | None:

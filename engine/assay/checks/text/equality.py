@@ -18,7 +18,6 @@ from assay.steps.choices import Choice as ChoiceStep
 from assay.steps.choices import ChoiceParams as LettersParams
 from assay.steps.choices import Split, SplitParams
 from assay.thresholds import THRESHOLDS
-from assay.values.params import UnfitValueError
 from assay.values.normalizers import (
     NORMALIZERS,
     golds_with_words,
@@ -27,6 +26,7 @@ from assay.values.normalizers import (
     normalizer,
     normalizer_schemas,
 )
+from assay.values.params import UnfitValueError
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
