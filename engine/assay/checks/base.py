@@ -22,6 +22,7 @@ from assay.values.references import Reference
 __all__ = [
     "ANSWER_STEPS",
     "BELOW_1",
+    "JSON_STEPS",
     "NO_SCORE",
     "Check",
     "Example",
@@ -38,6 +39,9 @@ Row = Mapping[str, Any]
 
 ANSWER_STEPS = ({"after": "####"}, "boxed", {"tag": "answer"})
 """Steps for answers in solutions; see ``Check.gold_steps``."""
+
+JSON_STEPS = ("fence", {"tag": "answer"}, {"json": "last"})
+"""Steps for JSON in texts."""
 
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 """Error and reason of a row on which a check returns NaN, null or a score out of range."""

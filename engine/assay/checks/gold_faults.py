@@ -46,9 +46,9 @@ def name_of(value: Any, param: str) -> str:
 
 
 def _shown(value: str) -> str:
-    """Return a gold for messages: its end, where an answer stands; of JSON, its beginning."""
+    """Return a gold for messages: its end, where an answer stands; of JSON and fenced text, its beginning."""
     stripped = value.strip()
-    if not stripped or stripped[0] in "{[":
+    if not stripped or stripped[0] in "{[`":
         return quoted(value)
     line = stripped.rpartition("\n")[2].strip()
     if line == stripped and len(line) <= SHOWN:
@@ -72,7 +72,8 @@ def fault_of(error: Exception) -> str:
         return f", {raised.fault}"
     if kind in EXPECTED:
         return f", {'a text, ' * isinstance(details['input'], str)}not {EXPECTED[kind]}"
-    return f": {raised or details['msg']}"
+    message = str(raised or details["msg"])
+    return f": {message[:1].lower()}{message[1:]}"
 
 
 def reading_steps(text: str, steps: Sequence[Any], reads: Callable[[Any], bool]) -> str:

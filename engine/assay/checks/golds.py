@@ -222,9 +222,13 @@ class GoldCheck(RunCheck):
             fields = self.checks.Params.model_fields
             refused = field_at_fault(error)
             field = next((name for name in params if refused in (name, fields[name].alias)), self.checks.gold)
-            of_gold = field == self.checks.gold
-            name = name_of(given if of_gold else self.given[field], field)
-            return unusable(name, _text(params[field]), fault_of(error), hint if of_gold else "")
+            if field == self.checks.gold:
+                return unusable(name_of(given, field), _text(params[field]), fault_of(error), hint)
+            fault = fault_of(error)
+            if not isinstance(self.given[field], Reference):  # a literal beside a value of the row
+                fault = f": {refused}{fault}"
+                field = next(name for name, value in self.given.items() if isinstance(value, Reference))
+            return unusable(name_of(self.given[field], field), _text(params[field]), fault)
         raise AssertionError("the type takes the params of a row without a gold")
 
     def outcome(self, row: Row) -> Outcome:
@@ -454,9 +458,10 @@ class GoldCheck(RunCheck):
         """``outcome`` for one gold from each row, column to column."""
         golds = self._gold_lane().col
         if (answer := template.answer_by(golds)) is not None:
-            # not ``with_fields``: the fields of a struct that is null as a whole would stay null
-            fields = {name: answer.struct.field(name) for name in ("score", "reason", "error")}
-            return pl.struct(**fields, missing=golds.is_null()).cast(_ANSWER)
+            # added fields of a struct that is null as a whole, as there is no text, stay null
+            without = pl.struct(score=None, reason=None, error=None, missing=pl.lit(value=True)).cast(_ANSWER)
+            present = answer.struct.with_fields(missing=pl.lit(value=False)).cast(_ANSWER)
+            return pl.when(golds.is_null()).then(without).otherwise(present)
         by = template.expr_by(golds)
         assert by is not None  # noqa: S101  (else there is no template)
         score = by.cast(pl.Float64)

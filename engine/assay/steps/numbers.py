@@ -60,7 +60,7 @@ def gold_numbers(texts: pl.Expr) -> pl.Expr:
 
 def _gold_numbers(texts: pl.Series) -> pl.Series:
     values = _number_values(texts)
-    at = (values.is_null() & texts.is_not_null()).arg_true()
+    at = (values.is_null() & texts.str.contains(r"[0-9]")).arg_true()
     others = [*map(gold_number, texts.gather(at).to_list())]
     return values.scatter(at, pl.Series(others, dtype=pl.Float64)) if others else values
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
@@ -32,6 +32,7 @@ __all__ = ["Choice", "Equals", "ListEquals"]
 
 Normalize = str | dict[str, Any] | None
 _SQUAD = "squad"
+_USUAL_LETTERS = LettersParams().letters
 
 
 def _normalize_field() -> Any:
@@ -208,6 +209,11 @@ class Choice(Check):
 
     def steps(self) -> tuple[Step, ...]:
         return (ChoiceStep(LettersParams(letters=self.params.letters)),)
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        letters = self.params.letters
+        return (*ANSWER_STEPS, "choice" if letters == _USUAL_LETTERS else {"choice": letters}, {"line": "last"})
 
     def letter_of(self, value: str | int) -> str:
         """Return the letter of a gold in upper case."""

@@ -8,10 +8,10 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.groups import quotient
-from assay.errors import quoted
 from assay.expressions.counts import COUNTS
 from assay.expressions.lane import Lane, text
 from assay.steps.numbers import number_value, number_values
+from assay.values.params import UnfitValueError
 
 __all__ = ["LengthPenalty"]
 
@@ -48,7 +48,7 @@ class LengthPenaltyParams(Params):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in _NOUNS and number_value(value) is None:
-            raise ValueError(f"it is {quoted(value)}, not chars, words or {{column: path}} with a length")
+            raise UnfitValueError(value, "not chars, words or a length, as from {column: path}")
         return value
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
 from assay.errors import quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
@@ -91,6 +91,10 @@ class Number(Check):
 
     def steps(self) -> tuple[Step, ...]:
         return (NumberStep(PlaceParams(at=self.params.at)),)
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        return (*ANSWER_STEPS, "number", {"line": "last"})
 
     @property
     def number(self) -> float:
