@@ -5,8 +5,10 @@ import random
 
 import pytest
 from cases import sized
+from pydantic import model_validator
 
-from assay import load_verifier, score
+from assay import Check, load_verifier, score
+from assay.checks.base import Params
 from assay.scoring.reference import score_rows
 from assay.testing import assert_plan_conforms
 from assay.thresholds import set_to
@@ -116,6 +118,40 @@ def test_what_is_missing_is_named_and_of_several_values_the_one_at_fault():
     )
     bounds = {"type": "count", "of": "words", "min": ANSWER, "max": {"column": "most"}}
     assert fault(bounds, answer=1, most=None) == "gold is missing: most"
+
+
+class BetweenParams(Params):
+    low: int
+    high: int
+
+    @model_validator(mode="after")
+    def _ordered(self):
+        if self.low > self.high:
+            raise ValueError("Low is above high")
+        return self
+
+
+class Between(Check):
+    """A type of the user's with a rule over all of its params."""
+
+    type = "between"
+    Params = BetweenParams
+
+    def row(self, row):
+        return float(self.params.low <= len(row["completion"]) <= self.params.high)
+
+
+def test_a_rule_over_all_params_of_a_type_of_the_users():
+    check = {"type": "between", "low": ANSWER, "high": 3}
+    verifier = load_verifier({"checks": [check]}, checks=[Between])
+    rows = [{"completion": "ab", "answer": low} for low in (1, 4, None, "1")]
+    assert_plan_conforms([verifier], rows)
+    assert [result["error"] for result in score_rows(rows, [verifier])] == [
+        None,
+        'gold cannot be used: answer is "4": low is above high',
+        "gold is missing: answer",
+        'gold cannot be used: answer is "1", a text, not a number',
+    ]
 
 
 def test_golds_come_first():

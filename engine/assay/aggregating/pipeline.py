@@ -134,7 +134,7 @@ def unscored(spec: CheckSpec, row: Row) -> str | None:
 
 def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
     if (missing := check.missing(row)) is not None:
-        passes, missing = spec.missing_gold == "pass", one_line(encodable(missing))
+        passes, missing = spec.missing_gold == "pass", one_line(missing)
         return _fixed(missing, passes=passes, error=None if passes else missing)
     reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
     if reading.error is not None:
