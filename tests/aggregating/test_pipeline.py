@@ -76,6 +76,19 @@ def test_sources_are_columns_prompts_and_what_messages_hold():
     assert reward({**check, "on": ["toolCalls"], "value": called}, completion=[call]) == 1.0
 
 
+@pytest.mark.parametrize("text", ["x 1e999", "-1e400", "9" * 400, "1" * 200 + "e200"])
+def test_a_number_that_is_not_finite_is_no_number(text):
+    for check in ({"type": "number", "value": 5, "absTol": 1e308}, {"type": "number_range", "min": 0}):
+        for negate in (False, True):
+            row = result({**check, "id": "c", "negate": negate}, completion=text)
+            assert (row["reward"], row["error"], row["feedback"]) == (0.0, None, "c: found nothing: number")
+            assert reward({**check, "negate": negate, "notFound": "pass"}, completion=text) == 1.0
+        assert reward(check, completion=f"5 < {text}") == 1.0  # the last number of them is 5
+    assert reward({**YES, "on": ["number"], "notFound": "pass"}, completion=text) == 1.0
+    assert reward({"type": "list_equals", "on": ["numbers"], "value": ["1", "2"]}, completion=f"1 {text} 2") == 1.0
+    assert reward({"type": "number", "value": {"column": "golds"}}, completion="7", golds=[text, "7"]) == 1.0
+
+
 # ── golds ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -92,7 +105,7 @@ def test_a_row_without_a_gold_is_unscored_unless_the_check_says_otherwise(gold):
 
 def test_a_gold_that_the_check_cannot_use_counts_as_missing():
     check = {"type": "number", "value": {"column": "gold"}}
-    assert result(check, completion="3", gold="three")["error"] == "gold is missing: gold"
+    assert result(check, completion="3", gold="three")["error"] == 'gold cannot be used: gold is "three", not a number'
     assert reward(check, completion="3", gold=["three", "3.0"]) == 1.0
     assert reward({"type": "contains", "value": {"column": "gold"}}, gold="") == 1.0  # an empty text is a gold
 
@@ -284,6 +297,18 @@ def test_a_score_scaled_by_length():
     assert tokens == 0.5 + 0.5 * 0.5 * (1.0 + math.cos(math.pi))
 
 
+@pytest.mark.parametrize("threshold", [-0.2, 0.0, 0.9, 2])
+@pytest.mark.parametrize("kind", ["mean", "max", "length_scaled"])
+def test_scores_without_bounds_have_any_threshold(kind, threshold):
+    scaled = {"type": "length_scaled", "check": YES, "max": 8}
+    check = scaled if kind == "length_scaled" else {"type": kind, "checks": [scaled]}
+    for text in ("a", "b", "a" * 9):
+        unbounded = {"combine": "sum", "range": None}
+        score = reward(check, completion=text, verifier=unbounded)
+        passed = reward({**check, "threshold": threshold}, completion=text, verifier=unbounded)
+        assert passed == float(score >= threshold)
+
+
 # ── what is refused ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -299,6 +324,17 @@ def test_a_score_scaled_by_length():
         ({"type": "all_of"}, "needs `checks`"),
         ({"type": "all_of", "checks": [{**YES, "gate": True}]}, "`gate` belongs to the group"),
         ({"type": "all_of", "on": "boxed", "checks": [YES]}, "`on` belongs to the checks"),
+        ({**YES, "threshold": 2}, "$.checks[0].threshold: scores of `contains` lie between 0 and 1"),
+        ({**HALF, "threshold": 0}, "so a threshold is above 0 and at most 1, not 0"),
+        ({**HALF, "threshold": -0.5}, "at most 1, not -0.5"),
+        ({"type": "contains", "value": {"column": "x"}, "threshold": 1.5}, "$.checks[0].threshold"),
+        ({"type": "all_of", "checks": [YES], "threshold": 2}, "scores of `all_of`"),
+        ({"type": "mean", "checks": [YES, {**NO, "threshold": 3}]}, "$.checks[0].checks[1].threshold"),
+        ({"type": "max", "checks": [YES, {"type": "min", "checks": [NO]}], "threshold": 0}, "scores of `max`"),
+        ({**YES, "when": {"check": {**NO, "threshold": 9}}}, "$.checks[0].when.check.threshold"),
+        ({"type": "exact_match", "value": "a", "threshold": 9}, "scores of `exact_match`"),
+        ({"type": "regex_match", "expected": "a", "threshold": 9}, "scores of `regex_match`"),
+        ({"type": "function", "name": "contains", "expected": "a", "threshold": 9}, "$.checks[0].threshold"),
     ],
 )
 def test_a_mistake_around_a_check_is_named_with_its_place(check, words):

@@ -174,8 +174,8 @@ LATER = {"contains": {"word": False}, "not_contains": {"word": False}, "equals":
 @pytest.mark.parametrize(
     ("check", "problem"),
     [
-        ({"type": "number", "value": "many"}, 'ValueError: params.value: "many" is not a number, or not finite'),
-        ({"type": "number", "value": 10**400}, "ValueError: params.value: it is not a number, or not finite"),
+        ({"type": "number", "value": "many"}, 'ValueError: params.value: "many" is not a number'),
+        ({"type": "number", "value": 10**400}, "ValueError: params.value: it is not finite"),
         ({"type": "number_range"}, "ValueError: params.max: give `min`, `max` or both"),
         (
             {"type": "number_range", "min": 2, "max": 1},

@@ -146,13 +146,16 @@ def test_golds_by_row():
         {"completion": None, "gold": "1", "metadata": {"gold": {"n": 2}}},
         {"completion": "x", "gold": "[]", "metadata": {"gold": {"n": 2}}},
     ]
-    for column in ("gold", "metadata.gold"):
+    for column, error in (
+        ("gold", """gold cannot be used: gold is "n", not JSON: a string is JSON text; write '"text"' for a string"""),
+        ("metadata.gold", "gold is missing: metadata.gold"),
+    ):
         check = {"type": "json_match", "value": {"column": column}, "score": "f1"}
         verifier = load_verifier({"checks": [check, {**check, "id": "two", "threshold": 0.5, "negate": True}]})
         assert_plan_conforms([verifier], rows)
         table = score(rows, verifier)
         assert table[f"check/{verifier.id}/json_match"].to_list() == [1.0, 0.0, None, None, 0.0]
-        assert table["error"][2] == f"gold is missing: {column}"
+        assert table["error"][2] == error
 
 
 # ── the definition by the book, on random values ────────────────────────────────────────────────────────────────────────

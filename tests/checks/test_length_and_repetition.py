@@ -151,7 +151,7 @@ def test_a_row_may_name_the_unit_and_bring_the_limits():
         ({"max": 10}, "params.buffer is missing"),
         (
             {"max": 10, "buffer": 1, "unit": "tokens"},
-            'it is "tokens", not chars, words or {column: path} with a length',
+            '"tokens" is not chars, words or a length, as from {column: path}',
         ),
     ],
 )

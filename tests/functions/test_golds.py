@@ -54,7 +54,8 @@ def test_columns_say_what_the_function_says_of_each_gold(name):
         ("contains", "in Paris", ["London", "paris"], 0.0, 'does not contain "London" (the first of 2 golds)', None),
         ("regex_match", "ab", ["x", "b$"], 1.0, "", None),
         ("regex_match", "ab", ["(", "b$"], 1.0, "", None),
-        ("regex_match", "ab", ["x", "("], 0.0, None, "PatternError"),
+        ("regex_match", "ab", ["(", "x"], 0.0, None, None),
+        ("regex_match", "ab", ["(", ")"], 0.0, None, "PatternError"),
         ("tool_calls_match", '{"tool": "b"}', [{"tool": "a"}, {"tool": "b"}], 1.0, "", None),
         (
             "tool_calls_match",
@@ -81,10 +82,11 @@ def test_a_list_is_a_list_of_golds(name, text, expected, reward, feedback, error
         assert assay.fns.get(name)(text, expected, {}) == reward
 
 
-def test_called_directly_an_error_counts_where_no_gold_matches():
+def test_called_directly_an_error_counts_where_all_golds_raise():
     assert assay.fns.regex_match("ab", ["(", "b"], {}) == 1.0
+    assert assay.fns.regex_match("ab", ["(", "c"], {}) == 0.0
     with pytest.raises(Exception, match="position 0"):
-        assay.fns.regex_match("ab", ["(", "c"], {})
+        assay.fns.regex_match("ab", ["(", ")"], {})
     assert assay.fns.exact_match("", [], {}) == 1.0  # as None, which reads as ""
     assert assay.fns.exact_match("b", np.array(["a", "b"]), {}) == 1.0
     assert assay.fns.exact_match("b", ("a", "b"), {}) == 1.0

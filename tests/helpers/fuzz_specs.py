@@ -133,7 +133,7 @@ def _around(rng, *, top):
     if rng.random() < 0.2:
         fields["negate"] = True
     if rng.random() < 0.2:
-        fields["threshold"] = rng.choice((0, 0.5, 1))
+        fields["threshold"] = rng.choice((0.1, 0.5, 1))
     if rng.random() < 0.25:
         fields["when"] = _condition(rng)
     if rng.random() < 0.4:

@@ -2,17 +2,22 @@
 
 import json
 import math
+import random
 import subprocess
 import sys
+from itertools import pairwise
 
 import polars as pl
 import pytest
 import real_packages
+from cases import sized
+from hostile import hostile_pieces
 from sums import SPEC
 
 import assay
 from assay.adapters import inspect
 from assay.errors import InputError
+from assay.values.normalizers import normalizer
 
 real_packages.needs("inspect_ai", "pip install 'assay[inspect]'")
 
@@ -31,6 +36,7 @@ from inspect_ai.log import (  # noqa: E402
 )
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ModelOutput  # noqa: E402
 from inspect_ai.scorer import mean, precomputed_scores, stderr  # noqa: E402
+from inspect_ai.scorer._classification import _normalize, compute_f1  # noqa: E402
 from inspect_ai.solver import solver  # noqa: E402
 from inspect_ai.tool import ToolCall  # noqa: E402
 
@@ -176,3 +182,26 @@ def test_scores_need_the_names_of_the_samples(tmp_path):
 def test_the_page_runs_as_it_stands(tmp_path):
     assert len(real_packages.glue_of("inspect.md")) <= real_packages.MOST_GLUE
     real_packages.run_page("inspect.md", tmp_path)
+
+
+def test_its_normaliser_and_its_f1():
+    rng = random.Random(36)
+    pieces = [
+        *hostile_pieces(sized(20_000, 500), seed=36),
+        *"$,.5-_(%٣a²½−",
+        "\n",
+        "1e3",
+        "inf",
+        "1,000",
+        "the",
+        "3.",
+        "1e999",
+    ]
+    texts = [
+        "".join(rng.choice(pieces) + rng.choice(("", " ", "-")) for _ in range(rng.randrange(6))) for _ in range(5_000)
+    ]
+    assert [*map(normalizer("inspect"), texts)] == [*map(_normalize, texts)]
+    spec = {"type": "similarity", "metric": "token_f1", "normalize": "inspect", "value": {"column": "gold"}}
+    rows = [{"completion": text, "gold": rng.choice((text[:9], other))} for text, other in pairwise(texts)]
+    expected = [round(compute_f1(row["completion"], row["gold"]), 2) for row in rows]
+    assert assay.score(rows, {"checks": [spec]})["check/verifier/similarity"].to_list() == expected

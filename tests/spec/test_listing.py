@@ -90,7 +90,7 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
     [
         ("task_expectations", [], True, ["completion", "metadata"], []),
         ("not_contains", ["must_not_contain"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("word", "boolean")]),
-        ("contains_all", [], True, ["completion"], [("values", "array"), ("caseSensitive", "boolean"), ("word", "boolean"), ("score", "string")]),
+        ("contains_all", [], True, ["completion"], [("values", "array or string"), ("caseSensitive", "boolean"), ("word", "boolean"), ("score", "string")]),
         ("number", ["numeric"], False, ["completion"], [("value", "number or string"), ("relTol", "number"), ("absTol", "number"), ("at", "string")]),
         ("count", [], False, ["completion"], [("of", "string or object"), *((bound, "number or null") for bound in ("min", "max", "exactly"))]),
         ("list_equals", [], True, ["completion"], [("sep", "string"), ("value", "array or string"), ("normalize", "string or object or null"), ("as", "string")]),

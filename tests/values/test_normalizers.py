@@ -1,5 +1,7 @@
 """The normalizers: by their definitions, on hostile texts, and in both faces."""
 
+import math
+import random
 import re
 import string
 import unicodedata
@@ -40,8 +42,13 @@ def test_faces_agree_on_hostile_texts(spec):
         ("squad", "The  Norse-men, and AN a.b!", "norsemen and ab"),
         ("squad", "a\u00a0the", ""),
         ("squad", "“The”", "“ ”"),
-        ("inspect", "The Norse-men of 1,000", "norse men of 1000"),
+        # each by the real function, inspect_ai 0.3.285
+        ("inspect", "The Norse-men of 1,000", "norse men of 1000.0"),
         ("inspect", "$5. (3.50) 1e3 inf", "5.0 3.5 1000.0 inf"),
+        ("inspect", "3,000 $1,000. (3.14)\n 3/4", "3000.0 1000.0 3.14 34.0"),
+        ("inspect", "1_000 1__0 ٣٤ １２ 1e999", "1000.0 10.0 34.0 12.0 1e999"),
+        ("inspect", "-5 +7. 12,\n .5 50% nan", "5.0 7.0 12.0 0.5 50.0 nan"),
+        ("inspect", "\n12\t a.the (an) the\n5 3\n4", "12.0 athe 5 3 4"),
         ("inspect", "STRASSE Straße", "strasse strasse"),
         ("math", r"\tfrac12", r"\frac{1}{2}"),
         ("math", r"\dfrac1{72}", r"\frac{1}{72}"),
@@ -69,6 +76,36 @@ def test_faces_agree_on_hostile_texts(spec):
 )
 def test_what_they_make_of_a_text(spec, text, result):
     assert normalizer(spec)(text) == result
+
+
+def is_finite(word):
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
+
+
+def inspects_word(word):
+    """A word by the words of the definition, each in turn."""
+    word = word.casefold()
+    if not is_finite(word):
+        bare = word.strip(string.punctuation + string.whitespace)
+        word = bare if is_finite(bare) else "".join(c for c in word if c not in string.punctuation)
+    word = str(float(word)) if is_finite(word) else word
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", word).split())
+
+
+def test_inspects_is_what_its_definition_says():
+    rng = random.Random(36)
+    pieces = [
+        *hostile_pieces(sized(20_000, 300), seed=36),
+        *("$", ",", ".", "5", "1e3", "-", "_", "\n", "(", "%", "٣", "a"),
+    ]
+    pieces += ["inf", "nan", "1,000", "the", "3.", "\x0b", "\x1c", "²", "½", "−5", "1e999"]
+    for _ in range(sized(100_000, 3_000)):
+        text = "".join(rng.choice(pieces) + rng.choice(("", " ", "-")) for _ in range(rng.randrange(6)))
+        words = filter(None, map(inspects_word, re.split(" |-", text)))
+        assert normalizer("inspect")(text) == " ".join(words)
 
 
 def test_they_are_what_their_definitions_say():

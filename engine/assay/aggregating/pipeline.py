@@ -1,7 +1,7 @@
 """From a row to the outcome of one check: condition, steps, golds, score, threshold, negation; each in Python and as expressions.
 
-What a check reads comes from its steps; where they find nothing, or the row has no gold, the outcome is fixed: threshold and negation
-do not touch it. A group takes the outcomes of its checks in place of steps and golds.
+Golds come first, then what the check reads by its steps; where the row has no gold, or they find nothing, the outcome is fixed:
+threshold and negation do not touch it. A group takes the outcomes of its checks in place of steps and golds.
 """
 
 import re
@@ -146,15 +146,15 @@ def unscored(spec: CheckSpec, row: Row) -> str | None:
 
 
 def _single_outcome(spec: CheckSpec, check: Check, row: Row) -> Outcome:
+    if (missing := check.missing(row)) is not None:
+        passes, missing = spec.missing_gold == "pass", one_line(missing)
+        return _fixed(missing, passes=passes, error=None if passes else missing)
     reading = Reading(row[COMPLETION]) if spec.subject is None else spec.subject.row(row)
     if reading.error is not None:
         error = one_line(encodable(reading.error))
         return Outcome(0.0, error, error)
     if reading.nothing:
         return _fixed(one_line(reading.nothing), passes=spec.not_found == "pass")
-    if (missing := check.missing(row)) is not None:
-        passes, missing = spec.missing_gold == "pass", one_line(missing)
-        return _fixed(missing, passes=passes, error=None if passes else missing)
     read = {} if spec.subject is None else {RAW: reading.value}
     outcome = check.outcome({**row, COMPLETION: reading.value, **read})
     return _settled(spec, outcome) if has_run(outcome) else outcome
@@ -311,16 +311,16 @@ def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
 def _fixed_outcomes(spec: CheckSpec, check: Check) -> list[_Fixed]:
     """Return the rows whose outcome is fixed, in the order in which they are looked for."""
     fixed = []
-    if spec.subject is not None:
-        if (error := spec.subject.error_expr()) is not None:
-            fixed.append(_Fixed(one_line_expr(error), 0.0, is_error=True))
-        fixed.append(_Fixed(spec.subject.nothing_expr(), float(spec.not_found == "pass"), is_error=False))
     if spec.missing_gold != "unscored":
         with about(subject_of(spec)):
             missing = check.missing_expr()
         if missing is not None:
             passes = spec.missing_gold == "pass"
             fixed.append(_Fixed(one_line_expr(missing), float(passes), is_error=not passes))
+    if spec.subject is not None:
+        if (error := spec.subject.error_expr()) is not None:
+            fixed.append(_Fixed(one_line_expr(error), 0.0, is_error=True))
+        fixed.append(_Fixed(spec.subject.nothing_expr(), float(spec.not_found == "pass"), is_error=False))
     return fixed
 
 

@@ -20,7 +20,9 @@ from assay.values.params import Params
 from assay.values.references import Reference
 
 __all__ = [
+    "ANSWER_STEPS",
     "BELOW_1",
+    "JSON_STEPS",
     "NO_SCORE",
     "Check",
     "Example",
@@ -34,6 +36,12 @@ __all__ = [
 
 Row = Mapping[str, Any]
 """One rollout as ``row()`` gets it: ``completion`` is its text (str), other columns are as loaded."""
+
+ANSWER_STEPS = ({"after": "####"}, "boxed", {"tag": "answer"})
+"""Steps for answers in solutions; see ``Check.gold_steps``."""
+
+JSON_STEPS = ("fence", {"tag": "answer"}, {"json": "last"})
+"""Steps for JSON in texts."""
 
 NO_SCORE = "ValueError: the score is not a number in [0, 1]"
 """Error and reason of a row on which a check returns NaN, null or a score out of range."""
@@ -106,6 +114,7 @@ class Check:
         json_gold: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
             objects come as text.
         every_gold: Whether the worst of several golds counts instead.
+        measured_gold: Whether a gold is a length, and a list stands for the number of its items.
         lazy_golds: Whether ``expr_by`` may be null, where Python scores the row or finds that its gold cannot be used; then golds
             are not looked at before.
         reading: Params that say what the check reads, by field: they are the same on every row.
@@ -128,6 +137,7 @@ class Check:
     whole_gold: ClassVar[bool] = False
     json_gold: ClassVar[bool] = False
     every_gold: ClassVar[bool] = False
+    measured_gold: ClassVar[bool] = False
     lazy_golds: ClassVar[bool] = False
     reading: ClassVar[tuple[str, ...]] = ()
     takes_list: ClassVar[bool] = False
@@ -197,6 +207,11 @@ class Check:
     def counting_golds(self, golds: list[str]) -> list[str]:
         """Return those of a row's golds that count, as text."""
         return golds
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        """Steps that may read a gold from a text that the type cannot use as it stands, the likeliest first."""
+        return ()
 
     @property
     def joins_golds(self) -> bool:

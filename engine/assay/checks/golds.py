@@ -4,6 +4,7 @@ A gold that the check cannot use is dropped; a row without any other has none.
 """
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import polars as pl
 
 from assay.calls.in_thread import each
-from assay.calls.limits import Limits
+from assay.calls.limits import Limits, own_failure
 from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
+from assay.checks.gold_faults import fault_of, field_at_fault, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
-from assay.errors import encodable
+from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.lane import (
     Lane,
@@ -24,7 +26,9 @@ from assay.expressions.lane import (
     in_lists,
     in_place,
     layers,
+    nulls,
     once,
+    positions,
     rowwise,
     text,
 )
@@ -88,40 +92,56 @@ class GoldCheck(RunCheck):
             params[name] = value
         if self.checks.gold not in params:
             return self._usable([params])
-        golds = self._golds(params[self.checks.gold], row)
-        return self._usable([params | {self.checks.gold: gold} for gold in golds])
+        return self._usable([params | {self.checks.gold: gold} for gold in self._golds(row)])
 
-    def _golds(self, given: Any, row: Row) -> list[Any]:
+    def _golds(self, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""
-        if not self.checks.whole_gold:
-            golds = self._single_golds(given, row)
-            return [golds] if golds and self._bare.joins_golds else golds
-        values = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
-        if values is None:
-            return []
-        if not isinstance(values, list):
-            return [gold_text(values)]
-        lists = values if values and all(isinstance(value, list) for value in values) else [values]
-        stepped = ([self._stepped(item) for item in items if item is not None] for items in lists)
-        present = ([item for item in items if item is not None] for items in stepped)
-        return [items for items in present if items]
+        golds = self._stepped_golds(row)
+        return [golds] if golds and self._bare.joins_golds else golds
 
-    def _single_golds(self, given: Any, row: Row) -> list[str]:
-        """Return the golds of a row as texts."""
+    def _stepped_golds(self, row: Row) -> list[Any]:
+        stepped = (self._stepped(value) for _, value in self._present(row))
+        golds = [gold for gold in stepped if gold is not None]
+        return golds if self.checks.whole_gold or self.checks.json_gold else self._bare.counting_golds(golds)
+
+    def _present(self, row: Row) -> list[tuple[Any, Any]]:
+        """Return the golds of a row before their steps, without nulls, each with the literal or the reference it comes from."""
+        given = self.given[self.checks.gold]
+        if self.checks.whole_gold or self.checks.json_gold:
+            if isinstance(given, list):
+                value: Any = [resolved(item, row) for item in given]
+            else:
+                value = (
+                    given.own(row) if isinstance(given, Reference) and self.checks.json_gold else resolved(given, row)
+                )
+            if not self.checks.json_gold:
+                return [(given, whole) for whole in _wholes(value)]
+            return [] if value is None else [(given, value)]
+        values = ((item, resolved(item, row)) for item in _listed(given))
+        return [(item, value) for item, found in values for value in self._items(found) if value is not None]
+
+    def _items(self, value: Any) -> list[Any]:
+        """Return the values that one value stands for, each a gold."""
+        return [len(value)] if self.checks.measured_gold and isinstance(value, list) else _listed(value)
+
+    def _stepped(self, value: Any) -> Any:
+        """Return a gold after its steps, as the type takes it; None if they find nothing, or fail."""
+        try:
+            return self._run_steps(value)
+        except BaseException as exception:  # a pattern's limit
+            if not own_failure(exception):
+                raise
+            return None
+
+    def _run_steps(self, value: Any) -> Any:
         if self.checks.json_gold:
-            return self._json_golds(given, row)
-        items = [item for value in _listed(given) for item in _listed(resolved(value, row))]
-        golds = [gold for item in items if item is not None and (gold := self._stepped(item)) is not None]
-        return self._bare.counting_golds(golds)
-
-    def _json_golds(self, given: Any, row: Row) -> list[str]:
-        """Return the gold of a row as JSON text, after its steps."""
-        if isinstance(given, Reference):
-            value = given.own(row)
-        else:
-            value = [resolved(item, row) for item in given] if isinstance(given, list) else given
-        gold = None if value is None else self.gold_chain.row(json_text(value))
-        return [] if gold is None else [json_text(gold)]
+            result = self.gold_chain.row(json_text(value))
+            return None if result is None else json_text(result)
+        if self.checks.whole_gold and isinstance(value, list):
+            items = [self.gold_chain.row(gold_text(item)) for item in value if item is not None]
+            return [gold_text(item) for item in items if item is not None] or None
+        result = self.gold_chain.row(gold_text(value))
+        return result if result is None or (self.checks.whole_gold and isinstance(result, list)) else gold_text(result)
 
     @cached_property
     def _bare(self) -> Check:
@@ -131,11 +151,6 @@ class GoldCheck(RunCheck):
         check = self.checks(self.checks.Params.model_construct(**{**params, self.checks.gold: gold}))
         check.limits = self.limits
         return check
-
-    def _stepped(self, value: Any) -> str | None:
-        """Return the text of a gold after its steps; None if they find nothing."""
-        result = self.gold_chain.row(gold_text(value))
-        return None if result is None else gold_text(result)
 
     def _usable(self, variants: Sequence[Mapping[str, Any]]) -> list[Check]:
         checks = []
@@ -153,31 +168,89 @@ class GoldCheck(RunCheck):
         return checks
 
     def missing(self, row: Row) -> str | None:
-        return None if self.candidates(row) else self._missing_message
+        return None if self.candidates(row) else self.why_none(row)
+
+    def why_none(self, row: Row) -> str:
+        """Return why a row has no gold that the type can use: there is none, or what is wrong with the first."""
+        return encodable(self._why_none(row))
+
+    def _why_none(self, row: Row) -> str:
+        field = self.checks.gold
+        golds = self._present(row) if field in self.given else []
+        absent = {
+            value
+            for name, given in self.given.items()
+            for value in _listed(given)
+            if isinstance(value, Reference) and (not golds if name == field else value.row(row) is None)
+        }
+        if absent or (field in self.given and not golds):
+            return missing([reference for reference in self.references if reference in absent], field)
+        params = {name: resolved(value, row) for name, value in self.given.items() if name != field}
+        return self._fault(params, *golds[0]) if golds else self._refusal(params)
+
+    def _fault(self, params: Mapping[str, Any], given: Any, value: Any) -> str:
+        """Return why the type cannot use a gold.
+
+        Args:
+            params: The other params.
+            given: The literal or the reference that the gold comes from.
+            value: The gold before its steps.
+        """
+        field = self.checks.gold
+        text = _text(value)
+
+        def reads(gold: Any) -> bool:
+            return bool(self._usable([{**params, field: gold}]))
+
+        try:
+            gold = self._run_steps(value)
+        except BaseException as exception:  # a pattern's limit
+            if not own_failure(exception):
+                raise
+            return unusable(name_of(given, field), text, f": {said_by(exception)}")
+        if gold is not None:
+            return self._refusal({**params, field: gold}, given, reading_steps(text, self._bare.gold_steps, reads))
+        hint = reading_steps(text, self._bare.gold_steps, reads) or "it can be used without goldOn" * reads(text)
+        return unusable(name_of(given, field), text, ", in which goldOn finds nothing", hint)
+
+    def _refusal(self, params: Mapping[str, Any], given: Any = None, hint: str = "") -> str:
+        """Return why the type does not take params.
+
+        Args:
+            params: The params of a row.
+            given: The literal or the reference that the gold comes from, if there is one.
+            hint: What would read the gold.
+        """
+        try:
+            self._build([params])
+        except Exception as error:  # noqa: BLE001  (as for ``_usable``)
+            fields, refused, fault = self.checks.Params.model_fields, field_at_fault(error), fault_of(error)
+            field = next((name for name in params if refused in (name, fields[name].alias)), self.checks.gold)
+            if field in params and field == self.checks.gold:
+                return unusable(name_of(given, field), _text(params[field]), fault, hint)
+            if not isinstance(self.given.get(field), Reference):  # a literal beside a value of the row, or all params
+                fault = f": {refused}{fault}" if refused else fault
+                field = next(name for name, value in self.given.items() if isinstance(value, Reference))
+            return unusable(name_of(self.given[field], field), _text(params[field]), fault)
+        return "gold cannot be used"  # a type of the user's that has taken it now
 
     def outcome(self, row: Row) -> Outcome:
         outcomes = [check.outcome(row) for check in self.candidates(row)]
-        return self._best(outcomes) if outcomes else Outcome(0.0, self._missing_message)
+        return self._best(outcomes) if outcomes else Outcome(0.0, self.why_none(row))
 
     def _best(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """Return the outcome of the best gold, the first of equals; an error counts unless another gold is perfect."""
-        if len(outcomes) == 1 and outcomes[0].error is None:
-            return outcomes[0]
+        """Return the outcome of the best gold, the first of equals; one that raises counts only if all do."""
         choose = min if self.checks.every_gold else max
-        best = choose(outcomes, key=lambda outcome: outcome.score)
-        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-        return Outcome(0.0, errors[0], errors[0]) if errors and best.score < 1 else best
-
-    @property
-    def _missing_message(self) -> str:
-        return f"gold is missing: {', '.join(map(str, self.references)) or self.checks.gold}"
+        best = choose(
+            [outcome for outcome in outcomes if outcome.error is None] or outcomes[:1],
+            key=lambda outcome: outcome.score,
+        )
+        return best if best.error is None or best.score == 1 else Outcome(0.0, best.error, best.error)
 
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def missing_expr(self) -> pl.Expr | None:
-        if not self.references:
-            return None
-        return pl.when(self._lane().col.struct.field("missing")).then(pl.lit(self._missing_message))
+        return self._why_lane().col if self.references else None
 
     def expr(self) -> pl.Expr:
         return self._lane().col.struct.field("score")
@@ -189,7 +262,25 @@ class GoldCheck(RunCheck):
         return self._lane().col.struct.field("error")
 
     def lanes(self) -> tuple[Lane, ...]:
-        return (self._lane(),)
+        return (self._lane(), self._why_lane()) if self.references else (self._lane(),)
+
+    def _why_lane(self) -> Lane:
+        """Why a row has no gold that can be used: String, null where it has one."""
+        lane = self._lane()
+
+        def build(schema: pl.Schema) -> pl.Expr:
+            without = pl.when(lane.col.struct.field("missing")).then(self._brought_expr(schema))
+            return without.map_batches(self._whys, pl.String, is_elementwise=True)
+
+        return Lane(f"no {lane.name}", build, after=(lane,))
+
+    def _whys(self, rows: pl.Series) -> pl.Series:
+        """``why_none`` for rows without a gold; the others are null."""
+        if rows.null_count() == len(rows):
+            return nulls(rows, pl.String)
+        values, which = distinct_rows(rows.drop_nulls())
+        whys = pl.Series([self.why_none(row) for row in values.to_list()], dtype=pl.String)
+        return whys.gather(which).gather(positions(rows.is_not_null())).alias(rows.name)
 
     def _lane(self) -> Lane:
         needs: tuple[Lane, ...] = ()
@@ -212,7 +303,7 @@ class GoldCheck(RunCheck):
         gold = self.checks.gold
         if self.references or gold not in self.given:
             return None
-        golds = self._golds(self.given[gold], {})
+        golds = self._golds({})
         if not golds:
             raise ValueError(f"params.{gold} has no gold")
         return self._build([self.given | {gold: value} for value in golds])
@@ -281,21 +372,26 @@ class GoldCheck(RunCheck):
 
     def _has_list(self, schema: pl.Schema) -> bool:
         """Whether rows may have several golds, of which columns find the best."""
-        return not (self.checks.whole_gold or self.checks.lazy_golds or self._has_one_gold(schema))
+        one_for_a_row = self.checks.whole_gold or self.checks.measured_gold or self.checks.lazy_golds
+        return not (one_for_a_row or self._has_one_gold(schema))
 
     def _gold_text_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the gold of each row as text; None if a row may have several, or it takes Python to find it."""
         gold = self.given.get(self.checks.gold)
         if not isinstance(gold, Reference) or (self.checks.json_gold and not gold.is_text(schema)):
             return None
-        return gold.gold_expr(schema)
+        lengths = gold.sizes_expr(schema) if self.checks.measured_gold else None
+        return gold.gold_expr(schema) if lengths is None else lengths.cast(pl.String)
 
     def _gold_lists_expr(self, schema: pl.Schema) -> pl.Expr | None:
         """Return the golds of each row as a list of texts; None if it takes Python to find them."""
         gold = self.given.get(self.checks.gold)
-        if not isinstance(gold, Reference) or self.checks.json_gold:
+        if not isinstance(gold, Reference) or self.checks.json_gold or self.checks.measured_gold:
             return None
-        return gold.gold_lists_expr(schema)
+        lists = gold.gold_lists_expr(schema)
+        if lists is None and self.checks.whole_gold and (single := gold.gold_expr(schema)) is not None:
+            return pl.when(single.is_not_null()).then(pl.concat_list(single))
+        return lists
 
     def _stepped_expr(self, golds: pl.Expr) -> pl.Expr:
         """``_stepped`` as an expression over a String column."""
@@ -326,7 +422,7 @@ class GoldCheck(RunCheck):
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = distinct_rows(rows)
-        lists = [self._single_golds(self.given[self.checks.gold], row) for row in values.to_list()]
+        lists = [self._stepped_golds(row) for row in values.to_list()]
         golds = pl.Series([gold for texts in lists for gold in texts], dtype=pl.String)
         return in_lists(golds, pl.Series(map(len, lists), dtype=pl.Int64)).gather(which).alias(rows.name)
 
@@ -344,14 +440,19 @@ class GoldCheck(RunCheck):
         """``outcome`` for golds that are the same on every row: the best of several checks."""
         choose = pl.min_horizontal if self.checks.every_gold else pl.max_horizontal
         scores = [check.expr().cast(pl.Float64) for check in checks]
+        errors = [check.error_expr() for check in checks]
+        scores = [
+            score if error is None else pl.when(error.is_null()).then(score)
+            for score, error in zip(scores, errors, strict=True)
+        ]
         best = choose(scores)
-        errors = [error for check in checks if (error := check.error_expr()) is not None]
-        error = pl.when(best < 1.0).then(pl.coalesce(errors)) if errors else pl.lit(None, dtype=pl.String)
+        raised = [error for error in errors if error is not None]
+        error = pl.when(best.is_null()).then(pl.coalesce(raised)) if raised else pl.lit(None, dtype=pl.String)
         pairs = [(score == best, check.reason_expr()) for score, check in zip(scores, checks, strict=True)]
         reason = reduce(
             lambda rest, pair: pl.when(pair[0]).then(pair[1]).otherwise(rest), pairs[::-1], pl.lit(None, pl.String)
         )
-        reason = pl.when(best < 1.0).then(pl.coalesce(error, reason)).otherwise(pl.lit(""))
+        reason = pl.when(best == 1.0).then(pl.lit("")).otherwise(pl.coalesce(error, reason))
         score = pl.when(error.is_not_null()).then(0.0).otherwise(best)
         return pl.struct(score=score, reason=reason, error=error, missing=pl.lit(value=False)).cast(_ANSWER)
 
@@ -359,7 +460,10 @@ class GoldCheck(RunCheck):
         """``outcome`` for one gold from each row, column to column."""
         golds = self._gold_lane().col
         if (answer := template.answer_by(golds)) is not None:
-            return answer.struct.with_fields(missing=golds.is_null()).cast(_ANSWER)
+            # added fields of a struct that is null as a whole, as there is no text, stay null
+            without = pl.struct(score=None, reason=None, error=None, missing=pl.lit(value=True)).cast(_ANSWER)
+            present = answer.struct.with_fields(missing=pl.lit(value=False)).cast(_ANSWER)
+            return pl.when(golds.is_null()).then(without).otherwise(present)
         by = template.expr_by(golds)
         assert by is not None  # noqa: S101  (else there is no template)
         score = by.cast(pl.Float64)
@@ -510,16 +614,10 @@ class GoldCheck(RunCheck):
 
 
 def _best_answers(answers: pl.DataFrame, sizes: pl.Series, lowest: bool) -> pl.DataFrame:
-    """Return the best answer of each run of rows; one that is not perfect beside an error is that error."""
-    best = answers[first_of_each(answers["score"], sizes, lowest=lowest)]
-    failure = in_lists(answers["error"], sizes).list.drop_nulls().list.first()
-    fails = failure.is_not_null() & (best["score"] < 1.0)
-    column = pl.when(fails)
-    return best.with_columns_seq(
-        score=column.then(0.0).otherwise("score"),
-        reason=column.then(failure).otherwise("reason"),
-        error=column.then(failure),
-    )
+    """Return the best answer of each run of rows; one with an error counts only if all have one."""
+    last = pl.lit(math.inf if lowest else -math.inf)
+    ranks = answers.select_seq(pl.when(pl.col("error").is_null()).then("score").otherwise(last)).to_series()
+    return answers[first_of_each(ranks, sizes, lowest=lowest)]
 
 
 def _complaint(checks: Sequence[Check]) -> str | None:
@@ -527,6 +625,18 @@ def _complaint(checks: Sequence[Check]) -> str | None:
     (check, *others) = checks or (None,)
     simple = check is not None and not others and is_ours(type(check)) and check.one_complaint and not check.reads
     return encodable(check.complaint()) if check is not None and simple and check.error_expr() is None else None
+
+
+def _wholes(value: Any) -> list[Any]:
+    """Return the golds that a value stands for, of which each may be a list, without those that have nothing."""
+    several = isinstance(value, list) and bool(value) and all(isinstance(item, list) for item in value)
+    wholes = value if several else [value]
+    return [whole for whole in wholes if any(item is not None for item in _listed(whole))]
+
+
+def _text(value: Any) -> str:
+    """Return a gold as messages show it."""
+    return json_text(value) if isinstance(value, list | Mapping) else gold_text(value)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -22,6 +22,10 @@ __all__ = [
     "Included",
     "IncludedParams",
     "LengthScaled",
+    "Maximum",
+    "Mean",
+    "Minimum",
+    "Product",
     "quotient",
     "weighted_mean",
     "weighted_mean_expr",
@@ -269,6 +273,7 @@ class LengthScaled(Group):
     def _length(self, row: Row) -> float:
         if self.length is not None:
             value = self.length.row(row)
+            value = len(value) if isinstance(value, list) else value
             if isinstance(value, str):
                 value = number_value(value)
             if isinstance(value, bool) or not isinstance(value, int | float):

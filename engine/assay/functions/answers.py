@@ -48,8 +48,8 @@ def outcome_of(scorer: Function, output: str, expected: Any, params: dict[str, A
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the best outcome of several golds: the first of those with the highest score, where nothing matches an error before others."""
-    best = max(outcomes, key=lambda outcome: (outcome.score, outcome.error is not None))
+    """Return the best outcome of several golds, the first of equals; one with an error counts only if all have one."""
+    best = max(outcomes, key=lambda outcome: (outcome.error is None, outcome.score))
     if len(outcomes) == 1 or best.error is not None or not best.reason:
         return best
     return replace(best, reason=best.reason + _OF_GOLDS.format(len(outcomes)))
@@ -131,7 +131,7 @@ def _answer_golds(columns: Sequence[pl.Series], listed: pl.Series, limits: Limit
     each = pl.concat([rows.filter(~listed).with_columns_seq(golds=pl.lit(1, dtype=pl.UInt32)), lists.select_seq(names)])
     answers = _answer([each[name] for name in _COLUMNS], limits).struct.unnest()
     answers = answers.hstack(each.select_seq("row", "golds")).with_columns_seq(erred=pl.col("error").is_not_null())
-    best = answers.sort("row", "score", "erred", descending=[False, True, True], maintain_order=True).unique(
+    best = answers.sort("row", "erred", "score", descending=[False, False, True], maintain_order=True).unique(
         "row", keep="first", maintain_order=True
     )
     of_golds = pl.format(_OF_GOLDS, "golds")

@@ -99,7 +99,8 @@ class Registered(OnRow):
         return [(name, value) for name, value in named if isinstance(value, Reference)]
 
     @property
-    def _is_builtin(self) -> bool:
+    def is_builtin_function(self) -> bool:
+        """Whether the function is part of Assay: its scores are 0 and 1."""
         scorer = function(self.default)
         return scorer is not None and scorer.builtin
 
@@ -118,7 +119,7 @@ class Registered(OnRow):
         """What each call takes its gold from; None for the row's own gold."""
         if self.golds is None:
             return [None]
-        return [[*self.golds]] if self._is_builtin and len(self.golds) > 1 else [*self.golds]
+        return [[*self.golds]] if self.is_builtin_function and len(self.golds) > 1 else [*self.golds]
 
     def request(self, slot: Any, row: Row) -> RowVerifier:
         """Return one call for a row; see ``requests``."""
@@ -136,7 +137,7 @@ class Registered(OnRow):
 
     def needs_gold(self, slot: Any) -> bool:
         """Return whether there has to be a gold: where the spec names one, and for built-in functions."""
-        return slot is not None or self._is_builtin
+        return slot is not None or self.is_builtin_function
 
     @property
     def missing_message(self) -> str:
@@ -163,7 +164,7 @@ class Registered(OnRow):
     # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def missing_expr(self) -> pl.Expr | None:
-        if not self.references and (self.golds is not None or not self._is_builtin):
+        if not self.references and (self.golds is not None or not self.is_builtin_function):
             return None
         is_missing = pl.all_horizontal(part.problem_expr().is_not_null() for part in self._parts)
         return pl.when(is_missing).then(pl.lit(self.missing_message))
@@ -213,7 +214,7 @@ class Registered(OnRow):
         if function(self.default) is None:
             fact = f'The verifier function "{self.default}" is not registered in this process.'
             return [(fact, f"Registered: {listed(list_fns())}. Register yours in a module that is imported here, too.")]
-        if self.golds is not None or gold_column(schema) is not None or not self._is_builtin:
+        if self.golds is not None or gold_column(schema) is not None or not self.is_builtin_function:
             return []
         candidate = next((name for name in GOLDS if name in schema), "COLUMN")
         fact = (

@@ -67,16 +67,17 @@ def _text(value: Any) -> str:
 
 
 def _any_gold(compare: VerifierFn, model_output: str, expected: Any, params: dict[str, Any]) -> float:
-    """Compare with each gold of a list, until one matches; an error counts if none does."""
-    error: Exception | None = None
-    for gold in golds_of(expected) or [None]:
+    """Compare with each gold of a list, until one matches; an error counts if all golds raise."""
+    golds = golds_of(expected) or [None]
+    errors: list[Exception] = []
+    for gold in golds:
         try:
             if compare(model_output, gold, params):
                 return 1.0
-        except Exception as raised:  # noqa: BLE001  (it is raised below, unless another gold matches)
-            error = error or raised
-    if error is not None:
-        raise error
+        except Exception as error:  # noqa: BLE001  (the first is raised below, unless a gold can be compared)
+            errors.append(error)
+    if len(errors) == len(golds):
+        raise errors[0]
     return 0.0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.checks.base import Check
-from assay.checks.groups import GROUPS, Group, LengthScaled
+from assay.checks.groups import GROUPS, Group, LengthScaled, Maximum, Mean, Minimum, Product
 from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
@@ -275,6 +275,8 @@ def _branch(check: type[Check]) -> dict[str, Any]:
     common: dict[str, Any] = dict.fromkeys(_both_spellings(dict.fromkeys(CHECK_FIELDS)), True)
     if issubclass(check, Group):
         common |= _group_fields(check)
+    if check.bounded and not issubclass(check, Mean | Minimum | Maximum | Product):
+        common["threshold"] = {"exclusiveMinimum": 0, "maximum": 1}
     required = needs(check.Params)
     rule: dict[str, Any] = {"allOf": required} if required else {}
     nested = {"type": "object", "properties": properties, "additionalProperties": False, **rule}

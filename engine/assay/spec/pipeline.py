@@ -9,8 +9,9 @@ from pydantic import ValidationError
 from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
-from assay.checks.groups import Group
+from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.errors import closest
+from assay.functions.as_checks import Registered
 from assay.spec.check import Condition
 from assay.spec.reading import Reader
 from assay.steps.chain import Chain
@@ -27,6 +28,7 @@ __all__ = [
     "CONDITION_TESTS",
     "SOURCE_NAMES",
     "ParamsError",
+    "check_threshold",
     "gold_check",
     "likely_reference",
     "misread",
@@ -349,6 +351,26 @@ def _check_condition(reader: Reader, data: Any, path: Place, depth: int, *, nega
 
 
 # ── what becomes of its score ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_threshold(reader: Reader, fields: Mapping[str, Any], path: Place) -> None:
+    """Report a threshold that every score reaches, or none."""
+    threshold = fields["threshold"]
+    if threshold is not None and not 0 < threshold <= 1 and _within_one(fields):
+        rule = f"scores of `{fields['type']}` lie between 0 and 1, so a threshold is above 0 and at most 1"
+        reader.problem((*path, "threshold"), f"{rule}, not {threshold:g}")
+
+
+def _within_one(fields: Mapping[str, Any]) -> bool:
+    """Whether the scores of a check lie in [0, 1], before its own threshold."""
+    check, parts = fields["check"], [part for part in fields["parts"] if part["check"] is not None]
+    if isinstance(check, Included) and check.is_native:
+        return check.range is not None and check.range[0] >= 0 and check.range[1] <= 1
+    if isinstance(check, Mean | Minimum | Maximum | Product | Included):
+        return all(part["weight"] >= 0 and (part["threshold"] is not None or _within_one(part)) for part in parts)
+    if isinstance(check, Registered):
+        return check.is_builtin_function
+    return check is not None and check.bounded and not isinstance(check, Broken)
 
 
 def role_of(reader: Reader, fields: Mapping[str, Any], path: Place, *, lowest: float) -> tuple[str, float]:

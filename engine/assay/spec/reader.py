@@ -19,6 +19,7 @@ from assay.spec.by_class import by_class
 from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
     ParamsError,
+    check_threshold,
     gold_check,
     likely_reference,
     misread,
@@ -31,7 +32,7 @@ from assay.spec.pipeline import (
 from assay.spec.scorers import Scorer, scorer_of
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
-from assay.values.params import canonical, snake_case
+from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
@@ -318,11 +319,14 @@ class SpecReader:
         place = path if is_flat else (*path, "params")
         if group is not None:
             misspelt = any(closest(key, GROUP_FIELDS) for key in data if key not in (*allowed, *fields))
-            return common | self.group(group, fields, params, path, depth, misspelt=misspelt)
+            common |= self.group(group, fields, params, path, depth, misspelt=misspelt)
+            check_threshold(self, common, path)
+            return common
         chain = common.pop("gold_chain")
         misspelt = is_flat and any(key not in allowed for key in data)
         common |= self.params(check_type, params, place, chain, misspelt=misspelt)
         common["subject"] = with_steps(self, common["check"], common["subject"], path)
+        check_threshold(self, common, path)
         return common
 
     def scorer(self, name: str, scorer: Scorer, data: Any, path: Place, depth: int) -> dict[str, Any] | None:
@@ -344,6 +348,7 @@ class SpecReader:
         around["outline"] |= read.pop("outline", {})
         check = {"id": ident, "type": name, "path": path, "parts": [], "note": ""} | around | read
         check["subject"] = with_steps(self, check["check"], check["subject"], path)
+        check_threshold(self, check, path)
         return check
 
     def included(self, path: Any, place: Place) -> dict[str, Any] | None:
@@ -589,18 +594,7 @@ def _is_of_type(error: Any) -> bool:
 
 def _expected(error: Any) -> str:
     kind = str(error["type"]).removesuffix("_type")
-    return _TYPES.get(kind, kind)
-
-
-_TYPES = {
-    "string": "a string",
-    "bool": "true or false",
-    "list": "a list",
-    "int": "a number",
-    "float": "a number",
-    "dict": "an object",
-}
-"""What pydantic calls types, in the words of messages."""
+    return EXPECTED.get(kind, kind)
 
 
 def _where(error: Any, check: type[Check]) -> str:
@@ -618,5 +612,6 @@ def _params_error(error: Any, check: type[Check]) -> str:
         return f"ValueError: {where} is missing"
     raised = error.get("ctx", {}).get("error")
     if isinstance(raised, BaseException):
-        return f"{type(raised).__name__}: {where}: {raised}"
+        name = ValueError.__name__ if isinstance(raised, UnfitValueError) else type(raised).__name__
+        return f"{name}: {where}: {raised}"
     return f"ValueError: {where} is {named(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"

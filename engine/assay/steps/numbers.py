@@ -5,15 +5,17 @@ The pattern names every character that it accepts, so the linear engine finds th
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import polars as pl
 from pydantic import Field
 
+from assay.expressions.lane import rowwise
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["NUMBER", "Number", "Numbers", "number_value", "number_values"]
+__all__ = ["NUMBER", "Number", "Numbers", "gold_number", "gold_numbers", "number_value", "number_values"]
 
 _BEFORE = "[^0-9A-Za-z_)]"
 _SIGN = "[-+\u2212]?[$€£¥]?"
@@ -25,6 +27,11 @@ NUMBER = f"{_BEFORE}(?:{_VALUE})"
 """A number and the character before it, in either engine; a text begins as if after a space."""
 
 _NUMBER = re.compile(NUMBER)
+_ALONE = re.compile(rf"\s*({_VALUE})[ \u00a0\u202f]?[%€$£¥]?\.?\s*")
+"""A number with what may stand beside it in a gold: ``50%``, ``5 €``, ``1,000.``."""
+_LARGE_EXPONENT = r"[eE]\+?[0-9]{3}"
+_LONGEST_FINITE = 200
+"""Code points up to which a number without a large exponent is certainly finite."""
 _ONLY_VALUE = str.maketrans({**dict.fromkeys(",$€£¥"), "\u2212": "-"})
 _DECIMAL = r"\A[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\z"
 """What Polars casts as ``float()`` does; this also reads digits of other scripts, underscores and blanks around."""
@@ -37,6 +44,25 @@ def number_value(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def gold_number(text: str) -> float | None:
+    """Return the value of a text that is a number and nothing else: ``50%`` is 50.0; None if it is no finite number."""
+    value = number_value(text)
+    match = _ALONE.fullmatch(text) if value is None else None
+    return value if match is None else number_value(match[1])
+
+
+def gold_numbers(texts: pl.Expr) -> pl.Expr:
+    """Return ``gold_number`` as an elementwise Float64 expression over a String column."""
+    return texts.map_batches(_gold_numbers, return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _gold_numbers(texts: pl.Series) -> pl.Series:
+    values = _number_values(texts)
+    at = (values.is_null() & texts.str.contains(r"[0-9]")).arg_true()
+    others = [*map(gold_number, texts.gather(at).to_list())]
+    return values.scatter(at, pl.Series(others, dtype=pl.Float64)) if others else values
 
 
 def number_values(texts: pl.Expr) -> pl.Expr:
@@ -58,6 +84,36 @@ def _number_values(texts: pl.Series) -> pl.Series:
     return values.set(values.is_finite().not_(), None)
 
 
+def _is_finite(number: str) -> bool:
+    return number_value(number) is not None
+
+
+def _may_overflow(numbers: pl.Expr) -> pl.Expr:
+    """Return whether numbers may be beyond the greatest float."""
+    return numbers.str.contains(_LARGE_EXPONENT) | (numbers.str.len_bytes() > _LONGEST_FINITE)
+
+
+def _finite(step: Step, texts: pl.Expr, found: pl.Expr, doubtful: pl.Expr) -> pl.Expr:
+    """Return what a step finds in texts, given what the engine does; Python looks at rows with a number that may overflow.
+
+    Args:
+        step: The step.
+        texts: The texts.
+        found: Numbers, finite or not: String, or List(String) if the step gives lists.
+        doubtful: Whether ``found`` may have one that is not finite.
+    """
+
+    def run(columns: Sequence[pl.Series]) -> pl.Series:
+        frame = pl.DataFrame([column.alias(name) for name, column in zip(("text", "found"), columns, strict=True)])
+        frame = frame.with_columns_seq(doubtful=doubtful)
+        if not frame["doubtful"].any():
+            return columns[1]
+        by_row = rowwise(pl.when("doubtful").then("text"), step.row, step.dtype)
+        return frame.select_seq(pl.when("doubtful").then(by_row).otherwise("found")).to_series()
+
+    return pl.map_batches([texts, found], run, return_dtype=step.dtype, is_elementwise=True)
+
+
 class NumberParams(Params):
     """Which number."""
 
@@ -67,7 +123,8 @@ class NumberParams(Params):
 class Number(Step):
     """The last or first number, with its sign, currency and thousands commas: ``-3``, ``$1,200.50``, ``1e5``.
 
-    Digits right after a letter, a digit, ``_`` or ``)`` do not begin a number, nor does a minus there: ``5-3`` has 5 and 3.
+    Digits right after a letter, a digit, ``_`` or ``)`` do not begin a number, nor does a minus there: ``5-3`` has 5 and 3. What
+    is beyond the greatest float, as ``1e999``, is no number.
     """
 
     name = "number"
@@ -81,21 +138,24 @@ class Number(Step):
         StepExample("5-3", "3"),
         StepExample("5-3", "5", {"at": "first"}),
         StepExample("x2", None),
+        StepExample("5 < 1e999", "5"),
+        StepExample("1e999", None),
     )
 
     def row(self, text: str) -> str | None:
         padded = f" {text}"
         if self.params.at == "first":
-            match = _NUMBER.search(padded)
-            return match[0][1:] if match else None
-        matches = _NUMBER.findall(padded)
-        return matches[-1][1:] if matches else None
+            numbers: Iterable[str] = (match[0] for match in _NUMBER.finditer(padded))
+        else:
+            numbers = reversed(_NUMBER.findall(padded))
+        return next((number[1:] for number in numbers if _is_finite(number[1:])), None)
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         padded = pl.lit(" ") + texts
         if self.params.at == "first":
-            return padded.str.extract(f"{_BEFORE}({_VALUE})", 1)
-        return padded.str.extract_all(NUMBER).list.last().str.slice(1)
+            return _finite(self, texts, padded.str.extract(f"{_BEFORE}({_VALUE})", 1), _may_overflow(pl.col("found")))
+        number = padded.str.extract_all(NUMBER).list.last().str.slice(1)
+        return _finite(self, texts, number, _may_overflow(pl.col("found")))
 
     def describe(self) -> str:
         return f"the {self.params.at} number"
@@ -108,15 +168,17 @@ class Numbers(Step):
     gives_list = True
     examples = (
         StepExample("3/4 of 18km is 50%", ["3", "4", "18", "50"]),
+        StepExample("1 and 1e999", ["1"]),
         StepExample("none", None),
     )
 
     def row(self, text: str) -> list[str] | None:
-        return [match[1:] for match in _NUMBER.findall(f" {text}")] or None
+        return [number[1:] for number in _NUMBER.findall(f" {text}") if _is_finite(number[1:])] or None
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
         numbers = (pl.lit(" ") + texts).str.extract_all(NUMBER)
-        return pl.when(numbers.list.len() > 0).then(numbers.list.eval(pl.element().str.slice(1)))
+        numbers = pl.when(numbers.list.len() > 0).then(numbers.list.eval(pl.element().str.slice(1)))
+        return _finite(self, texts, numbers, pl.col("found").list.eval(_may_overflow(pl.element())).list.any())
 
     def describe(self) -> str:
         return "all numbers"

@@ -37,6 +37,8 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _DIGIT = re.compile(r"\d")
+_ENDS = string.whitespace + string.punctuation
+"""What stands around a number for ``inspect``."""
 _SHORT = 1_000
 """Code points of a text for which a pattern to ignore must be fast; in longer ones it is first searched for in linear time."""
 
@@ -47,21 +49,22 @@ def _squad(value: str) -> str:
 
 
 def _inspect(value: str) -> str:
-    """Word by word: casefold, numbers as floats, else without ASCII punctuation; without articles: Inspect's ``f1``."""
+    """Word by word: casefold, numbers as floats, without ASCII punctuation, without articles: Inspect's ``f1``."""
     words = value.casefold().replace("-", " ").split(" ")
     return " ".join(_ARTICLE.sub(" ", " ".join(map(_inspect_word, words))).split())
 
 
 def _inspect_word(word: str) -> str:
-    # a finite number has a digit; the two exceptions of a word without one would cost more than all the rest
-    for number in () if word.isalpha() or not _DIGIT.search(word) else (word, word.strip(string.punctuation)):
+    bare = word if word.isalpha() else word.translate(_NO_PUNCTUATION)
+    # a finite number has a digit; the exceptions of a word without one would cost more than all the rest
+    for number in (word, word.strip(_ENDS), bare) if _DIGIT.search(bare) else ():
         try:
             value = float(number)
         except ValueError:
             continue
         if math.isfinite(value):
             return str(value)
-    return word if word.isalpha() else word.translate(_NO_PUNCTUATION)
+    return bare
 
 
 def _math(value: str) -> str:

@@ -7,8 +7,28 @@ from typing import Any, ClassVar, get_args, get_origin
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Params", "both_cases", "canonical", "snake_case", "spellings", "takes_objects"]
+from assay.errors import quoted
 
+__all__ = [
+    "EXPECTED",
+    "Params",
+    "UnfitValueError",
+    "both_cases",
+    "canonical",
+    "snake_case",
+    "spellings",
+    "takes_objects",
+]
+
+EXPECTED = {
+    "string": "a string",
+    "bool": "true or false",
+    "list": "a list",
+    "int": "a number",
+    "float": "a number",
+    "dict": "an object",
+}
+"""What a value should be, by what pydantic calls the kind."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -20,6 +40,19 @@ def snake_case(name: str) -> str:
 def both_cases(name: str) -> tuple[str, str]:
     """Return the two spellings of a name that specs may use, given the one in camelCase; they may be the same."""
     return name, snake_case(name)
+
+
+class UnfitValueError(ValueError):
+    """A text that a param cannot be.
+
+    Args:
+        value: The text.
+        fault: What it is, or is not, as the end of a sentence: ``not a number``.
+    """
+
+    def __init__(self, value: str, fault: str) -> None:
+        super().__init__(f"{quoted(value)} is {fault}")
+        self.fault = fault
 
 
 class Params(BaseModel):

@@ -144,6 +144,11 @@ class Reference:
         lists, dtype = plain(*match), plain_type(match[1])
         return lists.cast(pl.List(pl.String)) if dtype in _PLAIN_LISTS else None
 
+    def sizes_expr(self, schema: pl.Schema) -> pl.Expr | None:
+        """Return how many items each row's list has, null for null, as an expression; None if the values are no lists in columns."""
+        match = None if self.is_template else find_expr(schema, self.paths[0])
+        return plain(*match).list.len() if match is not None and isinstance(plain_type(match[1]), pl.List) else None
+
     def problem(self, schema: pl.Schema) -> tuple[str, str] | None:
         """Return why no row can have a value, with a hint; None if one can."""
         known = pl.Schema({name: schema[name] for name in not_hidden(schema)})

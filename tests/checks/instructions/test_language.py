@@ -101,7 +101,8 @@ def test_golds_come_from_specs_and_columns():
     results = score_rows(rows, [one])
     assert [result["reward"] for result in results[:4]] == [1.0, 0.0, None, None]
     assert results[1]["feedback"] == "language: the language is en, de wanted"
-    assert results[2]["error"] == "gold is missing: code"
+    assert results[2]["error"].startswith('gold cannot be used: code is "xx": unknown language "xx"')
+    assert results[3]["error"] == "gold is missing: code"
     frame = from_rows(rows)
     assert Plan((one,), tuple(frame.schema.items())).score(frame)["reward"].to_list() == [
         result["reward"] for result in results

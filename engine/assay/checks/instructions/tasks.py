@@ -12,6 +12,7 @@ from assay.checks.instructions.patterns import Pattern
 from assay.errors import did_you_mean, quoted
 from assay.expressions.json import NOT_JSON, loads
 from assay.expressions.mixed import untyped
+from assay.values.references import source_text
 
 __all__ = ["IDS", "KWARGS", "PROMPT", "Task", "read_task"]
 
@@ -92,13 +93,13 @@ def read_task(row: Mapping[str, Any], limits: Limits | None = None) -> Task:
 
 def _items(value: Any, column: str) -> list[Any]:
     """Return the items of a list, or of its JSON text; none for null."""
-    value = untyped(value)
+    given = value = untyped(value)
     if isinstance(value, str):
         value = loads(value)
     if value is None:
         return []
     if value is NOT_JSON or not isinstance(value, list | tuple):
-        raise ValueError(f"{column} is not a list, or the JSON text of a list")
+        raise ValueError(f"{column} is {quoted(source_text(given))}, not a list, or the JSON text of a list")
     return [untyped(item) for item in value]
 
 

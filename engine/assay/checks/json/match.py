@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from assay.checks.base import Example, Params
+from assay.checks.base import JSON_STEPS, Example, Params
 from assay.checks.json.leaves import Comparison, Difference, Rules, compared, without
 from assay.checks.json.schemas import json_value, not_json, place_of, shown_value
 from assay.checks.pairs import PairCheck
 from assay.expressions.json import NOT_JSON
 from assay.system.cache import cached_within
 from assay.values.normalizers import NORMALIZERS, checked_normalizer, normalizer, normalizer_schemas
+from assay.values.params import UnfitValueError
 from assay.values.paths import Path, parse_many
 from assay.values.references import json_text
 
@@ -59,13 +60,16 @@ class MatchParams(Params):
     @field_validator("value")
     @classmethod
     def _is_json(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if json_value(value) is NOT_JSON:
+                raise UnfitValueError(value, "not JSON: a string is JSON text; write '\"text\"' for a string")
+            return value
         try:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            text = json.dumps(value, ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the value is not JSON: {error}") from error
         if json_value(text) is NOT_JSON:
-            hint = ": a string is JSON text; write '\"text\"' for a string" if isinstance(value, str) else ""
-            raise ValueError(f"the value is not JSON{hint}")
+            raise ValueError("the value is not JSON")
         return value
 
     @field_validator("strings")
@@ -109,6 +113,10 @@ class JsonMatch(PairCheck):
         Example("1", 0.0, {"value": True}),
         Example("n = 1", 0.0, {"value": 1}),
     )
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        return JSON_STEPS
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from assay.checks.base import Example, Params
+from assay.checks.base import JSON_STEPS, Example, Params
 from assay.checks.json.schemas import compiled, json_value, not_json
 from assay.checks.pairs import Answer, PairCheck
 from assay.errors import encodable
@@ -33,10 +33,10 @@ class SchemaParams(Params):
     @field_validator("schema_")
     @classmethod
     def _is_a_schema(cls, value: Any, info: ValidationInfo) -> Any:
-        # what a row brings is judged on that row, which has a schema even if it is a bad one
-        of_row = isinstance(value, str) and info.context == OF_ROW
-        if not of_row and (problem := compiled(json_text(value), info.data.get("validate_formats", False)).problem):
-            raise ValueError(problem)
+        schema = compiled(json_text(value), info.data.get("validate_formats", False))
+        # a schema of a row that takes too long is an error of that row, as an output is that takes too long
+        if schema.problem and not (schema.is_late and info.context == OF_ROW):
+            raise ValueError(schema.problem)
         return value
 
 
@@ -45,7 +45,7 @@ class JsonSchema(PairCheck):
 
     Text is read as ``json_valid`` reads it; a lone surrogate becomes U+FFFD. Drafts 4, 6, 7, 2019-09 and 2020-12 are known. ``format``
     is a remark unless ``validateFormats`` is set. NaN and Infinity have no type. The reason names the first three violations; of very
-    large outputs, the first. A schema of a row that is not a schema scores 0.0 and fills ``error``.
+    large outputs, the first.
     """
 
     type = "json_schema"
@@ -63,6 +63,10 @@ class JsonSchema(PairCheck):
         Example('"x"', 0.0, {"schema": {"format": "email"}, "validateFormats": True}),
         Example("n = 1", 0.0, {"schema": True}),
     )
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        return JSON_STEPS
 
     def judge(self, value: str, gold: str) -> tuple[float, str]:
         parsed = json_value(value)

@@ -79,6 +79,7 @@ class Schema:
         cost: What bounds the work that it causes.
         validator: A validator of ``jsonschema_rs``; None for another process.
         problem: Why it is not a schema, or ``""``.
+        is_late: Whether that is because compiling it takes too much time or memory.
     """
 
     text: str
@@ -86,6 +87,7 @@ class Schema:
     cost: SchemaCost
     validator: Any = None
     problem: str = ""
+    is_late: bool = False
 
     def quick_reason(self, text: str) -> str | None:
         """Return the ``reason`` of a text without lone surrogates, if it is an object or a list and certain to take no time; else None."""
@@ -215,5 +217,6 @@ def _compiled_elsewhere(text: str, formats: bool, cost: SchemaCost) -> Schema:
     try:
         kind, *details = evaluated("compile", text, (formats, _MASK))
     except (TimeoutError, MemoryError) as error:
-        return Schema(text, formats, cost, problem=str(error).replace("on this output", "to compile"))
+        problem = str(error).replace("on this output", "to compile")
+        return Schema(text, formats, cost, problem=problem, is_late=True)
     return Schema(text, formats, cost, problem=_bad_schema(*details) if kind == "schema" else "")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
 from assay.errors import encodable, quoted
 from assay.expressions.lane import Lane, is_small, rowwise, text
 from assay.expressions.pairs import equal_expr, quoted_expr
@@ -26,11 +26,13 @@ from assay.values.normalizers import (
     normalizer,
     normalizer_schemas,
 )
+from assay.values.params import UnfitValueError
 
 __all__ = ["Choice", "Equals", "ListEquals"]
 
 Normalize = str | dict[str, Any] | None
 _SQUAD = "squad"
+_USUAL_LETTERS = LettersParams().letters
 
 
 def _normalize_field() -> Any:
@@ -183,7 +185,7 @@ def _letter(value: str | int, letters: str, base: int) -> str:
     except ValueError:
         at = -1
     if not 0 <= at < len(letters):
-        raise ValueError(f"{quoted(str(value))} is none of the choices {letters}, nor the number of one, from {base}")
+        raise UnfitValueError(str(value), f"none of the choices {letters}, nor the number of one, from {base}")
     return letters[at].upper()
 
 
@@ -207,6 +209,11 @@ class Choice(Check):
 
     def steps(self) -> tuple[Step, ...]:
         return (ChoiceStep(LettersParams(letters=self.params.letters)),)
+
+    @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        letters = self.params.letters
+        return (*ANSWER_STEPS, "choice" if letters == _USUAL_LETTERS else {"choice": letters}, {"line": "last"})
 
     def letter_of(self, value: str | int) -> str:
         """Return the letter of a gold in upper case."""

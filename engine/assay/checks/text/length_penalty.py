@@ -8,17 +8,17 @@ from pydantic import Field, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.checks.groups import quotient
-from assay.errors import quoted
 from assay.expressions.counts import COUNTS
 from assay.expressions.lane import Lane, text
 from assay.steps.numbers import number_value, number_values
+from assay.values.params import UnfitValueError
 
 __all__ = ["LengthPenalty"]
 
 _NOUNS = {"chars": "number of characters", "words": "number of words"}
 _WHOLE = 2**53
 """Whole numbers below it are exact as floats."""
-_UNIT_HELP = "`chars`, `words`, or the length itself from `{column: path}`, such as a number of tokens."
+_UNIT_HELP = "`chars`, `words`, or the length itself from `{column: path}`: a number of tokens, or a list of them."
 
 
 class LengthPenaltyParams(Params):
@@ -48,7 +48,7 @@ class LengthPenaltyParams(Params):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in _NOUNS and number_value(value) is None:
-            raise ValueError(f"it is {quoted(value)}, not chars, words or {{column: path}} with a length")
+            raise UnfitValueError(value, "not chars, words or a length, as from {column: path}")
         return value
 
 
@@ -62,6 +62,7 @@ class LengthPenalty(Check):
     type = "length_penalty"
     graded = True
     gold = "unit"
+    measured_gold = True
     Params = LengthPenaltyParams
     params: LengthPenaltyParams
     examples = (

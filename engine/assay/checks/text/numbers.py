@@ -6,14 +6,15 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field, field_validator
 
-from assay.checks.base import Check, Example, Params, Row
+from assay.checks.base import ANSWER_STEPS, Check, Example, Params, Row
 from assay.errors import quoted
 from assay.expressions.lane import Lane, rowwise, text
 from assay.expressions.pairs import quoted_expr
 from assay.steps.base import Step
 from assay.steps.numbers import Number as NumberStep
 from assay.steps.numbers import NumberParams as PlaceParams
-from assay.steps.numbers import number_value, number_values
+from assay.steps.numbers import gold_number, gold_numbers, number_value, number_values
+from assay.values.params import UnfitValueError
 
 __all__ = ["Number", "NumberRange", "check_bounds"]
 
@@ -22,18 +23,22 @@ _VALUE = Lane("number-value", lambda _: number_values(text()))
 
 
 def _finite(value: float | str) -> float:
-    """Return the value of a number, or of a text that writes one.
+    """Return the value of a number, or of a text that is one.
 
     Raises:
         ValueError: It has none.
     """
+    if isinstance(value, str):
+        number = gold_number(value)
+        if number is None:
+            raise UnfitValueError(value, "not a number")
+        return number
     try:
-        number = number_value(value) if isinstance(value, str) else float(value)
+        number = float(value)
     except OverflowError:
-        number = None
-    if number is None or not math.isfinite(number):
-        shown = quoted(value) if isinstance(value, str) else "it"
-        raise ValueError(f"{shown} is not a number, or not finite")
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("it is not finite")
     return number
 
 
@@ -49,7 +54,7 @@ _WHOLE = 1e15
 class NumberParams(Params):
     """A number and how far from it the output's may be."""
 
-    value: float | int | str = Field(description="The number; a text may have commas and a currency.")
+    value: float | int | str = Field(description="The number; a text may have commas, a currency and a per cent sign.")
     rel_tol: float | int = Field(
         default=0, ge=0, allow_inf_nan=False, description="Greatest difference as a share of the larger number."
     )
@@ -88,6 +93,10 @@ class Number(Check):
         return (NumberStep(PlaceParams(at=self.params.at)),)
 
     @property
+    def gold_steps(self) -> tuple[Any, ...]:
+        return (*ANSWER_STEPS, "number", {"line": "last"})
+
+    @property
     def number(self) -> float:
         return _finite(self.params.value)
 
@@ -100,7 +109,7 @@ class Number(Check):
         return self._is_close(pl.lit(self.number))
 
     def expr_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return self._is_close(number_values(golds))
+        return self._is_close(gold_numbers(golds))
 
     def lanes_by(self) -> tuple[Lane, ...]:
         return (_VALUE,)
@@ -142,7 +151,7 @@ class Number(Check):
         return quoted_expr(text(), "the number is ") + pl.lit(f", expected {self.shown}")
 
     def usable_by(self, golds: pl.Expr) -> pl.Expr | None:
-        return pl.when(number_values(golds).is_not_null()).then(golds)
+        return pl.when(gold_numbers(golds).is_not_null()).then(golds)
 
     def reason_by(self, golds: pl.Expr) -> pl.Expr | None:
         expected = rowwise(golds, self._shown, pl.String, distinct=True)

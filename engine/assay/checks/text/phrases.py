@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import add, or_
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, WithJsonSchema, field_validator
 
 from assay.checks.base import Check, Example, Params, Row
 from assay.errors import encodable, quoted
@@ -40,6 +40,10 @@ _WORD = r"The phrase counts only where no `\w` of Python's stands beside it."
 _NO_WORD = r"[\x00-/:-@\[-^`{-\x7f]"
 _SHOWN = 5
 """Phrases that a claim lists."""
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_TEXT_OR_TEXTS = {"anyOf": [_TEXTS, {"type": "string"}]}
 
 
 class PhraseParams(Params):
@@ -227,9 +231,16 @@ class PhrasesParams(Params):
 
     spellings: ClassVar = {"value": "values"}
 
-    values: list[str] = Field(min_length=1, description="The phrases.")
+    values: Annotated[list[str], WithJsonSchema(_TEXT_OR_TEXTS)] = Field(
+        min_length=1, description="The phrases; a text is a list of one."
+    )
     case_sensitive: bool = Field(default=False, description=_CASES)
     word: bool = Field(default=False, description=_WORD)
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _several(cls, values: Any) -> Any:
+        return [values] if isinstance(values, str) else values
 
 
 class _PhrasesCheck(Check):

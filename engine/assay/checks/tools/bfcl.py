@@ -81,8 +81,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _allowed(values: Any) -> Sequence[Any]:
-    """Return the values that are allowed; a value that is no list is the only one."""
-    return values if isinstance(values, list) else [values]
+    """Return the values that are allowed: none if the gold has no list of them, as there."""
+    return values if isinstance(values, list) else ()
 
 
 def _texts(values: Sequence[Any]) -> list[str]:

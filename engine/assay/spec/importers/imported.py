@@ -16,6 +16,7 @@ __all__ = [
     "NoCounterpartError",
     "Notes",
     "check_problem",
+    "check_threshold",
     "is_number",
     "named_check",
     "numbered_ids",
@@ -99,6 +100,16 @@ def numbered_ids(checks: Sequence[dict[str, Any]], taken: set[str] | None = None
             check["id"] = next(name for name in names if name not in taken)
             taken.add(check["id"])
         numbered_ids(check.get("checks", ()))
+
+
+def check_threshold(value: float, field: str = "threshold") -> None:
+    """Check that a threshold can be one of scores between 0 and 1.
+
+    Raises:
+        NoCounterpartError: Every score reaches it, or none.
+    """
+    if not 0 < value <= 1:
+        raise NoCounterpartError(f"`{field}` is {value:g}, and a threshold is above 0 and at most 1")
 
 
 def is_number(value: Any) -> bool:

@@ -9,6 +9,7 @@ from assay.spec.importers.imported import (
     NoCounterpartError,
     Notes,
     check_problem,
+    check_threshold,
     is_number,
     named_check,
     numbered_ids,
@@ -145,6 +146,8 @@ def _text_similarity(grader: Mapping[str, Any]) -> dict[str, Any]:
     threshold = grader.get("pass_threshold")
     if threshold is not None and not is_number(threshold):
         raise NoCounterpartError(f"`pass_threshold` is {named(threshold)}, not a number")
+    if threshold is not None:
+        check_threshold(threshold, "pass_threshold")
     passing = {} if threshold is None else {"threshold": threshold}
     return {"type": "similarity", "metric": _METRICS[metric], "value": _reference(grader), **_source(grader), **passing}
 

@@ -15,6 +15,7 @@ from assay.spec.importers.imported import (
     NoCounterpartError,
     Notes,
     check_problem,
+    check_threshold,
     is_number,
     named_check,
     numbered_ids,
@@ -224,6 +225,7 @@ class _Reader:
         group: dict[str, Any] = {"type": "mean", "checks": checks}
         if not graded:
             group["threshold"] = threshold if has_threshold else 1.0
+            check_threshold(group["threshold"])
         return {**group, "negate": True} if str(given["type"]).startswith(NOT) else group
 
     def _column(self, path: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.spec.importers.imported import NoCounterpartError, is_number
+from assay.spec.importers.imported import NoCounterpartError, check_threshold, is_number
 from assay.spec.importers.javascript_regex import python_pattern
 from assay.spec.importers.templates import pieces_of, reference_to
 from assay.system.documents import named
@@ -106,7 +106,11 @@ class Assertion:
 
     def reaching(self, check: Mapping[str, Any], default: float) -> dict[str, Any]:
         """Return a graded check, which passes from the threshold on if its verdict counts."""
-        return dict(check) if self.graded else {**check, "threshold": self.limit(default)}
+        if self.graded:
+            return dict(check)
+        threshold = self.limit(default)
+        check_threshold(threshold)
+        return {**check, "threshold": threshold}
 
     def _reference(self, value: Any) -> Any:
         if isinstance(value, list | dict) or value is None:
