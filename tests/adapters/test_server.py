@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from cases import sized
@@ -57,8 +58,9 @@ def start():
     def start(**options):
         listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        server = uvicorn.Server(uvicorn.Config(reward_app(SPEC, **options), log_level="error", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        quiet = {"log_level": "error", "access_log": False, "timeout_graceful_shutdown": 5}
+        server = uvicorn.Server(uvicorn.Config(reward_app(SPEC, **options), **quiet))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         servers.append((server, thread, listener))
         until(lambda: server.started)
@@ -144,34 +146,36 @@ def statuses(client):
     return dict(re.findall(r'path="/reward",status="(\d+)"} (\d+)', client.ask("GET", "/metrics")[1]))
 
 
+@contextlib.contextmanager
 def begun(client, count, start):
     """Connections that send the beginning of a request of 100 bytes."""
-    connections = [socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) for _ in range(count)]
-    for connection in connections:
-        connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + start)
-    return connections
+    with contextlib.ExitStack() as open_connections:
+        address = ("127.0.0.1", client.port)
+        connect = partial(socket.create_connection, address, timeout=PATIENCE)
+        connections = [open_connections.enter_context(connect()) for _ in range(count)]
+        for connection in connections:
+            connection.sendall(b"POST /reward HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + start)
+        yield connections
 
 
 def test_slow_and_cut_clients_harm_nobody(start):
     client, row = start(limits=ServerLimits(seconds=PATIENCE)), {"completion": "4", "answer": 4}
     body = json.dumps(row).ljust(100).encode()
-    connections = begun(client, 20, body[:13])
-    for connection in connections[::2]:
-        connection.close()
-    assert client.post("/reward", row)[0] == 200
-    until(lambda: statuses(client) == {"200": "1", "499": "10"})
-    for connection in connections[1::2]:
-        connection.sendall(body[13:])
-        assert b"200 OK" in connection.recv(100)
-        connection.close()
+    with begun(client, 20, body[:13]) as connections:
+        for connection in connections[::2]:
+            connection.close()
+        assert client.post("/reward", row)[0] == 200
+        until(lambda: statuses(client) == {"200": "1", "499": "10"})
+        for connection in connections[1::2]:
+            connection.sendall(body[13:])
+            assert b"200 OK" in connection.recv(100)
     assert statuses(client) == {"200": "11", "499": "10"}
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(start):
     client = start(limits=ServerLimits(seconds=0.05))
-    for connection in begun(client, 10, b'{"completion"'):
-        assert b"408" in connection.recv(100)
-        connection.close()
+    with begun(client, 10, b'{"completion"') as connections:
+        assert all(b"408" in connection.recv(100) for connection in connections)
     assert statuses(client) == {"408": "10"}
 
 
