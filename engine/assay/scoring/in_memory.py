@@ -176,10 +176,11 @@ def warn(verifiers: Sequence[VerifierSpec]) -> None:
     for verifier in verifiers:
         for message in verifier.warnings:
             warnings.warn(message, AssayWarning, stacklevel=3)
-    tested = {name: known for verifier in verifiers for name, known in verifier.libraries.items()}
-    if others := untested(tested):
-        message = f"not tested with {', '.join(others)}: verdicts may differ from those of the versions that `assay` was tested with"
-        warnings.warn(message, AssayWarning, stacklevel=3)
+    readers = (reader.check for verifier in verifiers for spec in verifier.nodes for reader in spec.readers)
+    for kind, tested in {check.type: check.libraries for check in readers if check is not None}.items():
+        if others := untested(tested):
+            message = f"{kind} libraries not tested: {', '.join(others)}; verdicts may differ from those of tested ones"
+            warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)

@@ -40,9 +40,11 @@ _NAME = re.compile("assay-[0-9a-f]{16}")
 _FILES: set[Path] = set()
 _RUN_FILES: ContextVar[list[Path] | None] = ContextVar("assay-spool", default=None)
 
-
 _FOLDERS: dict[Path, tuple[Path, int]] = {}
 """This process's folder in each folder for temporary files, and the descriptor of its lock; there while it has files."""
+
+_LEFT: set[Path] = set()
+"""Folders of runs that failed, which are removed once more at the exit."""
 
 _GUARD = [threading.Lock()]
 """Held while such a folder is made or removed."""
@@ -231,17 +233,16 @@ def spooling() -> Iterator[None]:
     _remove_orphans()
     paths: list[Path] = []
     token = _RUN_FILES.set(paths)
-    ended = False
     try:
         yield
-        ended = True
+    except BaseException:
+        # NOTE: after an interrupt a thread of Polars may create its copy anew
+        _LEFT.update(path.parent for path in paths)
+        raise
     finally:
         _RUN_FILES.reset(token)
         _remove(paths)
-        if (
-            ended
-        ):  # NOTE: after an interrupt a thread of Polars may create its copy anew; it is removed again at the exit
-            _forget(paths)
+        _forget(paths)
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -256,14 +257,16 @@ def _forget(paths: Iterable[Path]) -> None:
 
 
 def _remove_all() -> None:
-    _remove(list(_FILES))
     _FILES.clear()
     _remove_folders()
+    for folder in _LEFT:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _leave() -> None:
     """In a forked child: the files are the parent's. The copy of the lock stays: the child may read them still."""
     _FILES.clear()
+    _LEFT.clear()
     _FOLDERS.clear()
     _GUARD[0] = threading.Lock()
 
