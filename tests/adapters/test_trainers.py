@@ -3,17 +3,19 @@
 import asyncio
 import math
 import pickle
+import random
 import subprocess
 import sys
 import types
 
 import numpy as np
 import pytest
+from cases import sized
 from sums import SPEC
 
 import assay
 from assay.adapters import verl
-from assay.adapters.openrlhf_rewards import response_of
+from assay.adapters.openrlhf_rewards import _kept_end, response_of
 from assay.errors import FailedRunError, UsageError
 
 
@@ -194,6 +196,36 @@ def test_the_response_is_what_follows_the_prompt(query, prompt, response):
 )
 def test_long_texts_that_repeat_themselves_take_linear_time(query, prompt, response):
     assert response_of(query, prompt) == response
+
+
+class Counted(str):
+    """A text that counts how many of its characters are asked for."""
+
+    __slots__ = ("asked",)
+
+    def __getitem__(self, key):
+        self.asked = getattr(self, "asked", 0) + (len(self) if isinstance(key, slice) else 1)
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("unit", ["a", "ab", "abcdefgh", "aaaaaaab"])
+def test_the_end_of_a_prompt_is_looked_for_once(unit):
+    """Where both repeat themselves, every place of the prompt may be the one at which the query begins."""
+    size = 40_000
+    repeated = unit * (size // len(unit))
+    query, prompt = Counted(repeated[: size // 2] + "?" + repeated), Counted(repeated)
+    assert _kept_end(prompt, query) == size // 2
+    assert query.asked + prompt.asked < 50 * size
+
+
+def test_the_end_of_a_prompt_with_which_a_query_begins_is_the_longest():
+    draw = random.Random(28)
+    for _ in range(sized(20_000, 2_000)):
+        letters = draw.choice(("a", "ab", "aab", "abc"))
+        prompt = "".join(draw.choices(letters, k=draw.randrange(150)))
+        query = prompt[draw.randrange(len(prompt) + 1) :] + "".join(draw.choices(letters, k=draw.randrange(30)))
+        lengths = [length for length in range(8, len(prompt) + 1) if query.startswith(prompt[-length:])]
+        assert _kept_end(prompt, query) == max(lengths, default=None)
 
 
 def test_openrlhf_may_send_no_labels_and_no_text():

@@ -43,6 +43,7 @@ ROOMS = (
         "testing",
         "rubrics",
         "environments",
+        "adapters.serving",
         "adapters",
         "adapters.evaluators",
         "insight.probing",

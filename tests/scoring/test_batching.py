@@ -218,3 +218,14 @@ def test_a_rubric_scores_single_rows():
 
     batcher = assay.Batcher(assay.Rubric([exact]))
     assert [batcher.score_sync({"completion": "4", "answer": gold})["reward"] for gold in ("4", "5")] == [1.0, 0.0]
+
+
+def test_rows_of_one_call_from_a_coroutine_have_the_results_of_single_calls():
+    batcher = assay.Batcher(SPEC)
+
+    async def run():
+        return await asyncio.gather(batcher.outcomes(ROWS[:3]), batcher.outcomes([]), batcher.outcomes(ROWS[3:]))
+
+    first, none, rest = asyncio.run(run())
+    assert [*first, *rest] == [batcher.score_sync(row) for row in ROWS]
+    assert none == []

@@ -6,7 +6,9 @@ raised here: what went wrong has a number in ``extra_logs``. Read from openrlhf 
 
 import logging
 import re
+from array import array
 from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from assay.adapters.verdicts import score_names
@@ -22,6 +24,9 @@ _SPECIAL = r"<\|[^|<>]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<(?:bos|eos|pad|sta
 
 _LEAST = 8
 """Characters of a prompt that OpenRLHF leaves at least, where it cuts its beginning."""
+
+_TRIALS = 32
+"""Places of a prompt where a query may begin that are compared as they are; as a rule, the first is right."""
 
 
 def openrlhf(
@@ -103,24 +108,48 @@ def response_of(query: str, prompt: str, special: str = _SPECIAL) -> str | None:
 def _kept_end(prompt: str, query: str) -> int | None:
     """Return the length of the longest end of a prompt with which a query begins; None if there is none."""
     first, last = query[:_LEAST], prompt[-_LEAST:]
-    at = prompt.find(first) if len(first) == _LEAST else -1
-    while at >= 0:
-        length = len(prompt) - at
-        # the last characters are compared before a copy is made, which matters where a text repeats itself
-        if query.startswith(last, length - _LEAST) and query.startswith(prompt[at:]):
+    start = prompt.find(first) if len(first) == _LEAST else -1
+    for _ in range(_TRIALS):
+        if start < 0:
+            return None
+        length = len(prompt) - start
+        # the last characters are compared before a copy is made
+        if query.startswith(last, length - _LEAST) and query.startswith(prompt[start:]):
             return length
-        at = prompt.find(first, at + 1)
-    return None
+        start = prompt.find(first, start + 1)
+    length = 0 if start < 0 else _overlap(prompt, start, query)
+    return length if length >= _LEAST else None
+
+
+def _overlap(prompt: str, start: int, query: str) -> int:
+    """Return the length of the longest end of ``prompt[start:]`` with which a query begins.
+
+    NOTE: by the algorithm of Knuth, Morris and Pratt, because a text may repeat itself: each character is looked at twice at most.
+    """
+    most = min(len(query), len(prompt) - start)
+    borders = array("i", [0])  # for each beginning of the query, the longest shorter one with which it ends
+    length = 0
+    for character in chain(islice(query, 1, most), islice(prompt, start, None)):
+        while length and (length == most or query[length] != character):
+            length = borders[length - 1]
+        length += query[length] == character
+        if len(borders) < most:
+            borders.append(length)
+    return length
 
 
 def _without_special(text: str, special: str) -> str:
     """Return a text without special tokens at its ends.
 
     NOTE: one look at each token, because a model may repeat one until its response ends: a pattern for the end of a text would begin
-    anew at each.
+    anew at each, and one for its beginning would keep them all.
     """
-    if start := re.match(rf"(?:\s*(?:{special}))+", text):
-        text = text[start.end() :]
+    begin = 0
+    for token in re.finditer(special, text):
+        if text[begin : token.start()].strip():
+            break
+        begin = token.end()
+    text = text[begin:]
     begin = end = len(text)
     for token in re.finditer(special, text):
         if begin == len(text) or text[end : token.start()].strip():

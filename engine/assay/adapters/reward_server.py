@@ -6,18 +6,23 @@ Requests that come at the same time are scored in one batch. Every request gets 
 import asyncio
 import hmac
 import ipaddress
-import json
 import math
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import pyarrow as pa
 
 from assay.adapters.openrlhf_rewards import reward_info, rows_of
 from assay.adapters.packages import package
+from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, row_problem
+from assay.adapters.serving.connections import Admitted, connection_class, most_connections
 from assay.adapters.verdicts import score_names
-from assay.errors import UsageError, said_by
+from assay.compiling.requirements import read_columns
+from assay.errors import InputError, UsageError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
 __all__ = ["ServerLimits", "reward_app", "serve"]
@@ -25,35 +30,43 @@ __all__ = ["ServerLimits", "reward_app", "serve"]
 _WINDOW = 0.005
 """Seconds that a request waits for others: a batch of thirty rows costs what a row costs."""
 
-_CONNECTIONS = 1024
-"""Connections at a time; more get 503."""
+_LARGE = 262_144
+"""Bytes of a body that is parsed and scored beside the others …"""
+
+_MANY = 10_000
+"""… and its JSON values: parsing them takes milliseconds, in which nobody else is answered."""
 
 _IDLE = 600
 """Seconds that a connection may be idle: a trainer's step takes minutes, and its client may not expect the end of a connection."""
 
+_HEAD, _TAKING = 10.0, 60.0
+"""Seconds that a client has to send the head of a request, and to take an answer."""
+
+_STRANGER = 2.0
+"""Seconds for which the rest of a body is awaited from a client without the token, before it is told so."""
+
 _SHAPE = 'Send {"query": […], "prompts": […], "labels": […]}.'
 """What OpenRLHF sends."""
 
+_PIECE, _PIECES = 1_000_000, 8
+"""Bytes of a large body that are scored together, about, and the most pieces of a body."""
+
+Row = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
-class ServerLimits:
-    """What a server accepts.
+class _Rows:
+    """The rows of a request.
 
     Attributes:
-        body: Maximum size of a request's body, in bytes.
-        rows: Maximum rows that wait to be scored; a request beyond gets 503.
-        seconds: Time that a client has to send its body; afterwards it gets 408.
+        rows: The rows.
+        errors: Why some are not scored, by their places.
+        show: Makes the content of an answer of their outcomes.
     """
 
-    body: int = 32_000_000
-    rows: int = 20_000
-    seconds: float = 30.0
-
-
-class _Refused(Exception):  # noqa: N818  (an answer, not an error of ours)
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    rows: Sequence[Row]
+    errors: Mapping[int, InputError]
+    show: Callable[[Sequence[Outcome]], Any]
 
 
 def reward_app(
@@ -75,107 +88,152 @@ def reward_app(
         raise UsageError(f"unscored={unscored}: expected a finite number.")
     with package("Starlette", "serve"):
         from starlette.applications import Starlette
+        from starlette.middleware import Middleware
         from starlette.routing import Route
-    batcher = Batcher(spec, window=_WINDOW, eager=False)
-    server = _Server(batcher, token, unscored, limits or ServerLimits())
-    posts = {"/reward": server.reward, "/get_reward": server.get_reward}
-    routes = [Route(path, server.posted(path, answer), methods=["POST"]) for path, answer in posts.items()]
-    return Starlette(routes=[*routes, Route("/health", server.health), Route("/metrics", server.metrics)])
+    pa.array([[""]])  # Arrow imports pandas now, and not while the first client waits
+    server = _Server(spec, token, unscored, limits or ServerLimits())
+    posts = {"/reward": server.rows, "/get_reward": server.queries}
+    routes = [Route(path, server.posted(path, read), methods=["POST"]) for path, read in posts.items()]
+    routes += [Route("/health", server.health), Route("/metrics", server.metrics)]
+    return Starlette(routes=routes, middleware=[Middleware(Admitted)])
 
 
 class _Server:
-    def __init__(self, batcher: Batcher, token: str | None, unscored: float, limits: ServerLimits) -> None:
-        self._batcher = batcher
+    def __init__(self, spec: Verifiers, token: str | None, unscored: float, limits: ServerLimits) -> None:
+        self._batcher = Batcher(spec, window=_WINDOW, eager=False)
+        self._plan = self._batcher.plan
+        self._beside = Batcher(self._plan)
+        self._turn = asyncio.Lock()
         self._token = None if token is None else f"Bearer {token}".encode()
         self._unscored = unscored
         self._limits = limits
-        self._checks = score_names(batcher.plan.results)
-        self._waiting = 0
+        self._bodies = Bodies(limits)
+        self._columns = {*dict(self._plan.schema), *read_columns(self._plan.verifiers)}
+        self._checks = score_names(self._plan.results)
+        self._waiting: Counter[str] = Counter()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._rows: Counter[str] = Counter()
 
     # ── requests ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def posted(self, path: str, answer: Any) -> Any:
-        """Return the endpoint for a path: it reads JSON, and answers with JSON whatever happens."""
+    def posted(self, path: str, read: Callable[[Any], _Rows]) -> Any:
+        """Return the endpoint for a path: it reads JSON, and answers with JSON whatever happens.
+
+        Args:
+            path: The path.
+            read: Takes the body's content, and returns its rows.
+        """
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response
 
         async def endpoint(request: Any) -> Any:
             try:
                 self._admit(request)
-                content, status = await answer(_parsed(await self._body(request))), 200
-            except _Refused as refused:
-                content, status = {"error": str(refused)}, refused.status
+                async with self._bodies.of(request) as body:
+                    response = await self._answer(body, read, JSONResponse)
+            except Refused as refused:
+                is_complete = await _takes_rest(request, refused.patience)
+                headers = None if is_complete else {"connection": "close"}
+                response = JSONResponse({"error": str(refused)}, refused.status, headers)
             except ClientDisconnect:  # nobody waits for the answer
-                self._requests[path, 499] += 1
-                return Response(status_code=499)
-            self._requests[path, status] += 1
-            return JSONResponse(content, status, {"connection": "close"} if status in (408, 413) else None)
+                response = Response(status_code=499)
+            self._requests[path, response.status_code] += 1
+            return response
 
         return endpoint
 
     def _admit(self, request: Any) -> None:
         given = request.headers.get("authorization", "").encode()
         if self._token is not None and not hmac.compare_digest(given, self._token):
-            raise _Refused(401, "The token is missing or wrong: Authorization: Bearer TOKEN.")
+            raise Refused(401, "The token is missing or wrong: Authorization: Bearer TOKEN.", _STRANGER)
+        Admitted.mark(request.scope)
 
-    async def _body(self, request: Any) -> bytes:
-        limit, size, chunks = self._limits.body, 0, []
-        refused = _Refused(413, f"The body is larger than {limit:,} bytes.")
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > limit:
-            raise refused
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                async for chunk in request.stream():
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > limit:
-                        raise refused
-        except TimeoutError:
-            raise _Refused(408, f"The body did not arrive within {self._limits.seconds:g} seconds.") from None
-        return b"".join(chunks)
+    async def _answer(self, body: Body, read: Callable[[Any], _Rows], respond: Callable[[Any], Any]) -> Any:
+        """Return the response to a body.
 
-    async def _outcomes(self, rows: Sequence[Mapping[str, Any]]) -> list[Outcome]:
-        if self._waiting + len(rows) > self._limits.rows:
-            raise _Refused(503, f"{self._waiting:,} rows wait to be scored; try again later.")
-        self._waiting += len(rows)
+        Large ones are answered one after the other, in threads, so that others are answered meanwhile.
+        """
+        size = len(body.content)
+        if size <= _LARGE and body.values <= _MANY:
+            rows = read(body.parsed())
+            return respond(rows.show(await self._outcomes(rows, "together", self._batcher.outcomes)))
+        async with self._turn:
+            rows = await asyncio.to_thread(lambda: read(body.parsed()))
+            outcomes = await self._outcomes(rows, "in turn", partial(self._in_pieces, size=size))
+            return await asyncio.to_thread(lambda: respond(rows.show(outcomes)))
+
+    async def _outcomes(
+        self, rows: _Rows, queue: str, score: Callable[[list[Row]], Awaitable[list[Outcome]]]
+    ) -> list[Outcome]:
+        number, most = len(rows.rows), self._limits.rows
+        if number > most:
+            raise Refused(413, f"The body has {number:,} rows; at most {most:,} may wait to be scored (--max-waiting).")
+        if self._waiting[queue] + number > most:
+            raise Refused(503, f"{self._waiting[queue]:,} rows wait to be scored; try again later.")
+        self._waiting[queue] += number
         try:
-            outcomes = await asyncio.gather(*map(self._batcher.score, rows), return_exceptions=True)
+            outcomes = await score([{} if place in rows.errors else row for place, row in enumerate(rows.rows)])
         finally:
-            self._waiting -= len(rows)
-        self._rows["scored"] += len(rows)
+            self._waiting[queue] -= number
+        self._rows["scored"] += number
         self._rows["unscored"] += sum(_reward(outcome) is None for outcome in outcomes)
-        return list(outcomes)
+        return [rows.errors.get(place, outcome) for place, outcome in enumerate(outcomes)]
 
-    # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def _in_pieces(self, rows: list[Row], size: int) -> list[Outcome]:
+        """Score the rows of a large body a part at a time, because scoring takes several times the memory of what is scored."""
+        outcomes: list[Outcome] = []
+        step = -(-len(rows) // max(1, min(_PIECES, size // _PIECE))) or 1
+        for first in range(0, len(rows), step):
+            piece = rows[first : first + step]
+            # NOTE: of a single row, Polars makes scalars, and copies a long text up to four times at every step
+            spare: list[Row] = [{}] if len(piece) == 1 else []
+            outcomes += (await self._beside.outcomes([*piece, *spare]))[: len(piece)]
+        return outcomes
 
-    async def reward(self, body: Any) -> Any:
-        """Return the results of a row, or of ``rows``."""
-        is_single = not (isinstance(body, dict) and isinstance(body.get("rows"), list))
-        rows = [body] if is_single else body["rows"]
+    # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self, content: Any) -> _Rows:
+        """Return the row of a body, or its ``rows``."""
+        is_single = not (isinstance(content, dict) and isinstance(content.get("rows"), list))
+        rows = [content] if is_single else content["rows"]
         if not all(isinstance(row, dict) for row in rows):
-            raise _Refused(400, 'Send a row, {"completion": …, "answer": …}, or {"rows": […]}.')
-        results = [self._shown(outcome) for outcome in await self._outcomes(rows)]
-        return results[0] if is_single else {"results": results}
+            raise Refused(400, 'Send a row, {"completion": …, "answer": …}, or {"rows": […]}.')
+        errors = self._errors([row[name] for name in self._columns & row.keys()] for row in rows)
+
+        def show(outcomes: Sequence[Outcome]) -> Any:
+            results = [self._shown(outcome) for outcome in outcomes]
+            return results[0] if is_single else {"results": results}
+
+        return _Rows(rows, errors, show)
 
     def _shown(self, outcome: Outcome) -> dict[str, Any]:
         if isinstance(outcome, BaseException):
-            return dict.fromkeys(self._batcher.plan.results) | {"error": said_by(outcome)}
+            return dict.fromkeys(self._plan.results) | {"error": said_by(outcome)}
         return outcome
 
-    async def get_reward(self, body: Any) -> Any:
-        """Return the rewards of OpenRLHF's queries."""
-        queries = _list_of(body, "query")
-        prompts = _list_of(body, "prompts", [""] * len(queries))
-        labels = _list_of(body, "labels", [None] * len(queries))
+    def queries(self, content: Any) -> _Rows:
+        """Return the rows of OpenRLHF's queries."""
+        queries = _list_of(content, "query")
+        prompts = _list_of(content, "prompts", [""] * len(queries))
+        labels = _list_of(content, "labels", [None] * len(queries))
         if not all(isinstance(query, str) for query in queries):
-            raise _Refused(400, _SHAPE)
+            raise Refused(400, _SHAPE)
         if not len(queries) == len(prompts) == len(labels):
-            raise _Refused(400, "query, prompts and labels have different lengths.")
-        outcomes = await self._outcomes(rows_of(queries, prompts, labels))
-        return reward_info(outcomes, self._unscored, self._checks)
+            raise Refused(400, "query, prompts and labels have different lengths.")
+        errors = self._errors(zip(queries, prompts, labels, strict=True))
+        texts = [None if place in errors else query for place, query in enumerate(queries)]
+
+        def show(outcomes: Sequence[Outcome]) -> Any:
+            return reward_info(outcomes, self._unscored, self._checks)
+
+        return _Rows(rows_of(texts, prompts, labels), errors, show)
+
+    def _errors(self, rows: Iterable[Iterable[Any]]) -> dict[int, InputError]:
+        """Return why rows are not scored, given the values that checks read of each."""
+        problems = ((place, row_problem(row, self._limits)) for place, row in enumerate(rows))
+        return {place: InputError(problem) for place, problem in problems if problem}
+
+    # ── other requests ──────────────────────────────────────────────────────────────────────────────────────────────
 
     async def health(self, request: Any) -> Any:
         """Answer that the server runs."""
@@ -190,7 +248,7 @@ class _Server:
 
         try:
             self._admit(request)
-        except _Refused as refused:
+        except Refused as refused:
             return JSONResponse({"error": str(refused)}, refused.status)
         lines = ["# TYPE assay_requests_total counter"]
         counts = sorted(self._requests.items())
@@ -199,16 +257,16 @@ class _Server:
         ]
         for name in ("scored", "unscored"):
             lines += [f"# TYPE assay_rows_{name}_total counter", f"assay_rows_{name}_total {self._rows[name]}"]
-        lines += ["# TYPE assay_rows_waiting gauge", f"assay_rows_waiting {self._waiting}"]
+        lines += ["# TYPE assay_rows_waiting gauge", f"assay_rows_waiting {self._waiting.total()}"]
         return PlainTextResponse("\n".join(lines) + "\n")
 
 
-def _list_of(body: Any, name: str, default: list[Any] | None = None) -> list[Any]:
+def _list_of(content: Any, name: str, default: list[Any] | None = None) -> list[Any]:
     """Return a list that a client has sent, or the default where it has sent none, or an empty list."""
-    values = body.get(name) if isinstance(body, dict) else None
+    values = content.get(name) if isinstance(content, dict) else None
     values = default if default is not None and values in (None, []) else values
     if not isinstance(values, list):
-        raise _Refused(400, _SHAPE)
+        raise Refused(400, _SHAPE)
     return values
 
 
@@ -216,11 +274,19 @@ def _reward(outcome: Outcome) -> Any:
     return None if isinstance(outcome, BaseException) else outcome["reward"]
 
 
-def _parsed(body: bytes) -> Any:
+async def _takes_rest(request: Any, seconds: float) -> bool:
+    """Let a client send the rest of a body that is refused, for a while; return whether it did."""
+    from starlette.requests import ClientDisconnect
+
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _Refused(400, f"The body is not JSON: {said_by(error)}") from None
+        async with asyncio.timeout(seconds):
+            async for _ in request.stream():
+                pass
+    except (TimeoutError, ClientDisconnect):
+        return False
+    except RuntimeError:  # all of it was read before
+        return True
+    return True
 
 
 def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[str], None]) -> None:
@@ -241,9 +307,10 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
     if token is None and not _is_loopback(host):
         hint = "Give it a token: ASSAY_TOKEN=… or --token-file FILE; or listen on 127.0.0.1."
         raise UsageError(f"--host {host}: other machines could use this server without a token.", hint)
+    connections = most_connections()
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=_CONNECTIONS)
+        listener = socket.create_server((host, port), family=family, backlog=connections)
         # NOTE: asyncio does this only for sockets that it makes; without it an answer waits 40 ms for the client's acknowledgement
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (OSError, OverflowError) as error:
@@ -251,8 +318,8 @@ def serve(app: Any, *, host: str, port: int, token: str | None, tell: Callable[[
             f"{host}:{port}: {getattr(error, 'strerror', None) or error}.", "Choose another --port."
         ) from None
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-    options |= {"limit_concurrency": _CONNECTIONS, "timeout_keep_alive": _IDLE, "timeout_graceful_shutdown": 10}
-    config = uvicorn.Config(app, **options)
+    options |= {"limit_concurrency": connections, "timeout_keep_alive": _IDLE, "timeout_graceful_shutdown": 10}
+    config = uvicorn.Config(app, http=connection_class(_HEAD, _TAKING), ws="none", **options)
     with listener:
         name = f"[{host}]" if ":" in host else host
         tell(f"http://{name}:{listener.getsockname()[1]}")

@@ -161,6 +161,24 @@ class Batcher:
         result: dict[str, Any] = await future
         return result
 
+    async def outcomes(self, rows: Sequence[Row]) -> list[Outcome]:
+        """Score rows, together with those of other calls; an exception stands in the place of its row."""
+        self._check_process()
+        if not rows:
+            return []
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Outcome]] = loop.create_future()
+
+        def answer(outcomes: list[Outcome]) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+                loop.call_soon_threadsafe(_settle, future, outcomes)
+
+        try:
+            self._submit(_Call(rows, answer, waits=not self.eager))
+        except RuntimeError as error:  # no thread can be started
+            return [error] * len(rows)
+        return await future
+
     def score_sync(self, row: Row) -> dict[str, Any]:
         """Score a row, together with the rows of other threads; as ``score``.
 
@@ -261,7 +279,7 @@ def _outcomes(plan: Plan, rows: Sequence[Row]) -> list[Outcome]:
     return [*_outcomes(plan, rows[:middle]), *_outcomes(plan, rows[middle:])]
 
 
-def _settle(future: Any, outcome: Outcome) -> None:
+def _settle(future: Any, outcome: Any) -> None:
     if future.done():  # it was cancelled
         return
     if isinstance(outcome, BaseException):

@@ -37,6 +37,12 @@ def serve(
         float, typer.Option(help="Reward of an unscored query in /get_reward, which takes numbers only.")
     ] = 0.0,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Maximum size of a request.")] = 32,
+    max_values: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Maximum JSON values in a request; a larger one may have one for every 32 bytes."
+        ),
+    ] = 100_000,
     max_waiting: Annotated[
         int, typer.Option(min=1, metavar="ROWS", help="Maximum rows that wait to be scored; a request beyond gets 503.")
     ] = 20_000,
@@ -51,7 +57,7 @@ def serve(
     token = _token(token_file)
     checks = import_checks(options.pop("checks"))
     plan = plan_of(specs, checks=checks, **options)
-    limits = reward_server.ServerLimits(body=max_body * 1_000_000, rows=max_waiting)
+    limits = reward_server.ServerLimits(body=max_body * 1_000_000, values=max_values, rows=max_waiting)
     app = reward_server.reward_app(plan, token=token, unscored=unscored, limits=limits)
 
     def tell(address: str) -> None:

@@ -1,0 +1,1 @@
+"""What a server of rewards takes from its clients: bodies and connections, within limits."""
