@@ -458,14 +458,14 @@ def _differs(name: str, dtype: Any) -> pl.Expr:
     """Return whether two cells have not the same bits."""
     one, other = BEFORE + name, AFTER + name
     if dtype.is_nested():  # NOTE: Polars takes 0.0 and -0.0 in a list for equal
-        texts = [exactly(side).map_batches(_texts, return_dtype=pl.String) for side in (one, other)]
+        texts = [exactly(side).alias("cells").map_batches(_texts, return_dtype=pl.String) for side in (one, other)]
         return texts[0] != texts[1]
     return changed(one, other) if dtype.is_float() else exactly(one).ne_missing(exactly(other))
 
 
 def _cells(batch: pl.DataFrame, masks: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for mask in masks:
-        for at in mask.arg_true().head(_CELLS):
+        for at in mask.alias("mask").arg_true().head(_CELLS):
             sides = {key: _plain(batch[at, side + mask.name]) for key, side in _SIDES}
             yield {"row": batch[at, ROW], "column": mask.name, **sides}
 

@@ -139,18 +139,16 @@ def _held_type(dtype: Any) -> Any:
     if types.is_timestamp(dtype) and dtype.tz is not None:
         # the same instants
         return dtype if _is_known(dtype.tz) else pa.timestamp(dtype.unit, "UTC")
-    if types.is_date64(dtype):
-        return pa.date32()  # Polars would read a time of day
-    if types.is_run_end_encoded(dtype):
-        return _held_type(dtype.value_type)
-    if types.is_dictionary(dtype):
+    if types.is_run_end_encoded(dtype) or types.is_dictionary(dtype):
         values = _held_type(dtype.value_type)
-        return dtype if values == dtype.value_type else values
-    if types.is_fixed_size_binary(dtype):
-        return dtype if dtype.byte_width else pa.binary()
+        return dtype if types.is_dictionary(dtype) and values == dtype.value_type else values
     if types.is_union(dtype) or types.is_interval(dtype):
         raise _NotHeldError(str(dtype))
-    return _held_nested(dtype) if types.is_nested(dtype) else dtype
+    if types.is_nested(dtype):
+        return _held_nested(dtype)
+    # Polars would read a time of day
+    others = {pa.date64(): pa.date32(), pa.binary(0): pa.binary()}
+    return others.get(dtype, dtype)
 
 
 def _held_decimal(dtype: Any) -> Any:

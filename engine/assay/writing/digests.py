@@ -148,7 +148,7 @@ class _Column:
             self._children[0].update(present.filter(sizes > 0).explode())
         elif isinstance(self.dtype, pl.Struct):
             for field, child in zip(self.dtype.fields, self._children, strict=True):
-                child.update(present.struct.field(field.name))
+                child.update(present.struct.unnest().get_column(field.name))
         elif self.dtype != pl.Null:
             self._data.update(_buffer(present.cast(pl.UInt8) if self.dtype == pl.Boolean else present))
 
