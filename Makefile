@@ -34,10 +34,11 @@ test: $(VENV)/.installed  ## run the whole suite
 test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which takes some minutes more
 	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
-fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, thresholds; for hours
+fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, rubrics, command lines, types of columns, thresholds; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
 	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
 	ASSAY_FUZZ_COMMANDS=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_commands.py
+	ASSAY_FUZZ_TYPES=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_types.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 
 lint: $(VENV)/.installed  ## ruff and mypy

@@ -7,6 +7,7 @@ within lists and structs; they are converted, where no value changes, or refused
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 
 from assay.errors import InputError
 
-__all__ = ["check_names", "from_arrow", "held", "held_schema"]
+__all__ = ["check_names", "frame_of", "from_arrow", "held", "held_schema"]
 
 _DIGITS = 38
 """Digits of a decimal in Polars."""
+_EXTENSION = b"ARROW:extension:name"
 _HINT = "Convert it to another type, for example to text, or leave it out: table.drop_columns([…]) in pyarrow."
 
 
@@ -50,8 +52,15 @@ def from_arrow(data: Any) -> pl.DataFrame:
         raise InputError(
             f"The Arrow data is not valid: {error}", "It would crash Polars; write it again from its source."
         ) from None
-    frame = pl.from_arrow(held(table))
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+    return frame_of(held(table)).rechunk()
+
+
+def frame_of(table: pa.Table) -> pl.DataFrame:
+    """Return a table of types that Polars holds as a frame."""
+    # NOTE: Polars would call a column without a name "column_0"
+    numbered = table.rename_columns([str(at) for at in range(table.num_columns)])
+    frame = pl.DataFrame(pl.from_arrow(numbered, rechunk=False))
+    return frame.rename(dict(zip(frame.columns, table.column_names, strict=True)))
 
 
 def check_names(fields: Iterable[pa.Field]) -> None:
@@ -101,7 +110,7 @@ def held(table: pa.Table) -> pa.Table:
     """
     schema = held_schema(table.schema)
     for at, field in enumerate(schema):
-        if field.type == table.schema.field(at).type:
+        if field.equals(table.schema.field(at), check_metadata=True):
             continue
         try:
             column = _converted(table.column(at), field.type)
@@ -121,7 +130,21 @@ def _converted(column: pa.ChunkedArray, target: Any) -> pa.ChunkedArray:
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if isinstance(column.type, pa.BaseExtensionType) and not isinstance(column.type, pa.Bool8Type):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
-    return column if column.type == target else column.cast(target)
+    if _is_view(column.type):
+        column = pa.chunked_array(map(_listed, column.chunks), pa.large_list(column.type.value_field))
+    return column if column.type.equals(target, check_metadata=True) else column.cast(target)
+
+
+def _is_view(dtype: Any) -> bool:
+    return bool(pa.types.is_list_view(dtype) or pa.types.is_large_list_view(dtype))
+
+
+def _listed(views: Any) -> Any:
+    """Return list views as lists. NOTE: pyarrow's cast reads other elements in part of an array."""
+    sizes = [size or 0 for size in pc.list_value_length(views).to_pylist()]
+    offsets = pa.array(accumulate(sizes, initial=0), pa.int64())
+    lists = pa.large_list(views.type.value_field)
+    return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())
 
 
 def _held_type(dtype: Any) -> Any:
@@ -175,11 +198,15 @@ def _held_nested(dtype: Any) -> Any:
 
 
 def _held_field(field: pa.Field) -> pa.Field:
-    if pa.types.is_run_end_encoded(field.type):  # pyarrow decodes whole columns only
+    if pa.types.is_run_end_encoded(field.type) or _is_view(field.type):  # pyarrow decodes whole columns only
         raise _NotHeldError(str(field.type))
     dtype = _held_type(field.type)
-    # Polars cannot write extension types within lists and structs
-    return field.with_type(dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype)
+    # NOTE: Polars cannot write extension types within lists and structs
+    if isinstance(dtype, pa.BaseExtensionType):
+        return field.with_type(dtype.storage_type)
+    if _EXTENSION in (field.metadata or {}):  # of a type that pyarrow does not know
+        return pa.field(field.name, dtype, field.nullable)
+    return field.with_type(dtype)
 
 
 @cache

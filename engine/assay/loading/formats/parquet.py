@@ -30,7 +30,7 @@ from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
 from assay.thresholds import THRESHOLDS
-from assay.values.arrow import held, held_schema
+from assay.values.arrow import frame_of, held, held_schema
 
 __all__ = ["ParquetFile", "open_parquet"]
 
@@ -104,7 +104,7 @@ class ParquetFile:
             valid = _valid(self, table)
             with about_file(self.path):
                 converted = held(valid)
-            yield pl.DataFrame(pl.from_arrow(converted, rechunk=False))
+            yield frame_of(converted)
 
     def fault(self) -> str:
         """Return the first part of the file that cannot be read, for a message; ``""`` if all can."""
@@ -175,7 +175,7 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
             footer, arrow = source.metadata, source.schema_arrow
         with about_file(path):
             converted = held_schema(arrow)
-        foreign = converted.types != arrow.types
+        foreign = not converted.equals(arrow, check_metadata=True)
         # NOTE: for such types, Polars panics, or reads other values
         schema = (
             _frame_schema(converted) if foreign else pl.scan_parquet(engine_path(path), glob=False).collect_schema()
@@ -310,7 +310,7 @@ def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) ->
 
 
 def _frame_schema(arrow: pa.Schema) -> pl.Schema:
-    return pl.DataFrame(pa.Table.from_batches([], arrow)).schema
+    return frame_of(pa.Table.from_batches([], arrow)).schema
 
 
 def _has_plain_type(dtype: Any) -> bool:
