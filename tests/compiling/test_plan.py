@@ -86,7 +86,7 @@ def test_what_checks_read_is_asked_once_however_many_columns_there_are(monkeypat
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Binary])
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.List(pl.Int64), pl.Struct({"content": pl.String}), pl.Date])
 def test_a_completion_of_another_type_is_refused(dtype):
     with pytest.raises(assay.ColumnsError, match="a completion is a string or a list of chat messages"):
         assay.compile(PLAIN, {"completion": dtype})

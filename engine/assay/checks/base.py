@@ -12,7 +12,7 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
 from assay.errors import encodable, said_by
-from assay.expressions.lane import Lane, exactly, rowwise, text
+from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
 from assay.steps.sources import Source
@@ -393,7 +393,7 @@ class Check:
         def build(schema: pl.Schema) -> pl.Expr:
             columns = [exactly(name) if name in schema else pl.lit(None).alias(name) for name in names[1:]]
             columns += [exactly(name) for name in self.may_read if name in schema]
-            return rowwise(pl.struct(text().alias(names[0]), *columns), outcome, dtype, each=within)
+            return rowwise(row_of([text().alias(names[0]), *columns]), outcome, dtype, each=within)
 
         return Lane(f"rows:{self._identity()}", build)
 

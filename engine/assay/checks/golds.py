@@ -29,6 +29,7 @@ from assay.expressions.lane import (
     nulls,
     once,
     positions,
+    row_of,
     rowwise,
     text,
 )
@@ -418,7 +419,7 @@ class GoldCheck(RunCheck):
         """Return a struct of the columns that the references read."""
         names = [name for name in columns_of(self.references) if name in schema]
         # without any, a column of as many rows
-        return pl.struct(map(exactly, names)) if names else pl.struct(text().is_null().alias(""))
+        return row_of(map(exactly, names) if names else [text().is_null().alias("")])
 
     def _row_lists(self, rows: pl.Series) -> pl.Series:
         values, which = distinct_rows(rows)
@@ -525,7 +526,7 @@ class GoldCheck(RunCheck):
     def _python_expr(self, schema: pl.Schema) -> pl.Expr:
         read = self.checks if is_ours(self.checks) else self
         names = [name for name in (*read.reads, *read.may_read) if name in schema and name != "completion"]
-        rows = pl.struct(text().alias("completion"), *(exactly(name) for name in dict.fromkeys(names)))
+        rows = row_of([text().alias("completion"), *(exactly(name) for name in dict.fromkeys(names))])
         columns = [rows, self._brought_expr(schema)]
         return pl.map_batches(columns, self._answers, return_dtype=_ANSWER, is_elementwise=True)
 

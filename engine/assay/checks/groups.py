@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Params, Row
-from assay.expressions.lane import Lane, exactly, rowwise, text
+from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.steps.numbers import number_value
 from assay.values.references import Reference
 
@@ -306,7 +306,7 @@ class LengthScaled(Group):
             length = self._length(row)
             return {name: self._scaled(length, correct=name == "correct") for name in ("correct", "wrong")}
 
-        return rowwise(pl.struct(columns), scaled, pairs)
+        return rowwise(row_of(columns), scaled, pairs)
 
     def score_expr(self, scores: Sequence[pl.Expr], weights: Sequence[float]) -> pl.Expr:
         both = self._lane().col.struct

@@ -13,7 +13,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from assay.errors import ColumnsError
 from assay.expressions.json import mended
-from assay.expressions.lane import exactly, rowwise
+from assay.expressions.lane import exactly, field_of, rowwise
 from assay.expressions.mixed import JSON, TYPED
 from assay.functions.golds import GOLD_COLUMNS
 from assay.names import EXPECTED, VERIFIER
@@ -58,7 +58,7 @@ def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[
             problems.append(f"The plan was compiled for `{name}` of type {target}; here it is missing.")
         elif source != target:
             conversion = _Conversion(name, is_exact=name in exact)
-            expr = conversion.of(exactly(name), source, target, name).alias(name)
+            expr = conversion.of(exactly(name).alias("value"), source, target, name).alias(name)
             misfit = conversion.misfit
             if misfit is None and conversion.depends_on_values:
                 misfit = _value_misfit(rollouts, expr)
@@ -144,7 +144,7 @@ class _Conversion:
         if surplus and self.misfit is None:
             self.misfit = f" (`{place}` has an extra field `{surplus[0]}`)"
         fields = [
-            self.of(values.struct.field(name), source_fields[name], dtype, f"{place}.{name}")
+            self.of(field_of(values, source, name), source_fields[name], dtype, f"{place}.{name}")
             if name in source_fields
             else pl.lit(None, dtype=dtype)
             for name, dtype in target_fields.items()

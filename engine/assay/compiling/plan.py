@@ -44,6 +44,7 @@ from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plain_rows import PlainRows
+from assay.compiling.reading import Conversions, as_given, conversions, opened, unreadable_exprs
 from assay.compiling.requirements import (
     check_columns,
     consumed_columns,
@@ -58,7 +59,7 @@ from assay.compiling.requirements import (
 from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
-from assay.expressions.lane import OTHER_ROWS, Lane, about, exactly, is_elementwise, layers
+from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, layers
 from assay.functions.check import OnRow
 from assay.functions.golds import GOLD_COLUMNS
 from assay.functions.registry import function, list_fns
@@ -116,7 +117,7 @@ class Plan:
     few: bool = False
 
     def __post_init__(self) -> None:
-        check_columns(self.verifiers, pl.Schema(self.schema), self.keep)
+        check_columns(self.verifiers, self._read_schema, self.keep)
         self._check_expressions()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -145,7 +146,7 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on the columns that the checks read."""
-        schema = pl.Schema(self.schema)
+        schema = self._read_schema
         return tuple(dict.fromkeys(note for check in self._run_checks for note in check.column_notes(schema)))
 
     @cached_property
@@ -226,12 +227,12 @@ class Plan:
             UsageError: Polars cannot run in this process.
         """
         prepare_process()
-        frame = rollouts
+        frame = opened(rollouts, self.conversions)
         for layer in self.layers:
             frame = frame.with_columns(layer)
         dtypes = dict(self.schema)
         kept = [
-            shown_expr(exactly(name), dtypes[name]).alias(output_name)
+            shown_expr(as_given(name, self.conversions), dtypes[name]).alias(output_name)
             for output_name, name in self.passed_through.items()
         ]
         results = [pl.col(hidden(name)).alias(name) for name in self.results]
@@ -251,8 +252,8 @@ class Plan:
         Raises:
             InputError: Rows have a verifier of another kind, or name an unregistered function.
         """
-        schema = pl.Schema(self.schema)
-        rollouts = fitted(rollouts, schema, self._exact)
+        schema = self._read_schema
+        rollouts = opened(fitted(rollouts, dict(self.schema), self._exact), self.conversions)
         warnings = [warning] if (warning := content_warning(COMPLETION, schema[COMPLETION])) else []
         for check in self._run_checks:
             reason, doubt = check.refused_expr(), check.doubt_expr()
@@ -376,9 +377,19 @@ class Plan:
         return all(entry.builtin for entry in map(function, list_fns()) if entry is not None)
 
     @cached_property
+    def conversions(self) -> Conversions:
+        """The columns that are converted before checks read them."""
+        return conversions(self.verifiers, pl.Schema(self.schema))
+
+    @cached_property
+    def _read_schema(self) -> pl.Schema:
+        """The columns and their types as checks read them."""
+        return pl.Schema(dict(self.schema) | {name: dtype for name, (_, dtype) in self.conversions.items()})
+
+    @cached_property
     def layers(self) -> list[list[pl.Expr]]:
         """Named hidden columns up to those of ``results``, in layers of which each reads those before it."""
-        schema = pl.Schema(self.schema)
+        schema = self._read_schema
         single = [check_exprs(verifier, spec, check) for verifier, spec, check in self.checks if not spec.parts]
         steps = [
             *self.shared_layers,
@@ -400,7 +411,7 @@ class Plan:
 
         The completion's text; the lanes about it, with what the steps make of it; then the lanes about that.
         """
-        schema = pl.Schema(self.schema)
+        schema = self._read_schema
         bad = no_rollout_expr(schema)
         text = completion_text_expr(COMPLETION, schema[COMPLETION], any_role=self.any_role)
         text = text if bad is None else pl.when(pl.col(BAD).is_null()).then(text)  # no check sees such a row
@@ -430,6 +441,7 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
+        bad += unreadable_exprs(self.conversions)
         pairs = [(verifier, spec) for verifier in self._evaluated for spec in verifier.nodes]
         messages = [message for verifier, spec in pairs for message in unscored_exprs(verifier, spec)]
         without = [none_applies_expr(verifier, applies_expr) for verifier in self._evaluated]
@@ -440,7 +452,7 @@ class Plan:
 
     def _check_expressions(self) -> None:
         """Reject a user's check whose expression cannot run; the schema is enough to tell."""
-        schema = pl.Schema(self.schema)
+        schema = self._read_schema
         for verifier, spec, check in self.checks:
             if check.is_builtin or spec.parts:
                 continue

@@ -11,6 +11,7 @@ from assay.checks.base import Check, RunCheck
 from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
+from assay.expressions.readable import has_type
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
 from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, TASK_ID, VERIFIER
@@ -136,6 +137,11 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
         if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
+    problems += [
+        (f"`{name}` has type {schema[name]}; no check can read Python objects.", "Convert it to text or numbers.")
+        for name in read_columns(verifiers)
+        if name in schema and has_type(schema[name], pl.Object)
+    ]
     problems += [problem for check in _checks(verifiers) for problem in check.column_problems(schema)]
     problems += _reference_problems(verifiers, schema)
     problems += _not_kept(kept_columns(keep or (), columns, ()), columns)

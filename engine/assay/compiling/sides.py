@@ -9,6 +9,7 @@ import polars as pl
 from assay.aggregating.columns import hidden
 from assay.aggregating.pipeline import applies_expr, check_exprs, unscored_exprs
 from assay.compiling.plan import Plan
+from assay.compiling.reading import as_given, merged, opened
 from assay.expressions.lane import exactly
 from assay.names import NATIVE
 from assay.spec.canonical import fingerprint
@@ -29,7 +30,8 @@ def beside(plans: Sequence[Plan], rollouts: pl.LazyFrame, prefixes: Sequence[str
         prefixes: For each plan, what the names of its columns begin with.
     """
     prepare_process()
-    names, frame = rollouts.collect_schema().names(), rollouts
+    converted = merged(plan.conversions for plan in plans)
+    names, frame = rollouts.collect_schema().names(), opened(rollouts, converted)
     for at, (plan, prefix) in enumerate(zip(plans, prefixes, strict=True)):
         known = _known(plan, plans[at - 1]) if at else {}
         for layer in plan.layers:
@@ -37,7 +39,7 @@ def beside(plans: Sequence[Plan], rollouts: pl.LazyFrame, prefixes: Sequence[str
                 frame = frame.with_columns(exprs)
         frame = frame.with_columns(pl.col(hidden(name)).alias(prefix + name) for name in plan.results)
     added = [prefix + name for plan, prefix in zip(plans, prefixes, strict=True) for name in plan.results]
-    return frame.select(map(exactly, [*names, *added]))
+    return frame.select(*(as_given(name, converted) for name in names), *map(exactly, added))
 
 
 def _unknown(layer: Sequence[pl.Expr], known: Mapping[str, str]) -> Iterator[pl.Expr]:

@@ -23,6 +23,7 @@ __all__ = [
     "among",
     "encoded",
     "exactly",
+    "field_of",
     "first_of_each",
     "in_lists",
     "in_place",
@@ -37,6 +38,7 @@ __all__ = [
     "plain",
     "plain_type",
     "positions",
+    "row_of",
     "rowwise",
     "text",
 ]
@@ -55,6 +57,23 @@ def not_hidden(names: Iterable[str]) -> list[str]:
 def exactly(name: str) -> pl.Expr:
     """Return the column with exactly this name, from a user; ``pl.col`` would take ``*`` and ``^…$`` as patterns."""
     return cs.by_name(name).as_expr()
+
+
+def field_of(values: pl.Expr, dtype: Any, name: str) -> pl.Expr:
+    """Return the field with exactly this name, from data, of values of a type of structs."""
+    if name != "*" and not name.startswith("^"):
+        return values.struct.field(name)
+    names = [field.name for field in dtype.fields]
+    numbered = values.struct.rename_fields([str(at) for at in range(len(names))])
+    return numbered.struct.field(str(names.index(name)))
+
+
+def row_of(columns: Iterable[pl.Expr]) -> pl.Expr:
+    """Return columns as a struct for Python.
+
+    NOTE: it has a name of ours. Python gets a series of that name, whose methods would take the name of a user's column for a pattern.
+    """
+    return pl.struct(*columns).alias("row")
 
 
 _SUBJECT = ContextVar("subject", default=TEXT)

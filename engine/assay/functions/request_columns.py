@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import FLAT_OBJECT, LIKE_JSON, loads, mended
-from assay.expressions.lane import Lane, is_small, once, positions, rowwise
+from assay.expressions.lane import Lane, field_of, is_small, once, positions, rowwise
 from assay.expressions.text import strip_expr
 from assay.functions.golds import gold_column
 from assay.functions.request import FIELDS, RowVerifier, read_verifier, unread
@@ -89,7 +89,7 @@ def _fields(schema: pl.Schema) -> dict[str, Field]:
         return {name: (pl.col(column), schema[column]) for name, column in columns.items()}
     dtype = schema[VERIFIER]
     parts = dict(dtype.to_schema()) if isinstance(dtype, pl.Struct) else {}
-    return {name: (pl.col(VERIFIER).struct.field(name), kind) for name, kind in parts.items()}
+    return {name: (field_of(pl.col(VERIFIER), dtype, name), kind) for name, kind in parts.items()}
 
 
 def _verifier_expr(schema: pl.Schema, default: str) -> pl.Expr:

@@ -23,6 +23,7 @@ from assay.compiling.requirements import reading_for
 from assay.compiling.verifiers import closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import AssayError, InputError, UsageError, counted, printable, shown_path
 from assay.expressions.lane import exactly
+from assay.expressions.readable import readable
 from assay.insight.pairing import AFTER, BEFORE, changed
 from assay.insight.results import ROW, as_data
 from assay.insight.stats import splitmix64
@@ -477,14 +478,15 @@ def _differs(name: str, dtype: Any) -> pl.Expr:
     """Return whether two cells have not the same bits."""
     one, other = BEFORE + name, AFTER + name
     if dtype.is_nested():  # NOTE: Polars takes 0.0 and -0.0 in a list for equal
-        texts = [exactly(side).map_batches(_texts, return_dtype=pl.String) for side in (one, other)]
+        cells = (readable(exactly(side), dtype, as_text=False)[0].alias("cells") for side in (one, other))
+        texts = [side.map_batches(_texts, return_dtype=pl.String) for side in cells]
         return texts[0] != texts[1]
     return changed(one, other) if dtype.is_float() else exactly(one).ne_missing(exactly(other))
 
 
 def _cells(batch: pl.DataFrame, masks: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for mask in masks:
-        for at in mask.arg_true().head(_CELLS):
+        for at in mask.alias("mask").arg_true().head(_CELLS):
             sides = {key: _plain(batch[at, side + mask.name]) for key, side in _SIDES}
             yield {"row": batch[at, ROW], "column": mask.name, **sides}
 

@@ -358,7 +358,7 @@ class _Calls:
 def _argument_expr(name: str) -> pl.Expr:
     """Return a column that functions take: the completion as it was loaded, unless they are about something else."""
     is_loaded = name != COMPLETION or is_about_completion()
-    return exactly(name) if is_loaded else text().alias(name)
+    return exactly(name).alias("argument") if is_loaded else text().alias(name)
 
 
 def _remarks(values: Sequence[Any]) -> dict[int, Graded]:

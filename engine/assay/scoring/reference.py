@@ -12,6 +12,7 @@ from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.compiling.plan import no_task
+from assay.compiling.reading import readable_row
 from assay.expressions.completion import completion_text, no_text
 from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
@@ -40,7 +41,7 @@ def score_rows(
 ) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
-    prepared = [_prepared(row, any_role=any_role) for row in rows]
+    prepared = [_prepared(row, verifiers, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
@@ -56,12 +57,14 @@ def _length(row: Row) -> dict[str, int | None]:
     return {LENGTH: None if unseen else len(row[COMPLETION])}
 
 
-def _prepared(row: Row, *, any_role: bool) -> tuple[Row, str | None]:
+def _prepared(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool) -> tuple[Row, str | None]:
     """Return a row as checks read it, and the reason why it cannot be scored."""
+    row, unreadable = readable_row(row, verifiers)
     text = completion_text(row[COMPLETION], any_role=any_role)
     reason = no_text(row[COMPLETION]) if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:
         reason = no_task(row[TASK_ID])
+    reason = unreadable or reason
     if (bad := row.get(BAD)) is not None or (bad := failure(row)) is not None:
         reason = bad
     return {**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}, reason

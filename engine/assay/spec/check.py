@@ -11,7 +11,7 @@ from assay.calls.limits import Limits
 from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.groups import Group, Included
-from assay.expressions.lane import exactly, rowwise
+from assay.expressions.lane import exactly, row_of, rowwise
 from assay.expressions.regex.search import search
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
@@ -77,7 +77,7 @@ class Condition:
         columns = [exactly(name) for name in self.reference.columns if name in schema]
         if not columns:
             return pl.lit(self.holds(None))
-        return rowwise(pl.struct(columns), self.row, pl.Boolean)
+        return rowwise(row_of(columns), self.row, pl.Boolean)
 
 
 def _is_equal(value: Any, operand: Any) -> bool:

@@ -9,7 +9,7 @@ import polars as pl
 from assay.expressions.completion import completion_text
 from assay.expressions.distinct import distinct_rows
 from assay.expressions.json import mended
-from assay.expressions.lane import among, exactly, rowwise
+from assay.expressions.lane import among, exactly, row_of, rowwise
 from assay.expressions.mixed import untyped
 from assay.names import COMPLETION
 from assay.steps.tool_calls.calls import Call, calls_of_messages, calls_text, is_assistant, parsed_calls
@@ -34,7 +34,7 @@ def _role(message: Any, role: str) -> bool:
 def _prompt(row: Mapping[str, Any]) -> str | None:
     """Return the text of the prompt; of messages, that of the last user message."""
     prompt = messages(untyped(row.get("prompt")))
-    if not isinstance(prompt, list | tuple):
+    if not isinstance(prompt, list | tuple) or not all(isinstance(message, Mapping | None) for message in prompt):
         return None if prompt is None else source_text(prompt)
     asked = [message for message in prompt if _role(message, "user")] or prompt
     return completion_text(asked[-1:], any_role=True) if asked else None
@@ -142,7 +142,7 @@ class Source:
         if column not in schema:
             return pl.lit(None, dtype=pl.String)
         key = RAW if column == COMPLETION else column
-        return rowwise(pl.struct(exactly(column).alias(key)), lambda row: self.row(dict(row)), pl.String)
+        return rowwise(row_of([exactly(column).alias(key)]), lambda row: self.row(dict(row)), pl.String)
 
 
 @dataclass(frozen=True)

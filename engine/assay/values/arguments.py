@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads
+from assay.expressions.lane import field_of
 from assay.expressions.mixed import TYPED, is_typed, untyped, untyped_expr, without_nulls
 from assay.names import HIDDEN
 from assay.values import tagged_json as exact
@@ -124,7 +125,8 @@ def shown_expr(values: pl.Expr, dtype: Any) -> pl.Expr:
     inner = dtype.inner if isinstance(dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or EXACT not in inner.to_schema():
         return untyped_expr(values, dtype)
-    return values.list.eval(pl.struct(pl.element().struct.field(name) for name in inner.to_schema() if name != EXACT))
+    fields = (field_of(pl.element(), inner, name).alias(name) for name in inner.to_schema() if name != EXACT)
+    return values.list.eval(pl.struct(fields))
 
 
 def _new_states(rollouts: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -163,6 +165,7 @@ def python_values(column: pl.Series) -> list[Any]:
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else None
     if not isinstance(inner, pl.Struct) or not inner.fields:
         return column.to_list()
+    column = column.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
     lengths = column.list.len()
     structs = column.filter(lengths > 0).explode()
     if structs.null_count():

@@ -31,7 +31,7 @@ from assay.expressions.mixed import without_nulls
 from assay.names import BAD, COMPLETION
 from assay.values.chats import EXACT, PLAIN_TEXT, is_plain_text
 
-__all__ = ["GENERATION_ERROR", "TIMES", "failure", "generation_error", "no_rollout_expr"]
+__all__ = ["GENERATION_ERROR", "TIMES", "failure", "failure_columns", "generation_error", "no_rollout_expr"]
 
 GENERATION_ERROR = "generation_error"
 """Column, and field of a state, with the reason why the generation failed."""
@@ -83,6 +83,12 @@ def _source(names: AbstractSet[str]) -> _Source:
         return _Source(error, reward if saved else "", by_verifiers and not saved, saved and bool(reward))
     # NOTE: states are large; reading them, possibly over a network, for a rare field would cost more than everything else
     return _Source(_STATE, reward) if reward and _STATE in names and GENERATION_ERROR not in names else _Source()
+
+
+def failure_columns(names: AbstractSet[str]) -> set[str]:
+    """Return the columns, of those that there are, that tell whether a generation failed."""
+    source = _source(names)
+    return {GENERATION_ERROR, source.error or GENERATION_ERROR, source.reward or GENERATION_ERROR} & names
 
 
 def _prefixes(name: str, names: AbstractSet[str]) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from assay.errors import ColumnsError, did_you_mean, listed
-from assay.expressions.lane import exactly, not_hidden
+from assay.expressions.lane import exactly, field_of, not_hidden
 
 __all__ = [
     "ABSENT",
@@ -184,14 +184,15 @@ def find_expr(schema: pl.Schema, path: Path, element: tuple[pl.Expr, Any] | None
     if element is None:
         if path.column not in schema:
             return None
-        element, steps = (exactly(path.column), schema[path.column]), steps[1:]
+        # NOTE: as a series, it would take a name such as "^a$" for a pattern
+        element, steps = (exactly(path.column).alias("value"), schema[path.column]), steps[1:]
     values, dtype = element
     for step in steps:
         if isinstance(step, str):
             fields = dict(dtype.to_schema()) if isinstance(dtype, pl.Struct) else {}
             if step not in fields:
                 return None
-            values, dtype = values.struct.field(step), fields[step]
+            values, dtype = field_of(values, dtype, step), fields[step]
             continue
         if isinstance(dtype, pl.Array):
             dtype = pl.List(dtype.inner)

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import loads, mended
-from assay.expressions.lane import exactly, not_hidden, plain, plain_type, rowwise
+from assay.expressions.lane import exactly, not_hidden, plain, plain_type, row_of, rowwise
 from assay.expressions.mixed import TYPED, is_typed, untyped, without_nulls
 from assay.values.paths import ABSENT, Path, find, find_expr, kind_of, missing, outline_of, parse
 
@@ -280,6 +280,6 @@ def _text_by_row(schema: pl.Schema, path: Path) -> pl.Expr:
         return None if value is None else source_text(value)
 
     if _is_text(schema[name]):
-        texts = plain(exactly(name), schema[name])
+        texts = plain(exactly(name).alias("value"), schema[name])
         return rowwise(texts, lambda text: text_at({name: text}), pl.String, distinct=True)
-    return rowwise(pl.struct(exactly(name).alias(name)), text_at, pl.String)
+    return rowwise(row_of([exactly(name)]), text_at, pl.String)

@@ -99,8 +99,7 @@ class _Column:
     """The running digest of a column."""
 
     def __init__(self, name: str, dtype: Any) -> None:
-        # parquet does not keep an enumeration apart from its texts
-        self.dtype = pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+        self.dtype = _stored(dtype)
         self.name, self.rows = name, 0
         self._valid, self._sizes, self._data = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
         self._children = [_Column("", inner) for inner in _inner_types(self.dtype)]
@@ -126,6 +125,10 @@ class _Column:
     def update(self, values: pl.Series, arrow: Any = None) -> None:
         """Add rows; ``arrow`` is the same as an Arrow column, if there is one."""
         values = values.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
+        if isinstance(values.dtype, pl.BaseExtension):
+            values = values.ext.storage()
+        if isinstance(values.dtype, pl.Map):
+            values = values.cast(self.dtype)
         self.rows += len(values)
         present, nulls = values, values.null_count()
         if nulls == len(values):
@@ -148,9 +151,18 @@ class _Column:
             self._children[0].update(present.filter(sizes > 0).explode())
         elif isinstance(self.dtype, pl.Struct):
             for field, child in zip(self.dtype.fields, self._children, strict=True):
-                child.update(present.struct.field(field.name))
+                child.update(present.struct.unnest().get_column(field.name))
         elif self.dtype != pl.Null:
             self._data.update(_buffer(present.cast(pl.UInt8) if self.dtype == pl.Boolean else present))
+
+
+def _stored(dtype: Any) -> Any:
+    """Return the type of the values that parquet stores for a type: texts for an enumeration, pairs for a mapping."""
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return pl.String()
+    if isinstance(dtype, pl.BaseExtension):
+        return _stored(dtype.ext_storage())
+    return pl.List(pl.Struct({"key": dtype.key, "value": dtype.value})) if isinstance(dtype, pl.Map) else dtype
 
 
 def _inner_types(dtype: Any) -> list[Any]:

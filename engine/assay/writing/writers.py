@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
+from assay.expressions.lane import exactly
+from assay.expressions.readable import has_type, readable
 from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.special_files import what_is
@@ -119,7 +121,7 @@ class JsonLines:
 
     def write(self, batch: pl.DataFrame) -> None:
         """Write rows."""
-        lines = _as_text(batch, lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
+        lines = _as_text(_without_extensions(batch), lambda dtype: _holds(dtype, _NOT_IN_TEXT)).write_ndjson()
         if self._file.isatty():
             lines = printable(lines, lines=True)
         self._file.write(lines.encode())  # Polars would not report why the pipe or the disk failed
@@ -142,8 +144,12 @@ class _Csv:
         self._file.write(pl.DataFrame(schema=dict.fromkeys(names, pl.String)).write_csv().encode())
 
     def write(self, batch: pl.DataFrame) -> None:
-        flat = _as_text(batch, lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
+        flat = _as_text(_without_extensions(batch), lambda dtype: dtype.is_nested() or _holds(dtype, _NOT_IN_TEXT))
         flat = flat.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        # NOTE: Polars panics at dates that are far from Python's
+        flat = flat.select(
+            readable(exactly(name), dtype, as_text=False)[0].alias(name) for name, dtype in flat.schema.items()
+        )
         if not self._raw:
             flat = flat.with_columns(_escaped(pl.col(pl.String)))
         self._file.write(flat.write_csv(include_header=False).encode())
@@ -195,16 +201,31 @@ def _holds(dtype: Any, kinds: tuple[Any, ...]) -> bool:
     """Return whether a type is or contains one of these types, or a struct without fields."""
     if isinstance(dtype, pl.Struct):
         return not dtype.fields or any(_holds(field.dtype, kinds) for field in dtype.fields)
+    if isinstance(dtype, pl.Map):
+        return dtype.key != pl.String or _holds(dtype.value, kinds)
     return dtype in kinds or (hasattr(dtype, "inner") and _holds(dtype.inner, kinds))
+
+
+def _without_extensions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with what columns of extension types store."""
+    extended = [name for name, dtype in frame.schema.items() if isinstance(dtype, pl.BaseExtension)]
+    return frame.with_columns(frame.get_column(name).ext.storage() for name in extended)
 
 
 def _as_text(frame: pl.DataFrame, needs: Callable[[Any], bool]) -> pl.DataFrame:
     """Convert columns of types that a format does not support to JSON text, and bytes to base64."""
     return frame.with_columns(
-        pl.Series(name, [_text(value) for value in frame[name].to_list()], dtype=pl.String)
+        pl.Series(name, [_text(value) for value in _values(frame, name)], dtype=pl.String)
         for name, dtype in frame.schema.items()
         if needs(dtype)
     )
+
+
+def _values(frame: pl.DataFrame, name: str) -> list[Any]:
+    values, dtype = exactly(name), frame.schema[name]
+    if has_type(dtype, pl.Object):
+        return frame.get_column(name).to_list()
+    return frame.select(readable(values, dtype, as_text=False)[0]).to_series().to_list()
 
 
 def _text(value: Any) -> str | None:

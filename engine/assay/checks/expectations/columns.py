@@ -238,10 +238,16 @@ def _flatten(lists: pl.Series, counts: pl.Series) -> tuple[pl.Series, pl.Series,
 
 
 def _fields(series: pl.Series, *names: str) -> list[pl.Series]:
-    """Return the fields of a struct column with these names, or all fields, except those of type Null."""
-    present = [field.name for field in series.dtype.fields] if isinstance(series.dtype, pl.Struct) else []
-    fields = [series.struct.field(name) for name in names or present if name in present]
-    return [field for field in fields if field.dtype != pl.Null]
+    """Return the fields of a struct column with these names, except those of type Null."""
+    fields = _all_fields(series)
+    return [fields[name] for name in names if name in fields]
+
+
+def _all_fields(series: pl.Series) -> dict[str, pl.Series]:
+    """Return the fields of a struct column by their names, except those of type Null."""
+    fields = series.struct.unnest() if isinstance(series.dtype, pl.Struct) else ()
+    # NOTE: methods of a series named "^y$" take its name as a pattern
+    return {field.name: field.alias("field") for field in fields if field.dtype != pl.Null}
 
 
 def _choices(fields: Iterable[pl.Series]) -> Iterator[tuple[pl.Series, pl.Series]]:
@@ -280,9 +286,9 @@ def _slips(metadata: pl.Series) -> pl.Series:
     """Return the slip of each row of a struct column."""
     nothing = pl.repeat(None, len(metadata), dtype=pl.String, eager=True)
     expectations = next(iter(_fields(metadata, "expectations")), nothing)
-    slips = [(field.is_not_null(), unread_side(field.name)) for field in _fields(expectations)]
+    slips = [(field.is_not_null(), unread_side(name)) for name, field in _all_fields(expectations).items()]
     missing = expectations.is_null()
-    slips += [(field.is_not_null() & missing, unread_field(field.name)) for field in _fields(metadata)]
+    slips += [(field.is_not_null() & missing, unread_field(name)) for name, field in _all_fields(metadata).items()]
     first = pl.coalesce(nothing, *(pl.when(rows).then(pl.lit(slip)) for rows, slip in slips if slip is not None))
     return pl.DataFrame().select_seq(first).to_series()
 

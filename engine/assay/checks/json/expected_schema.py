@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
-from assay.expressions.lane import Lane, plain, plain_type, rowwise, text
+from assay.expressions.lane import Lane, field_of, plain, plain_type, rowwise, text
 from assay.expressions.mixed import without_nulls
 from assay.thresholds import THRESHOLDS
 
@@ -67,29 +67,31 @@ def _keys_expr(schema: pl.Schema) -> pl.Expr:
     if not isinstance(dtype, pl.Struct):
         result = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
         return pl.coalesce(result, _keys_struct(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))
-    return _struct_keys(values, dict(dtype.to_schema()))
+    return _struct_keys(values, dtype)
 
 
 def _keys_struct(keys: pl.Expr, problem: pl.Expr) -> pl.Expr:
     return pl.struct(keys=keys, problem=problem).cast(_KEYS)
 
 
-def _present(values: pl.Expr, names: Sequence[str]) -> pl.Expr:
+def _present(values: pl.Expr, dtype: pl.Struct) -> pl.Expr:
     """Return the names of the fields of a struct that are not null."""
+    names = [field.name for field in dtype.fields]
     if not names:
         return pl.lit([], dtype=pl.List(pl.String))
     return pl.concat_list(
-        pl.when(values.struct.field(name).is_not_null()).then(pl.lit(name)) for name in names
+        pl.when(field_of(values, dtype, name).is_not_null()).then(pl.lit(name)) for name in names
     ).list.drop_nulls()
 
 
-def _struct_keys(values: pl.Expr, fields: dict[str, Any]) -> pl.Expr:
-    keys = _present(values, list(fields))
+def _struct_keys(values: pl.Expr, dtype: pl.Struct) -> pl.Expr:
+    fields = dict(dtype.to_schema())
+    keys = _present(values, dtype)
     problem: pl.Expr = pl.when(keys.list.len() == 0).then(pl.lit(_EMPTY))
     if (properties := fields.get("properties", pl.Null())) != pl.Null:
         value = values.struct.field("properties")
         if isinstance(properties, pl.Struct):
-            keys = pl.when(value.is_not_null()).then(_present(value, list(properties.to_schema()))).otherwise(keys)
+            keys = pl.when(value.is_not_null()).then(_present(value, properties)).otherwise(keys)
         else:
             problem = pl.when(value.is_not_null()).then(pl.lit(_BAD_PROPERTIES)).otherwise(problem)
     if (required := fields.get("required", pl.Null())) != pl.Null:

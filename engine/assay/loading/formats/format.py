@@ -1,7 +1,7 @@
 """What each file format needs to be recognised, previewed and read: one record for each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from polars.exceptions import PanicException, PolarsError
 from assay.errors import InputError, path_text, shown_path
 from assay.loading.formats.parquet import open_parquet
 from assay.loading.formats.reading import File, Reading
-from assay.system.special_files import engine_path
 
 __all__ = ["LINES", "SUFFIXES", "Format", "first_line", "format_of", "known_suffixes", "open_each", "suffix_of"]
 
@@ -121,7 +120,7 @@ _FORMATS = (
         (".parquet", ".pq"),
         _each("parquet", open_parquet),
         b"PAR1",
-        frame=lambda path, _: pl.scan_parquet(engine_path(path), glob=False),
+        frame=lambda path, reading: open_parquet(path, replace(reading, verify_checksums=False)).scan(),
         scan_url=lambda url, options: pl.scan_parquet(url, glob=False, storage_options=options),
         counts_rows=True,
     ),

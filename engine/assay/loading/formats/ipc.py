@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from assay.errors import InputError, shown_path
 from assay.loading.formats.engine_source import as_source
-from assay.loading.formats.reading import BadRow, Reading, Unit
+from assay.loading.formats.reading import BadRow, Reading, Unit, about_file
 from assay.system.special_files import engine_path
-from assay.values.arrow import check_names, from_arrow
+from assay.values.arrow import check_names, from_arrow, held_schema
 
 __all__ = ["IpcFile", "open_ipc"]
 
@@ -44,7 +44,8 @@ class IpcFile:
         size, dictionaries = 0, Dictionaries()
         for batch in _batches(self.path, range(len(self.units))[first:last]):
             table = pa.Table.from_batches([batch]).select(names)
-            frame = _checked(self.path, table)
+            with about_file(self.path):
+                frame = from_arrow(table)
             size += dictionaries.weigh(batch.select(names))  # only after validation: counting trusts the batch
             self.reading.refuse_bomb(self.path, size)
             yield from frame.iter_slices(rows)
@@ -58,7 +59,7 @@ class Dictionaries:
 
     def weigh(self, batch: pa.RecordBatch) -> int:
         """Return the bytes of a batch that no earlier batch had."""
-        return int(batch.nbytes) - sum(self._counted_bytes(column, (at,)) for at, column in enumerate(batch.columns))
+        return _size(batch) - sum(self._counted_bytes(column, (at,)) for at, column in enumerate(batch.columns))
 
     def _counted_bytes(self, array: pa.Array, place: tuple[int, ...]) -> int:
         """Return the bytes of an array's dictionaries, at any depth, that were already counted."""
@@ -71,6 +72,13 @@ class Dictionaries:
         if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
             return self._counted_bytes(array.values, (*place, 0))
         return 0
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowNotImplementedError:  # of extension types within lists and structs
+        return int(batch.get_total_buffer_size())
 
 
 def _shared(last: pa.Array, current: pa.Array) -> int:
@@ -93,7 +101,8 @@ def open_ipc(path: Path, reading: Reading) -> IpcFile:
     with ExitStack() as stack:
         source = _open_reader(path, stack)
         units = source.num_record_batches if isinstance(source, pa.ipc.RecordBatchFileReader) else 1
-        schema = _schema_of(path, source.schema)
+        with about_file(path):
+            schema = _schema(source.schema.serialize().to_pybytes())
     size = path.stat().st_size // max(1, units)
     return IpcFile(path, schema, (Unit(None, size),) * units, reading)
 
@@ -116,21 +125,7 @@ def _open_reader(path: Path, stack: ExitStack) -> pa.ipc.RecordBatchFileReader |
 def _schema(serialized: bytes) -> pl.Schema:
     schema = pa.ipc.read_schema(pa.py_buffer(serialized))
     check_names(schema)
-    return from_arrow(schema.empty_table()).schema
-
-
-def _schema_of(path: Path, schema: pa.Schema) -> pl.Schema:
-    try:
-        return _schema(schema.serialize().to_pybytes())
-    except InputError as error:
-        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
-
-
-def _checked(path: Path, table: pa.Table) -> pl.DataFrame:
-    try:
-        return from_arrow(table)
-    except InputError as error:
-        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
+    return from_arrow(pa.Table.from_batches([], held_schema(schema))).schema
 
 
 def _batches(path: Path, numbers: range) -> Iterator[pa.RecordBatch]:

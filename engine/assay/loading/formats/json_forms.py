@@ -213,6 +213,7 @@ def _present(frame: pl.DataFrame) -> int:
 
 
 def _count_present(series: pl.Series) -> int | None:
+    series = series.alias("values")  # NOTE: methods of a series named "^y$" take its name as a pattern
     present = len(series) - series.null_count()
     if isinstance(series.dtype, pl.Struct):
         counts = [_count_present(field) for field in series.struct.unnest()]

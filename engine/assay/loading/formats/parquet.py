@@ -3,7 +3,7 @@
 Three ways to read give the same rows. Polars' own scan decodes several row groups at once: fast, but its memory grows with their
 size. Larger groups are decoded by Polars, too, but a limited number at once. The buffered reader (pyarrow) decodes a few pages
 ahead, whatever the size of a group, and joins small groups; it takes twice the time. It is used where both give all columns the same
-types, and always to verify checksums or replace invalid UTF-8.
+types, and always to verify checksums or replace invalid UTF-8, and for types that Polars cannot read itself.
 """
 
 import sys
@@ -25,11 +25,12 @@ from polars.exceptions import PolarsError
 from assay.errors import InputError, shown_path
 from assay.loading.formats.engine_source import as_source, by_engine
 from assay.loading.formats.parquet_pages import are_checked, chunks_of, find_fault, largest_page, largest_value, mended
-from assay.loading.formats.reading import HARMLESS, BadRow, Reading, Unit
+from assay.loading.formats.reading import HARMLESS, BadRow, Reading, Unit, about_file
 from assay.system.memory import room, share
 from assay.system.processes import keeps_memory
 from assay.system.special_files import engine_path
 from assay.thresholds import THRESHOLDS
+from assay.values.arrow import frame_of, held, held_schema
 
 __all__ = ["ParquetFile", "open_parquet"]
 
@@ -60,6 +61,7 @@ class ParquetFile:
     Attributes:
         reading: The reading options.
         plain: Whether the buffered reader gives the columns the same types as Polars.
+        foreign: Whether there are columns that only the buffered reader can read.
         dense: Whether columns expand so much that limits have to be checked for the columns that are read.
     """
 
@@ -68,6 +70,7 @@ class ParquetFile:
     units: tuple[Unit, ...]
     reading: Reading = field(default_factory=Reading)
     plain: bool = False
+    foreign: bool = False
     dense: bool = False
     bad: tuple[BadRow, ...] = ()
     notes: tuple[str, ...] = ()
@@ -75,7 +78,7 @@ class ParquetFile:
     def scan(self, first: int = 0, last: int | None = None) -> pl.LazyFrame:
         """Return the rows of some row groups; by default all."""
         units = self.units[first:last]
-        if self.dense or (self.plain and self._buffered(units)) or self._groups_at_once(units):
+        if self.dense or self._buffered(units) or self._groups_at_once(units):
             return as_source(partial(self.read, first, last), self.schema)
         return self._by_engine(first, last)
 
@@ -91,20 +94,25 @@ class ParquetFile:
         """Yield the same rows frame by frame."""
         units = self.units[first:last]
         in_pieces = self.dense and _refuse_bomb(self, names)
-        if not (self.plain and (in_pieces or self._buffered(units))):
+        if not (self._buffered(units) or (self.plain and in_pieces)):
             if groups := self._groups_at_once(units):
                 yield from self._by_groups(first, first + len(units), names, groups)
             else:
                 yield from by_engine(self._by_engine(first, last), names, _size_in_memory(units))
             return
         for table in _pieces(self, range(first, first + len(units)), names, rows):
-            yield pl.DataFrame(pl.from_arrow(_valid(self, table), rechunk=False))
+            valid = _valid(self, table)
+            with about_file(self.path):
+                converted = held(valid)
+            yield frame_of(converted)
 
     def fault(self) -> str:
         """Return the first part of the file that cannot be read, for a message; ``""`` if all can."""
         return find_fault(self.path)
 
     def _buffered(self, units: Sequence[Unit]) -> bool:
+        if self.foreign or not self.plain:
+            return self.foreign
         if self.reading.verify_checksums or self.reading.utf8 == "replace":
             return True
         if not units:
@@ -163,20 +171,25 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
     """
     room(reading.memory_limit)
     try:
-        schema = pl.scan_parquet(engine_path(path), glob=False).collect_schema()
         with pq.ParquetFile(engine_path(path)) as source:
             footer, arrow = source.metadata, source.schema_arrow
-    except (PolarsError, pa.ArrowException, UnicodeDecodeError) as error:
+        with about_file(path):
+            converted = held_schema(arrow)
+        foreign = not converted.equals(arrow, check_metadata=True)
+        # NOTE: for such types, Polars panics, or reads other values
+        schema = (
+            _frame_schema(converted) if foreign else pl.scan_parquet(engine_path(path), glob=False).collect_schema()
+        )
+    except (PolarsError, pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         problem = _seems(path) or str(error).strip().split("\n", 1)[0]
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     units = tuple(Unit(group.num_rows, group.total_byte_size) for group in groups)
     _refuse_false_footer(path, groups)
-    plain, dense = (
-        _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items())),
-        _is_dense(groups, arrow.names, reading),
-    )
-    file = ParquetFile(path, schema, units, reading, plain, dense)
+    plain = not foreign and _is_plain(arrow.remove_metadata().serialize().to_pybytes(), tuple(schema.items()))
+    file = ParquetFile(path, schema, units, reading, plain, foreign, _is_dense(groups, arrow.names, reading))
     return _checked(file) if reading.verify_checksums else file
 
 
@@ -276,7 +289,7 @@ def _refuse_bomb(file: ParquetFile, names: Sequence[str]) -> bool:
     reading.refuse_large(file.path, size)
     if not reading.is_dense(size, packed):
         return False
-    piece = largest_page(file.path, names) if file.plain else max(size for _, size in groups)
+    piece = largest_page(file.path, names) if file.plain or file.foreign else max(size for _, size in groups)
     if piece > HARMLESS:
         reading.refuse_bomb(file.path, size, packed)
     return True
@@ -293,7 +306,11 @@ def _is_plain(serialized: bytes, schema: tuple[tuple[str, pl.DataType], ...]) ->
     if not all(_has_plain_type(column.type) for column in arrow):
         return False
     # NOTE: not `arrow.empty_table()`: to make its arrays, pyarrow imports pandas, which takes 0.2 s
-    return tuple(pl.DataFrame(pa.Table.from_batches([], arrow)).schema.items()) == schema
+    return tuple(_frame_schema(arrow).items()) == schema
+
+
+def _frame_schema(arrow: pa.Schema) -> pl.Schema:
+    return frame_of(pa.Table.from_batches([], arrow)).schema
 
 
 def _has_plain_type(dtype: Any) -> bool:

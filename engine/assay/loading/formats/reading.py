@@ -1,6 +1,7 @@
 """What every file format shares: how files are read, and the protocol of an open file."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ __all__ = [
     "Reading",
     "Reshape",
     "Unit",
+    "about_file",
     "changed",
     "name_of",
     "reading_of",
@@ -184,6 +186,15 @@ class File(Protocol):
 
     def read(self, first: int, last: int | None, names: list[str], rows: int) -> Iterator[pl.DataFrame]:
         """Yield the same rows, with some of the columns, in frames of about ``rows`` rows."""
+
+
+@contextmanager
+def about_file(path: Path) -> Iterator[None]:
+    """Name the file in an ``InputError`` about its data."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{shown_path(path)}: {error.fact}", error.hint) from None
 
 
 def changed(name: str, how: str = "changed") -> InputError:
