@@ -456,7 +456,7 @@ def differences(chance, source, verifier, options, scored):  # noqa: C901, PLR09
     if not same(alone.select(RESULTS).rows(), scored.select(RESULTS)[at : at + 1].rows()):
         return f"row {at} alone: {alone.select(RESULTS).rows()} {scored.select(RESULTS).rows()[at]}"
     times = THRESHOLDS.small_batch // frame.height + 2
-    many = assay.score(pl.concat([frame] * times), verifier)
+    many = assay.score(pl.concat([frame] * times, rechunk=True), verifier)
     if not same(many.select(RESULTS)[: frame.height].rows(), scored.select(RESULTS).rows()):
         return f"{times} times: {many.select(RESULTS)[: frame.height].rows()} {scored.select(RESULTS).rows()}"
     kept = [name for name in frame.columns if name in scored.columns and name not in RESULTS]

@@ -204,6 +204,7 @@ CONVERTED = {
     "run-end encoded": (pc.run_end_encode(pa.array(["x", "x", None])), ["x", "x", None]),
     "list view": (pa.array([[1, 2], None, [3]], pa.list_view(pa.int64())), [[1, 2], None, [3]]),
     "fixed list of nothing": (pa.array([[], None, []], pa.list_(pa.int64(), 0)), [[], None, []]),
+    "fixed list with a null": (pa.array([None, [1, 2], None], pa.list_(pa.int64(), 2)), [None, [1, 2], None]),
     "binary of nothing": (pa.array([b"", None, b""], pa.binary(0)), [b"", None, b""]),
     "date64": (pa.array([dt.date(2026, 1, 2)] * 3, pa.date64()), [dt.date(2026, 1, 2)] * 3),
     "bool8": (
