@@ -192,7 +192,7 @@ NESTED = (
 )
 
 
-def nested(kind, inner, chance, size):
+def nested(kind, inner, chance, size):  # noqa: PLR0911  (one kind after another)
     """A column of lists, structs or mappings of values of another type."""
     if kind == "empty list":
         return pa.array(picked(chance, [[]], size), pa.list_(pa.int64(), 0))
@@ -268,10 +268,10 @@ def checks_of(chance, ref):
         "tool_valid": {"type": "tool_valid", "tools": ref},
         "tool_f1": {"type": "tool_f1", **gold},
         "on": {"type": "contains", "value": "a", "on": [ref, "strip"]},
-        "on template": {"type": "contains", "value": "a", "on": {"template": "<{%s}>" % ref["column"]}},
+        "on template": {"type": "contains", "value": "a", "on": {"template": f"<{{{ref['column']}}}>"}},
         "on number": {"type": "number_range", "min": 2, "on": ref},
         "goldOn": {"type": "equals", "goldOn": steps, **gold},
-        "template": {"type": "equals", "value": {"template": "{%s}" % ref["column"]}},
+        "template": {"type": "equals", "value": {"template": f"{{{ref['column']}}}"}},
         "list text": {"type": "equals", "value": {**ref, "list": True}},
         "when equals": {
             "type": "contains",
@@ -324,7 +324,7 @@ def path_of(chance, name, values):
     return path
 
 
-def placed(chance, place, table, values):
+def placed(chance, place, table, values):  # noqa: PLR0911  (one place after another)
     """The spec, the columns and the options where the column has one of Assay's names."""
     size = len(values)
     plain = {"id": "v", "checks": [{"type": "contains", "value": "a"}]}
@@ -400,7 +400,7 @@ def held(frame):
     )
 
 
-def outcome(seed, number, folder):
+def outcome(seed, number, folder):  # noqa: PLR0911  (one reason after another)
     """What became of a case, in one word or more: how it is wrong begins with ``wrong``."""
     chance = random.Random(f"{seed} {number} outcome")
     try:
@@ -419,7 +419,7 @@ def outcome(seed, number, folder):
         if not error.fact or "engine stopped" in error.fact or "damaged" in error.fact:
             return "wrong: unkind", f"{title} from {source_kind}: {error}"
         return type(error).__name__, f"{title} from {source_kind}: {error.fact}"
-    except BaseException as error:
+    except BaseException as error:  # a panic of Polars is one
         if isinstance(error, KeyboardInterrupt):
             raise
         where = [line.strip() for line in traceback.format_exc().splitlines() if "/assay/" in line][-2:]
@@ -436,7 +436,7 @@ def same(left, right):
     return repr(left) == repr(right)
 
 
-def differences(chance, source, verifier, options, scored):
+def differences(chance, source, verifier, options, scored):  # noqa: C901, PLR0911  (one comparison after another)
     """How the columns differ from rows, from each row by itself, or from many of them; ``""`` if they do not."""
     for row in scored.select(RESULTS).iter_rows(named=True):
         if row["reward"] is None and not row["error"]:
@@ -456,7 +456,7 @@ def differences(chance, source, verifier, options, scored):
     if not same(alone.select(RESULTS).rows(), scored.select(RESULTS)[at : at + 1].rows()):
         return f"row {at} alone: {alone.select(RESULTS).rows()} {scored.select(RESULTS).rows()[at]}"
     times = THRESHOLDS.small_batch // frame.height + 2
-    many = assay.score(pl.concat([frame] * times), verifier)
+    many = assay.score(pl.concat([frame] * times, rechunk=True), verifier)
     if not same(many.select(RESULTS)[: frame.height].rows(), scored.select(RESULTS).rows()):
         return f"{times} times: {many.select(RESULTS)[: frame.height].rows()} {scored.select(RESULTS).rows()}"
     kept = [name for name in frame.columns if name in scored.columns and name not in RESULTS]
@@ -495,7 +495,7 @@ def fuzz(cases, seed, first=0):
 def silenced():
     """Without what Polars prints of its panics; one of them is a wrong outcome anyway."""
     kept = os.dup(2)
-    with open(os.devnull, "w") as nothing:
+    with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
     try:
         yield
@@ -505,6 +505,8 @@ def silenced():
 
 
 if __name__ == "__main__":
-    counts, failures = fuzz(int(sys.argv[1]), *sys.argv[2:3] or ["0"])
-    print("\n".join(failures))
-    print(dict(counts))
+    counts: Counter[str] = Counter()
+    for start in range(0, int(sys.argv[1]), 50):
+        ended, failures = fuzz(min(50, int(sys.argv[1]) - start), *sys.argv[2:3] or ["0"], start)
+        counts += ended
+        print(*failures, dict(counts), sep="\n", flush=True)  # noqa: T201

@@ -1,13 +1,17 @@
 """Arrow data from elsewhere is checked in full: what would end the process is an error instead."""
 
+import datetime as dt
+import decimal
 import os
 import struct
 import subprocess
 import sys
+import zoneinfo
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from cases import HELPERS
 from pyarrow import ipc, parquet
@@ -181,3 +185,76 @@ def test_names_that_the_engine_cannot_be_given_are_refused():
 def test_arrow_data_that_is_no_table_of_named_columns_is_refused(source):
     with pytest.raises(assay.InputError):
         assay.scan(source)
+
+
+# ── types that Polars lacks ─────────────────────────────────────────────────────────────────────────────────────────────
+
+MONEY = [decimal.Decimal("1.00"), None, decimal.Decimal("3.50")]
+NARROW = pa.array(MONEY, pa.decimal32(9, 2))
+WIDE = pa.array(MONEY, pa.decimal256(40, 2))
+THREE = pa.array([0, 1, 2, 3], pa.int32())
+CONVERTED = {
+    "decimal256": (WIDE, MONEY),
+    "list of decimal32": (pa.ListArray.from_arrays(THREE, NARROW), [[value] for value in MONEY]),
+    "struct of decimal64": (
+        pa.StructArray.from_arrays([pa.array(MONEY, pa.decimal64(9, 2))], ["f"]),
+        [{"f": value} for value in MONEY],
+    ),
+    "list of decimal256": (pa.ListArray.from_arrays(THREE, WIDE), [[value] for value in MONEY]),
+    "run-end encoded": (pc.run_end_encode(pa.array(["x", "x", None])), ["x", "x", None]),
+    "list view": (pa.array([[1, 2], None, [3]], pa.list_view(pa.int64())), [[1, 2], None, [3]]),
+    "fixed list of nothing": (pa.array([[], None, []], pa.list_(pa.int64(), 0)), [[], None, []]),
+    "fixed list with a null": (pa.array([None, [1, 2], None], pa.list_(pa.int64(), 2)), [None, [1, 2], None]),
+    "binary of nothing": (pa.array([b"", None, b""], pa.binary(0)), [b"", None, b""]),
+    "date64": (pa.array([dt.date(2026, 1, 2)] * 3, pa.date64()), [dt.date(2026, 1, 2)] * 3),
+    "bool8": (
+        pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0], pa.int8())),
+        [True, None, False],
+    ),
+    "a time zone without a name": (
+        pa.array([0] * 3, pa.timestamp("us", "+05:30")),
+        [dt.datetime(1970, 1, 1, tzinfo=zoneinfo.ZoneInfo("UTC"))] * 3,
+    ),
+}
+UNION = pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [pa.array(["a", "b", "c"])])
+REFUSED = {
+    "union": (UNION, "sparse_union<0: string=0>"),
+    "struct of union": (pa.StructArray.from_arrays([UNION], ["f"]), "sparse_union<0: string=0>"),
+    "interval": (pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()), "month_day_nano_interval"),
+    "long decimal256": (pa.array([decimal.Decimal(10**50)] * 3, pa.decimal256(60, 0)), "decimal256"),
+}
+
+
+@pytest.mark.parametrize(("column", "values"), CONVERTED.values(), ids=CONVERTED)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_types_that_polars_lacks_are_converted_without_a_change_of_values(column, values, way):
+    table = pa.table({"completion": ["b"] * 3, "other": column})
+    assert assay.score(way(table), SPEC)["other"].to_list() == values
+    parts = pa.concat_tables([table.slice(at, 1) for at in range(3)])
+    assert assay.score(parts, SPEC)["other"].to_list() == values
+
+
+@pytest.mark.parametrize(("column", "dtype"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_other_types_are_refused_by_the_name_of_the_column_read_or_not(column, dtype, way):
+    table = pa.table({"completion": ["b"] * 3, "other": column})
+    with pytest.raises(assay.InputError, match=r"Polars cannot hold the column `other` of type ") as refused:
+        assay.score(way(table), SPEC)
+    assert dtype in refused.value.fact
+    assert "leave it out" in refused.value.hint
+
+
+def test_a_column_without_a_name_keeps_it():
+    table = pa.table({"completion": ["b"], "": [1], "0": [2]})
+    assert assay.scan(table).collect().columns == ["completion", "", "0"]
+
+
+@pytest.mark.parametrize(
+    "column", [WIDE, pa.ListArray.from_arrays(THREE, WIDE), CONVERTED["a time zone without a name"][0]]
+)
+def test_parquet_with_types_that_polars_lacks_is_read_as_well(column, tmp_path):
+    table = pa.table({"completion": ["b"] * 3, "other": column})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    assert (
+        assay.score(tmp_path / "a.parquet", SPEC)["other"].to_list() == assay.scan(table).collect()["other"].to_list()
+    )

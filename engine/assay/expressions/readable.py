@@ -67,12 +67,12 @@ def _readable_map(values: pl.Expr, dtype: Any, as_text: bool) -> tuple[pl.Expr, 
     pairs = pl.List(pl.Struct({"key": dtype.key, "value": dtype.value}))
     values, pairs = readable(values.cast(pairs), pairs, as_text=as_text)
     key, value = pairs.inner.to_schema().values()
-    if not (key == pl.String or key.is_integer() or isinstance(key, pl.Categorical | pl.Enum)):
+    if not (key in (pl.String, pl.Binary) or key.is_integer() or isinstance(key, pl.Categorical | pl.Enum)):
         return values, pairs
-    named = pl.Struct({"key": pl.String, "value": value})
+    key = pl.Binary() if key == pl.Binary else pl.String()
     has_key = pl.element().struct.field("key").is_not_null()
-    values = values.list.filter(has_key).cast(pl.List(named))
-    return values.cast(pl.Map(pl.String, value)), pl.Map(pl.String, value)
+    values = values.list.filter(has_key).cast(pl.List(pl.Struct({"key": key, "value": value})))
+    return values.cast(pl.Map(key, value)), pl.Map(key, value)
 
 
 def _is_foreign(dtype: Any, *, as_text: bool) -> bool:
@@ -82,7 +82,8 @@ def _is_foreign(dtype: Any, *, as_text: bool) -> bool:
     if isinstance(dtype, pl.List | pl.Array):
         return _is_foreign(dtype.inner, as_text=as_text)
     if isinstance(dtype, pl.Map):
-        return dtype.key != pl.String or _is_foreign(dtype.value, as_text=as_text)
+        is_plain = dtype.key == pl.String or (dtype.key == pl.Binary and not as_text)
+        return not is_plain or _is_foreign(dtype.value, as_text=as_text)
     if dtype.is_temporal():
         return _limits(dtype) != _INT64
     return isinstance(dtype, pl.BaseExtension) or (dtype == pl.Binary and as_text)

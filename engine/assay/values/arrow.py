@@ -59,8 +59,24 @@ def frame_of(table: pa.Table) -> pl.DataFrame:
     """Return a table of types that Polars holds as a frame."""
     # NOTE: Polars would call a column without a name "column_0"
     numbered = table.rename_columns([str(at) for at in range(table.num_columns)])
+    numbered = _laid_out(numbered) if any(map(_has_fixed_lists, numbered.schema.types)) else numbered
     frame = pl.DataFrame(pl.from_arrow(numbered, rechunk=False))
     return frame.rename(dict(zip(frame.columns, table.column_names, strict=True)))
+
+
+def _has_fixed_lists(dtype: Any) -> bool:
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    inner = (dtype.field(at).type for at in range(dtype.num_fields))
+    return bool(pa.types.is_fixed_size_list(dtype)) or any(map(_has_fixed_lists, inner))
+
+
+def _laid_out(table: pa.Table) -> pa.Table:
+    """Return a table whose arrays begin at their first value: Polars refuses parts of fixed-size lists with nulls."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(stream.getvalue()).read_all()
 
 
 def check_names(fields: Iterable[pa.Field]) -> None:

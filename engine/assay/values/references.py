@@ -244,10 +244,15 @@ def _list_of(value: Any) -> Any:
 
 
 def _may_have(schema: pl.Schema, path: Path) -> bool:
-    """Whether JSON text on the way of a path may have its end."""
+    """Whether JSON text or a mapping on the way of a path may have its end."""
     prefixes = (Path(path.steps[:size]) for size in range(1, len(path.steps)))
     matches = (find_expr(schema, prefix) for prefix in prefixes)
-    return any(match is not None and (_is_text(match[1]) or match[1] in (TYPED, pl.Null)) for match in matches)
+    return any(match is not None and _may_lead_on(match[1]) for match in matches)
+
+
+def _may_lead_on(dtype: Any) -> bool:
+    """Whether a value of a type may have fields or elements that the type does not name."""
+    return _is_text(dtype) or isinstance(dtype, pl.Map) or dtype in (TYPED, pl.Null)
 
 
 def _is_text(dtype: Any) -> bool:

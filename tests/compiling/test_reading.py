@@ -1,0 +1,193 @@
+"""Columns as checks read them: bytes as text, values that Python has, names that are names."""
+
+import datetime as dt
+import decimal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import assay
+from assay.scoring.reference import score_rows
+
+GOLD = {"id": "v", "checks": [{"type": "equals", "value": {"column": "x"}}]}
+INVALID = "`x` holds bytes that are not UTF-8 text"
+
+
+def check(**fields):
+    return {"id": "v", "checks": [fields]}
+
+
+def scored(frame, spec):
+    """The rewards and errors of a frame, which those of its rows are, too."""
+    result = assay.score(frame, spec).select("reward", "error").rows()
+    loaded = assay.load_verifier(spec)
+    assert result == [(row["reward"], row["error"]) for row in score_rows(frame.to_dicts(), [loaded])]
+    return result
+
+
+# ── bytes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+X = {"column": "x"}
+READERS = {
+    "gold": check(type="equals", value=X),
+    "golds": check(type="contains_any", values=[X]),
+    "number": check(type="number", value=X),
+    "pattern": check(type="regex", pattern=X),
+    "gold's steps": check(type="equals", value=X, goldOn=["strip"]),
+    "template": check(type="equals", value={"template": "{x}"}),
+    "on": check(type="contains", value="42", on=X),
+    "when": check(type="contains", value="42", when={**X, "equals": "42"}),
+    "JSON": check(type="json_match", value=X),
+}
+
+
+@pytest.mark.parametrize("spec", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("times", [1, 150])
+def test_bytes_are_the_text_that_they_encode(spec, times):
+    frame = pl.DataFrame({"completion": ["42", "42"], "x": [b"42", b"\xff"]})
+    text = pl.DataFrame({"completion": ["42"], "x": ["42"]})
+    expected = scored(text, spec)[0]
+    assert expected[0] == 1.0
+    assert scored(pl.concat([frame] * times, rechunk=True), spec) == [expected, (None, INVALID)] * times
+
+
+def test_a_completion_and_messages_of_bytes_are_read_as_text():
+    spec = check(type="contains", value="é")
+    text = pl.DataFrame({"completion": ["é".encode(), b"\xff", None]})
+    assert scored(text, spec) == [
+        (1.0, None),
+        (None, "`completion` holds bytes that are not UTF-8 text"),
+        (None, "the completion is null"),
+    ]
+    chat = [[{"role": b"assistant", "content": "é".encode()}], [{"role": b"assistant", "content": b"e"}]]
+    assert scored(pl.DataFrame({"completion": chat}), spec) == [(1.0, None), (0.0, None)]
+
+
+def test_lists_and_fields_of_bytes_are_texts_too():
+    frame = pl.DataFrame({"completion": ["42", "7"], "x": [{"a": [b"1", b"42"]}, {"a": [b"\xff"]}]})
+    result = scored(frame, check(type="equals", value={"column": "x.a"}))
+    assert result == [(1.0, None), (None, "gold is missing: x.a")]
+
+
+def test_the_verifier_on_the_row_may_be_of_bytes():
+    frame = pl.DataFrame({"completion": ["42", "7"], "fn_name": [b"exact_match"] * 2, "expected": [b"42", b"42"]})
+    assert assay.score(frame)["reward"].to_list() == [1.0, 0.0]
+
+
+def test_what_checks_read_passes_through_as_it_was_given():
+    frame = pl.DataFrame({"completion": ["42"], "x": [b"\xff"]})
+    assert assay.score(frame, GOLD)["x"].to_list() == [b"\xff"]
+
+
+def test_functions_get_the_bytes_of_columns_that_only_they_name():
+    def size(image, answer):
+        return float(image == b"\xff\xd8" and answer == "42")
+
+    frame = pl.DataFrame({"completion": ["a"], "image": [b"\xff\xd8"], "answer": [b"42"]})
+    assert assay.score(frame, assay.Rubric([size]))["reward"].to_list() == [1.0]
+
+
+# ── values that Python lacks ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([18_000, 10**7, -(10**7)], pl.Date),
+        ([0, 2**62, -(2**62)], pl.Datetime("us")),
+        ([0, 2**62, -(2**62)], pl.Datetime("ms", "Asia/Tokyo")),
+        ([0, 2**62, -(2**62)], pl.Duration("ms")),
+    ],
+)
+def test_times_beyond_those_of_python_are_no_values(values, dtype):
+    times = pl.Series(values).cast(pl.Int32 if dtype == pl.Date else pl.Int64).cast(dtype)
+    frame = pl.DataFrame({"completion": ["a"] * 3, "x": times, "y": pl.Series([[1]] * 3)})
+    result = assay.score(frame, check(type="contains", value="-", on=X))
+    assert result["error"].to_list() == [None] * 3
+    gold = assay.score(frame, GOLD)
+    assert gold["error"].to_list() == [None, *["gold is missing: x"] * 2]
+    assert gold["x"].to_physical().to_list() == values
+
+
+def test_objects_are_refused_by_name_where_a_check_reads_them():
+    frame = pl.DataFrame({"completion": ["a"], "x": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(assay.ColumnsError, match="`x` has type Object"):
+        assay.score(frame, GOLD)
+    assert assay.score(frame, check(type="contains", value="a"))["reward"].to_list() == [1.0]
+
+
+def test_decimals_days_and_flags_are_golds_as_python_writes_them():
+    for value, text in ((decimal.Decimal("1.50"), "1.50"), (dt.date(2026, 1, 2), "2026-01-02"), (True, "True")):
+        assert scored(pl.DataFrame({"completion": [text], "x": [value]}), GOLD) == [(1.0, None)]
+
+
+def test_a_mapping_is_an_object():
+    table = pa.table({"completion": ["42"], "x": pa.array([[("a", 42)]], pa.map_(pa.string(), pa.int64()))})
+    assert assay.score(table, check(type="equals", value={"column": "x.a"}))["reward"].to_list() == [1.0]
+    by_number = pa.table({"completion": ["42"], "x": pa.array([[(1, 42)]], pa.map_(pa.int64(), pa.int64()))})
+    assert assay.score(by_number, check(type="equals", value={"column": "x.1"}))["reward"].to_list() == [1.0]
+
+
+# ── prompts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_prompt_that_is_a_list_of_texts_is_read_as_json():
+    frame = pl.DataFrame({"completion": ["a", "a"], "prompt": [["x", "y"], None]})
+    assert scored(frame, check(type="contains", value='["x", "y"]', on="prompt")) == [(1.0, None), (0.0, None)]
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NAMES = ("^a.*$", "*", "^completion$", "^.*$", "", "x.y", "[0]")
+VALUES = {
+    "numbers": [1.5, 2.0],
+    "lists": [[1.5], [2.0]],
+    "texts": ["1.5", "x"],
+    "JSON": ['{"x": "1.5"}', '["1.5"]'],
+    "objects": [{"x": 1.5, "*": 1, "^a$": [1]}, {"x": 1.5, "*": 2, "^a$": []}],
+    "bytes": [b"1.5", b"x"],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("values", "times"), [(values, 1 + 149 * (at % 2)) for at, values in enumerate(VALUES.values())]
+)
+def test_a_name_is_a_name_whatever_patterns_look_like(name, values, times):
+    plain = pl.DataFrame({"completion": ["1.5", "x"], "plain": values})
+    named = plain.rename({"plain": name})
+    for spec in specs('"plain"'):
+        other = specs(f'"{name}"')[specs('"plain"').index(spec)]
+        expected = assay.score(pl.concat([plain] * times, rechunk=True), spec).select("reward", "error").rows()
+        result = assay.score(pl.concat([named] * times, rechunk=True), other).select("reward", "error").rows()
+        assert [(reward, error and "…") for reward, error in result] == [
+            (reward, error and "…") for reward, error in expected
+        ]
+
+
+def specs(name):
+    column = {"column": f"[{name}]"}
+    return [
+        check(type="equals", value=column),
+        check(type="contains", value="1", on=column),
+        check(type="contains", value="1", when={**column, "exists": True}),
+        check(type="equals", value={"template": f"{{[{name}]}}"}),
+        check(type="list_equals", value=column),
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES[:5])
+def test_fields_may_have_such_names_too(name):
+    frame = pl.DataFrame({"completion": ["1.5", "x"], "x": [{name: 1.5, "b": 1}, {name: 2.0, "b": 1}]})
+    spec = check(type="equals", value={"column": f'x["{name}"]'})
+    assert scored(frame, spec) == [(1.0, None), (0.0, None)]
+    slips = pl.DataFrame({"completion": ["x"], "metadata": [{name: 1, "expectations": ["x"]}]})
+    assert assay.score(slips, check(type="task_expectations"))["error"].null_count() in (0, 1)
+
+
+def test_parquet_without_the_mark_of_text_is_read(tmp_path):
+    table = pa.table({"completion": [b"42", b"7"], "x": [b"42", b"42"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert assay.score(tmp_path / "a.parquet", GOLD)["reward"].to_list() == [1.0, 0.0]
