@@ -313,6 +313,7 @@ try:
     interrupt.join()
 except KeyboardInterrupt:
     assert not os.path.exists(sys.argv[2]) or pl.read_parquet(sys.argv[2]).height == rows
+os._exit(0)  # threads of a run that was interrupted may still call Python: a normal exit would abort in them
 """
 
 
