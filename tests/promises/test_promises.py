@@ -261,7 +261,7 @@ def test_p6_a_model_that_loops_costs_what_its_bytes_cost():
 # ── P7 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WATCHED = """
-import os, sys, sysconfig, warnings
+import os, sys, sysconfig, tempfile, warnings
 import polars as pl, pyarrow.parquet, rich.console
 import assay, assay.runs.score_file, assay.scoring.in_memory, test_promises
 folder, url = sys.argv[1:]
@@ -281,6 +281,7 @@ def watch(event, args):
     elif event == "import" and "canary" in args[0]:
         strange.append((event, args[0]))
 
+tempfile.gettempdir()  # Python tries at the first call whether it can write there
 sys.addaudithook(watch)
 warnings.simplefilter("ignore")
 os.chdir(folder)

@@ -61,7 +61,9 @@ class _CheckCounts(Stored):
 
 
 class _Counts(Stored):
-    """What ``Summary.dump`` returns."""
+    """What ``Summary.dump`` returns; a sum of rewards may be beyond every float."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
 
     rows: Count
     scored: Count

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from assay.errors import InputError
 
@@ -143,6 +142,8 @@ def _problem(field: pa.Field, error: Exception) -> str:
 
 def _converted(column: pa.ChunkedArray, target: Any) -> pa.ChunkedArray:
     if pa.types.is_run_end_encoded(column.type):
+        import pyarrow.compute as pc  # slow to import, and few tables need it
+
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if isinstance(column.type, pa.BaseExtensionType) and not isinstance(column.type, pa.Bool8Type):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
@@ -157,6 +158,8 @@ def _is_view(dtype: Any) -> bool:
 
 def _listed(views: Any) -> Any:
     """Return list views as lists. NOTE: pyarrow's cast reads other elements in part of an array."""
+    import pyarrow.compute as pc  # as above
+
     sizes = [size or 0 for size in pc.list_value_length(views).to_pylist()]
     offsets = pa.array(accumulate(sizes, initial=0), pa.int64())
     lists = pa.large_list(views.type.value_field)
