@@ -46,7 +46,7 @@ COUNTS = "_counts"
 class _CheckCounts(Stored):
     """The numbers of one check in a part."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)  # a sum may overflow
 
     id: str
     type: str
@@ -62,6 +62,8 @@ class _CheckCounts(Stored):
 
 class _Counts(Stored):
     """What ``Summary.dump`` returns."""
+
+    model_config = ConfigDict(allow_inf_nan=True)
 
     rows: Count
     scored: Count
