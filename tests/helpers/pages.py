@@ -140,7 +140,7 @@ def run_page(path: Path) -> list[Result]:
         return []
     blocks = [[block.kind, block.file, block.text, commands_of(block)] for block, _ in steps]
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "specs", Path(folder, "specs"))  # no link: a footer names no file outside of the folder
+        shutil.copytree(ROOT / "specs", Path(folder, "specs"))  # no link: a footer names no file that is elsewhere
         results = _answer(json.dumps([folder, blocks]))
     if isinstance(results, str):
         return [Result(steps[0][0].line, "", results, None)]

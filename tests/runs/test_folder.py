@@ -22,7 +22,7 @@ from assay.functions import registry as fns
 from assay.loading.formats.files import Cut, combined
 from assay.loading.formats.format import open_each
 from assay.loading.formats.reading import Reading
-from assay.runs.shards import Shard, cut
+from assay.runs.shards import Shard, cut, read_counts
 
 ROWS = 600
 TEXTS = ["a refund is due", '{"refund": 1}', "no", None, "Ünïcödé refund", "refund " * 40]
@@ -601,3 +601,27 @@ def test_a_part_for_which_there_is_no_memory_says_what_to_do(there, monkeypatch)
     with pytest.raises(assay.OutputError, match="not enough memory") as told:
         score()
     assert "--memory-limit" in told.value.hint
+
+
+def test_counts_whose_sum_overflows_are_read_and_edited_ones_are_not(tmp_path):
+    """A reward function may return 1e308 for every row."""
+    check = {"id": "a", "type": "x", "weight": 1.0, "rows": 2, "failures": 0, "errors": 0, "total": float("inf")}
+    check |= {"reasons": {}, "remarks": {}, "broken": ""}
+    counts = {
+        "rows": 2,
+        "scored": 2,
+        "passed": 0,
+        "errors": 0,
+        "total": float("inf"),
+        "unscored": {},
+        "checks": [check],
+    }
+    shard = Shard(0, Cut(0, 0, 1))
+    path = tmp_path / "_counts" / shard.counts
+    path.parent.mkdir()
+    path.write_text(json.dumps(counts))
+    assert read_counts(tmp_path, shard).mean_reward is None
+    for edit in ({"rows": "2"}, {"rows": -1}, {"unscored": []}, {"checks": [{**check, "reasons": {"a": None}}]}):
+        path.write_text(json.dumps(counts | edit))
+        with pytest.raises(assay.InputError, match=r"000000\.json: not readable"):
+            read_counts(tmp_path, shard)

@@ -46,7 +46,7 @@ COUNTS = "_counts"
 class _CheckCounts(Stored):
     """The numbers of one check in a part."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)  # a sum may overflow
 
     id: str
     type: str
@@ -64,6 +64,8 @@ class _Counts(Stored):
     """What ``Summary.dump`` returns; a sum of rewards may be beyond every float."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
+
+    model_config = ConfigDict(allow_inf_nan=True)
 
     rows: Count
     scored: Count

@@ -24,7 +24,7 @@ Count = Annotated[int, Field(ge=0, le=_MOST)]
 class Stored(BaseModel):
     """An object of which other versions may write more: entries that a model does not name are kept as they are."""
 
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)  # most runs read none
 
 
 class StoredError(ValueError):

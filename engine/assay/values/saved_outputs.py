@@ -303,7 +303,7 @@ def read_table(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 class _Run(BaseModel):
     """What the schema says of a run: anybody may have edited it."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     version: Literal[1] = _VERSION
     rows: int | None = None
