@@ -59,9 +59,9 @@ IDS = {
     "nothing": (pl.Null, []),
     "struct": (pl.Struct({"a": pl.Int64}), [({"a": 7}, None), ({"a": 0}, None)]),
     "list": (pl.List(pl.Int64), [([7], None), ([], None)]),
-    "bytes": (pl.Binary, [(b"7", None), (b"a", None)]),
+    "bytes": (pl.Binary, [(b"7", "7"), (b"a", "a")]),
 }
-NO_IDS = ("struct", "list", "bytes")
+NO_IDS = ("struct", "list")
 """Types that are refused."""
 
 CARRIES = {

@@ -12,6 +12,7 @@ import polars as pl
 from assay.errors import ColumnsError, InputError, SpecError, did_you_mean, listed, shown_path
 from assay.expressions.lane import exactly, not_hidden
 from assay.expressions.mixed import JSON, TYPED, typed_expr
+from assay.expressions.readable import readable
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
@@ -136,7 +137,7 @@ def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
 
 def _check_key(frame: pl.LazyFrame, owner: str) -> None:
     dtype = frame.collect_schema()[TASK_ID]
-    if dtype.is_nested() or dtype == pl.Binary:
+    if readable(pl.col(TASK_ID), dtype, as_text=True)[1].is_nested() or dtype == pl.Object:
         raise ColumnsError(f"`{TASK_ID}` of the {owner} has type {dtype}; an id is a string or a number.")
 
 
@@ -215,7 +216,7 @@ def override_notes(
 
 def _id_text(dtype: pl.DataType) -> pl.Expr:
     """Return ids as text; a whole float, as pandas makes of integers beside nulls, becomes the integer."""
-    ident = pl.col(TASK_ID)
+    ident, dtype = readable(pl.col(TASK_ID), dtype, as_text=True)
     if not dtype.is_float():
         return ident.cast(pl.String)
     whole = ident.cast(pl.Int64, strict=False)
@@ -235,7 +236,10 @@ def content_of_tasks(steps: Iterable[Any]) -> str | None:
         if isinstance(step, partial) and step.func is join_tasks:
             table = step.keywords["tasks"].collect()
             digest = hashlib.sha256(repr(table.schema).encode())
-            for row in table.iter_rows():
+            values = (
+                readable(exactly(name), dtype, as_text=False)[0].alias(name) for name, dtype in table.schema.items()
+            )
+            for row in table.select(values).iter_rows():
                 digest.update(repr(row).encode("utf-8", "backslashreplace"))
             return digest.hexdigest()
     return None

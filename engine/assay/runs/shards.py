@@ -63,8 +63,6 @@ class _CheckCounts(Stored):
 class _Counts(Stored):
     """What ``Summary.dump`` returns; a sum of rewards may be beyond every float."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=True)
-
     model_config = ConfigDict(allow_inf_nan=True)
 
     rows: Count
