@@ -46,7 +46,7 @@ class Thresholds:
         skeleton_patterns: Minimum patterns that differ only in their literals for a search by columns, which has to try each place.
         literal_places: Maximum occurrences of a literal that are inspected one by one.
         pattern_steps: Maximum steps for which ``re`` runs in this process: it cannot take long.
-        position_steps: Maximum steps of a search by sets of positions; beyond, the linear engine or ``re`` in another process runs.
+        position_steps: Maximum steps of a search by sets of positions; beyond, ``re`` in another process runs to its limit.
         linear_bytes: Maximum estimated size of a pattern in the linear engine, in bytes; each thread uses about thirty times as much.
         phrase_bytes: Maximum bytes of a phrase that Polars searches for. Polars turns a single phrase into a regular expression:
             a long one takes quadratic time, a longer one is rejected.

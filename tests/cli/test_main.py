@@ -374,7 +374,7 @@ def test_explain_names_the_lane_of_each_check():
     lanes = [check["runs_as"] for check in json.loads(run("explain x.json --json").stdout)[0]["checks"]]
     assert lanes == [
         "linear engine: the same verdict on every text",
-        "sets of positions, with a limit of steps: look-around",
+        "Python's re in a separate process, and sets of positions where it takes long: look-around",
         "Python's re in a separate process, up to 0.2 s of processor time per match: a back-reference",
     ]
     listed = run("explain x.json v.json").stdout

@@ -21,6 +21,7 @@ ROOMS = (
         "options",
         "calls",
         "expressions",
+        "expressions.regex.trees",
         "expressions.regex",
         "values",
     ),

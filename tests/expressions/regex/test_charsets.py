@@ -6,7 +6,7 @@ from re import _parser as sre_parser
 
 import pytest
 
-from assay.expressions.regex.charsets import accepted
+from assay.expressions.regex.trees.charsets import accepted
 from assay.expressions.text import SCALARS
 
 

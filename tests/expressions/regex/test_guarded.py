@@ -209,6 +209,36 @@ def test_a_loop_that_looks_for_no_signal_ends_with_its_process():
     assert [str(answer) for answer in answers] == [SAID.partition(": ")[2], "True", SAID.partition(": ")[2], "True"]
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(
+    ("pattern", "endless"), [("(a)?+a*b", "a" * 1_000_000), (ENDLESS, TEXT)], ids=["ends its process", "is late"]
+)
+def test_a_text_costs_no_other_one_of_its_request_its_answer(monkeypatch, cores, pattern, endless):
+    monkeypatch.setattr(guarded, "_cores", lambda: cores)
+    texts = [endless if at in (70, 71, 200) else "aab" if at % 2 else f"c{at}" for at in range(300)]
+    answers = asked(pattern, *texts)
+    late = [at for at, answer in enumerate(answers) if isinstance(answer, TimeoutError)]
+    assert late == [70, 71, 200]
+    quick = [(text, answer) for text, answer in zip(texts, answers, strict=True) if text != endless]
+    assert [answer for _, answer in quick] == [re.search(pattern, text) is not None for text, _ in quick]
+
+
+def test_the_rest_of_a_request_that_takes_long_is_given_back(monkeypatch):
+    monkeypatch.setattr(guarded, "_GROWTH", 1_000)
+    monkeypatch.setattr(guarded, "_BATCH_SECONDS", 1_000.0)
+    replies = []
+    settle = guarded._Search._settle
+    monkeypatch.setattr(
+        guarded._Search,
+        "_settle",
+        lambda self, request, reply: (replies.append(reply[0]), settle(self, request, reply)),
+    )
+    answers = asked(ENDLESS, "aa", *[TEXT] * 3, *["aa", "b"] * 20)
+    assert [type(answer) for answer in answers] == [bool, *[TimeoutError] * 3, *[bool] * 40]
+    assert answers[4:] == [True, False] * 20
+    assert match_process.Kind.BACK in replies
+
+
 @pytest.mark.parametrize("cores", [1, 3])
 def test_as_many_processes_as_cores_are_at_work_at_once(monkeypatch, cores):
     monkeypatch.setattr(guarded, "_cores", lambda: cores)

@@ -14,12 +14,12 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any
 
-from assay.expressions.regex.charsets import CHARACTERS
 from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.trees.charsets import CHARACTERS
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["TooExpensiveError", "compile_pattern", "not_quiet", "parsed", "quick"]
+__all__ = ["TooExpensiveError", "compile_pattern", "not_quiet", "parsed", "quick", "quick_size"]
 
 _FLAT = re.compile(r"(?:\(\?i\))?(?:[^(|\[\\]|\\.)*", re.DOTALL)
 _FLAT_LENGTH = 1_000
@@ -97,14 +97,15 @@ def _milliseconds(node: Any) -> float:
 
 
 def quick(pattern: str, size: int, flags: int = 0) -> bool:
-    """Return whether ``re`` is certainly fast: the pattern only repeats single characters, and has few repeats.
+    """Return whether ``re`` is certainly fast on a text of that many code points."""
+    return size <= quick_size(pattern, flags)
 
-    Each repeat may try every length at every place, and each choice every alternative, but repeats do not nest.
 
-    Args:
-        pattern: A regular expression.
-        size: Code points of the text.
-        flags: The pattern's flags.
+def quick_size(pattern: str, flags: int = 0) -> int:
+    """Return the code points of the longest text on which ``re`` is certainly fast; -1 if it may not be on any.
+
+    It is if the pattern only repeats single characters, and has few repeats: each repeat may try every length at every place, and each
+    choice every alternative, but repeats do not nest.
     """
     effort: tuple[int, int] | None
     if len(pattern) <= _FLAT_LENGTH and _FLAT.fullmatch(pattern):
@@ -113,11 +114,18 @@ def quick(pattern: str, size: int, flags: int = 0) -> bool:
     else:
         effort = _effort_of(pattern, flags)
     if effort is None:
-        return False
+        return -1
     repeats, ways = effort
-    steps = ways * size ** (repeats + 1)
-    allowed = THRESHOLDS.pattern_steps
-    return bool(steps <= allowed and steps * len(pattern) <= _CHARACTERS * allowed)
+    allowed = min(THRESHOLDS.pattern_steps, _CHARACTERS * THRESHOLDS.pattern_steps // max(len(pattern), 1)) // ways
+    return _root(allowed, repeats + 1)
+
+
+def _root(value: int, degree: int) -> int:
+    """Return the largest integer whose power is not greater."""
+    root = value if degree == 1 else int(value ** (1 / degree)) + 1
+    while root**degree > value:
+        root -= 1
+    return root
 
 
 @cached_within(8_000_000, lambda _, pattern, __: 4 * len(pattern))

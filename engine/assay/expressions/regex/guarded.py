@@ -24,14 +24,18 @@ from assay.expressions.regex.match_process import Kind, MatchProcess, Reply, Tas
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["Answer", "Question", "guarded_search", "guarded_task"]
+__all__ = ["Answer", "Question", "alive", "guarded_search", "guarded_task"]
 
-_BATCH = 32
-"""Maximum texts per request; after a text that ends the process, the rest is sent again."""
-_QUICK = 0.01
-"""Seconds: a request that takes less is followed by a larger one, any other by one with a single text."""
+_BATCH_BYTES = 1 << 17
+"""Maximum code points of a request with several texts."""
+_GROWTH = 8
+"""How many times as many texts as one request the next one has at most."""
+_BATCH_SECONDS = 0.01
+"""Seconds that a request should take: so little that all processes are busy to the end."""
 _PATIENCE = 0.02
-"""Seconds after which a search takes another process, which costs about as much."""
+"""Seconds after which a search starts another process, which costs about as much …"""
+_HASTE = 0.002
+"""… or takes one that is idle."""
 _POLL_MILLISECONDS = 100
 """Interval at which a waiting run checks whether it has to stop."""
 
@@ -99,6 +103,11 @@ _MAX_TOO_EXPENSIVE = 10_000
 _LOCK = threading.Lock()
 
 
+def alive() -> list[int]:
+    """Return the numbers of the processes that run."""
+    return [process.process.pid for process in [*_ALIVE]]
+
+
 def _take(*, another: bool = False) -> MatchProcess | None:
     """Return an idle process, or a new one, for this thread alone.
 
@@ -157,6 +166,7 @@ class _Request:
     Attributes:
         process: The process that answers.
         left: Numbers of the questions without an answer, in order.
+        size: How many questions it has.
         started: Monotonic time of its start, in seconds.
         is_compiled: Whether the process has compiled the pattern.
     """
@@ -164,6 +174,7 @@ class _Request:
     process: MatchProcess
     left: deque[int]
     started: float
+    size: int = 0
     is_compiled: bool = False
 
 
@@ -187,7 +198,8 @@ class _Search:
         self._running: list[_Request] = []
         self._poller = select.poll()
         self._batch = 1
-        self._next = time.monotonic() + _PATIENCE  # when to take another process
+        self._alone: set[int] = set()  # one of these has ended a process
+        self._latest = time.monotonic()  # when the latest process was taken
 
     def run(self) -> list[Any]:
         try:
@@ -240,10 +252,14 @@ class _Search:
             return self._free.pop()
         if not self._running:
             return _take()
-        if time.monotonic() < self._next:
+        if self._patience() > 0:
             return None
-        self._next = time.monotonic() + _PATIENCE
+        self._latest = time.monotonic()
         return _take(another=True)
+
+    def _patience(self) -> float:
+        """Return the seconds until the search takes another process."""
+        return self._latest + (_HASTE if _IDLE else _PATIENCE) - time.monotonic()
 
     def _give_up(self, error: Exception) -> None:
         """Answer the waiting questions if no process can be started; if one runs, they wait for it."""
@@ -257,18 +273,25 @@ class _Search:
         """Send questions with the pattern of the first one."""
         request = _Request(process, deque(), time.monotonic())
         self._running.append(request)
+        size = 0
         while self._waiting and len(request.left) < self._batch:
-            question = self._questions[self._waiting[0]]
-            if (question.pattern, question.flags) != (first.pattern, first.flags):
+            at = self._waiting[0]
+            question = self._questions[at]
+            size += len(question.text)
+            is_apart = at in self._alone or size > _BATCH_BYTES
+            if (question.pattern, question.flags) != (first.pattern, first.flags) or (is_apart and request.left):
                 break
             request.left.append(self._waiting.popleft())
+            if is_apart:
+                break
+        request.size = len(request.left)
         texts = [self._questions[at].text for at in request.left]
         process.ask(first.pattern, texts, first.flags, self._seconds, self._task)
         process.watch(self._poller)
 
     def _wait(self) -> None:
         """Wait for replies, for the time to take another process, or for a while."""
-        patience = self._next - time.monotonic() if self._waiting else 0.0
+        patience = self._patience() if self._waiting else 0.0
         timeout = min(patience * 1000 + 1, _POLL_MILLISECONDS) if patience > 0 else _POLL_MILLISECONDS
         ready = {descriptor for descriptor, _ in self._poller.poll(timeout)}
         for request in [*self._running]:
@@ -285,8 +308,8 @@ class _Search:
             self._waiting.extendleft(reversed(request.left))
             return
         if request.is_compiled and not request.left:
-            quick = time.monotonic() - request.started < _QUICK
-            self._batch = min(2 * self._batch, _BATCH) if quick else 1
+            each = (time.monotonic() - request.started) / max(request.size, 1)
+            self._batch = max(1, min(_GROWTH * request.size, int(_BATCH_SECONDS / max(each, 1e-9))))
             self._end(request)
             if request.process.is_sent:
                 self._free.append(request.process)
@@ -307,7 +330,9 @@ class _Search:
                 )
             return
         at = request.left.popleft()
-        if reply[0] is Kind.LATE:
+        if reply[0] is Kind.BACK:
+            self._waiting.appendleft(at)
+        elif reply[0] is Kind.LATE:
             self._answers[at] = self._timed_out(self._questions[at])
         else:
             self._answers[at] = _raised(reply) if reply[0] is Kind.RAISED else self._result(reply)
@@ -322,6 +347,8 @@ class _Search:
         gone = RuntimeError(f"the regular expression ended the process that it ran in (signal {signal_})")
         if not request.is_compiled:
             self._give_up_pattern(request, self._too_expensive(request) if is_late else gone)
+        elif len(request.left) > 1:  # any of them: each is asked again, alone
+            self._alone.update(request.left)
         elif request.left:
             at = request.left.popleft()
             self._answers[at] = self._timed_out(self._questions[at]) if is_late else gone

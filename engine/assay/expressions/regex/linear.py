@@ -4,14 +4,14 @@ r"""Translate Python's patterns to the syntax of the linear engine, if it can ex
   Python's own matcher accepts (``charsets``).
 * ``^ $ \A \Z`` become equivalent anchors; ``$`` without MULTILINE also matches before a final newline, which can be expressed only at
   the end of the pattern.
-* ``^`` under MULTILINE at the start of a pattern becomes two patterns, one that begins with a line break, which the engine finds
-  much faster, and one for the start of the text.
+* ``^`` under MULTILINE at the start of a pattern becomes two patterns, one for the start of the text, and one that begins with a line
+  break, which the engine finds much faster.
 * ``\b`` is translated in one of four ways, because the engines disagree about ``\w``.
 * A pattern may be narrowed: every set of characters is cut to ASCII. It is exact on ASCII texts, needs none of Python's tables, and is
   several times faster, for the engine can then skip to the characters with which a match may begin.
 * Look-around at the edge of a pattern reads what it asks for: ``a(?=b)`` matches where ``ab`` does. What must not be there, if it is a
   sequence of single characters, becomes the texts that differ from it.
-* Not supported: other look-around, back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
+* Not supported: other look-around (see ``lookahead``), back-references, atomic groups, possessive repeats, ``\B``, flags ``a`` or ``u`` of a group, repeats of
   something that may be empty, and patterns that are too large or too deep.
 """
 
@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import polars as pl
 from polars.exceptions import PolarsError
 
-from assay.expressions.regex.boundaries import Items, word_at
-from assay.expressions.regex.charsets import (
+from assay.expressions.regex.trees.boundaries import Items, word_at
+from assay.expressions.regex.trees.charsets import (
     ASCII_WORDS,
     CHARACTERS,
     MOST_WORDS,
@@ -39,19 +39,15 @@ from assay.expressions.regex.charsets import (
     reaches_beyond_ascii,
     word_characters,
 )
+from assay.expressions.regex.trees.nodes import TYPE_FLAGS, NotLinearError
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["Boundary", "NotLinearError", "class_of", "has_many_cases", "linear", "narrowed"]
+__all__ = ["Boundary", "class_of", "has_many_cases", "linear", "narrowed"]
 
 _RANGE = 60
 """Bytes per range of a class in the engine: each ``\\w``, with 760 ranges, takes 45 kB."""
 _UNSURE = "a boundary whose neighbours may be any characters"
 _TOO_LARGE = "a pattern too large for the linear engine"
-_TYPE_FLAGS = sre.SRE_FLAG_ASCII | sre.SRE_FLAG_LOCALE | sre.SRE_FLAG_UNICODE
-
-
-class NotLinearError(Exception):
-    """The linear engine cannot express a construct exactly; the message names it."""
 
 
 class Boundary(Enum):
@@ -185,7 +181,7 @@ class _Writer:
         starts: tuple[str, ...] = ("",)
         if items[:1] == [(sre.AT, sre.AT_BEGINNING)] and flags & sre.SRE_FLAG_MULTILINE:
             del items[0]
-            starts = (r"\n", r"\A")
+            starts = (r"\A", r"\n")
         try:
             body = self.sequence(items, flags, head=len(starts) == 1, tail=True)
             self.check_size()
@@ -276,7 +272,7 @@ class _Writer:
             return f"(?:{'|'.join(possible)})" if possible else _NOTHING
         if op is sre.SUBPATTERN:
             _, add, remove, inner = value
-            if add & _TYPE_FLAGS:  # CPython's search uses the outer flags for its prefix, so it differs from the tree
+            if add & TYPE_FLAGS:  # CPython's search uses the outer flags for its prefix, so it differs from the tree
                 raise NotLinearError("scoped a/u flags")
             body = self.sequence(list(inner), (flags | add) & ~remove, head=head, tail=tail)
             return body if body == _NOTHING else f"(?:{body})"

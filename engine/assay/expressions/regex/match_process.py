@@ -8,7 +8,7 @@ The few loops of ``re`` that do not look end with the process, soon after the li
 
 import select
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 from assay.calls.piped_process import PipedProcess
@@ -21,20 +21,24 @@ COMPILE_SECONDS = 5.0
 """Limit on the processor time for compiling a pattern, in seconds."""
 
 _PIECE = 1 << 16
-"""Approximate number of bytes per write."""
-_HEAD = struct.Struct(
-    "!ddIIIQ"
-)  # time limits for a match and for compiling, flags, task, number of texts, bytes of the pattern
-_SIZE = struct.Struct("!Q")
+"""Bytes of texts that are sent together with what comes before them."""
+_HEAD = struct.Struct("!ddIIIQQ")
+"""Time limits for a match and for compiling, flags, task, number of texts, bytes of the pattern, bytes of the texts; the code points of
+each text follow."""
 _REPLY = struct.Struct("!BI")  # kind of reply, and bytes of the message that follows
 _LONGEST_MESSAGE = 300
+_SPAN = 0.001
+"""Seconds in which texts share a timer, whose limit is so much longer, and a write of their replies."""
+_PATIENCE = 0.05
+"""Seconds after which the rest of a request is given back."""
 _LONGEST_TIME = 1e9
 """Seconds: longer than any run, and within the range of the system's timer."""
 
 _PROGRAM = r"""
-import os, re, resource, signal, struct, sys, warnings
+import os, re, resource, signal, struct, sys, time, warnings
 from collections import deque
-memory, head, size, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:5]), int(sys.argv[5])
+memory, head, answer, longest = int(sys.argv[1]), *map(struct.Struct, sys.argv[2:4]), int(sys.argv[4])
+span, patience = map(float, sys.argv[5:7])
 hard = resource.getrlimit(resource.RLIMIT_AS)[1]
 allowed = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
 resource.setrlimit(resource.RLIMIT_AS, (allowed, allowed))
@@ -45,13 +49,15 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF, signal.SIGVTALRM})
 warnings.simplefilter("ignore")
 source, sink = sys.stdin.buffer, sys.stdout.buffer
 parent = os.getppid()
-limited = False
+armed = limited = False
 
 class Late(BaseException):
     pass
 
 def on_timer(*_):
     # with a limit, the signal ends the match; without one, the process checks now and then that its parent is alive
+    global armed
+    armed = False
     if limited:
         raise Late
     if os.getppid() != parent:
@@ -59,32 +65,45 @@ def on_timer(*_):
 
 signal.signal(signal.SIGPROF, on_timer)
 
-def within(seconds, function, *arguments):
-    global limited
-    limited = bool(seconds)
-    try:
-        if seconds:  # a loop of re that looks for no signal ends with the process
-            signal.setitimer(signal.ITIMER_VIRTUAL, seconds + 0.05)
-        signal.setitimer(signal.ITIMER_PROF, seconds or 5.0, 0.0 if seconds else 5.0)
-        return function(*arguments)
-    finally:
-        limited = False
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+def arm(seconds):
+    global armed
+    if seconds:  # a loop of re that looks for no signal ends with the process
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds + 0.05)
+    signal.setitimer(signal.ITIMER_PROF, seconds or 5.0, 0.0 if seconds else 5.0)
+    armed = True
+
+def disarm():
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+def described(error):
+    message = str(error) or (f"it needs more than {memory >> 30} GiB" if isinstance(error, MemoryError) else "")
+    return f"{type(error).__name__}:{message}".encode("utf-8", "backslashreplace")[:longest]
 
 def attempt(seconds, function, *arguments):
+    global limited
     try:
-        result = within(seconds, function, *arguments)
-        return (1, result) if isinstance(result, bytes) else ((1 if result else 0), b"")
+        try:
+            limited = bool(seconds)
+            result = function(*arguments)
+        finally:
+            limited = False
+        return (1, result) if isinstance(result, bytes) else (bool(result), b"")
     except Late:
+        limited = False
         return 3, b""
     except Exception as error:
-        message = str(error) or (f"it needs more than {memory >> 30} GiB" if isinstance(error, MemoryError) else "")
-        return 2, f"{type(error).__name__}:{message}".encode("utf-8", "backslashreplace")[:longest]
+        return 2, described(error)
+
+replies, plain = [], [answer.pack(kind, 0) for kind in range(5)]
+
+def flush():
+    sink.write(b"".join(replies))
+    sink.flush()
+    replies.clear()
 
 def reply(kind, message):
-    sink.write(answer.pack(kind, len(message)) + message)
-    sink.flush()
+    replies.append(answer.pack(kind, len(message)) + message if message else plain[kind])
 
 def compile(pattern, flags):
     global compiled
@@ -113,18 +132,40 @@ def counted(text):
 tasks = found, first, last, removed, counted
 latest, compiled, outcome = None, None, (0, b"")
 while start := source.read(head.size):
-    seconds, to_compile, flags, task, count, length = head.unpack(start)
+    seconds, to_compile, flags, task, count, length, total = head.unpack(start)
     request = source.read(length).decode("utf-8", "surrogatepass"), flags
     if request != latest:
         re.purge()
         latest = request
+        arm(to_compile)
         outcome = attempt(to_compile, compile, *request)
+        disarm()
     reply(*outcome)
-    for _ in range(count):
-        text = source.read(size.unpack(source.read(size.size))[0])
-        if outcome[0] == 1:
-            reply(*attempt(seconds, lambda: tasks[task](text.decode("utf-8", "surrogatepass"))))
-        del text  # free the memory for the next one
+    flush()
+    sizes = struct.unpack(f"!{count}Q", source.read(8 * count))
+    texts = source.read(total)
+    try:
+        texts = texts.decode("utf-8", "surrogatepass")
+    except MemoryError as error:
+        for _ in sizes:
+            reply(2, described(error))
+        sizes = ()
+    armed, function, end, until = False, tasks[task], 0, time.monotonic() + patience
+    for length in sizes if outcome[0] == 1 else ():
+        text = texts[end : end + length]
+        now = time.monotonic()
+        if end and now > until:  # another process may be idle
+            reply(4, b"")
+            continue
+        end += length
+        if not armed or now > due:  # quick texts share a timer and a write
+            flush()
+            arm(seconds and seconds + span)
+            due = time.monotonic() + span
+        reply(*attempt(seconds, function, text))
+    text = texts = None  # free the memory for the next ones
+    disarm()
+    flush()
 """
 
 
@@ -135,6 +176,8 @@ class Kind(IntEnum):
     YES = 1
     RAISED = 2
     LATE = 3
+    BACK = 4
+    """The process has not looked at the text."""
 
 
 class Task(IntEnum):
@@ -160,8 +203,10 @@ class MatchProcess(PipedProcess):
     """A process that handles one request at a time: a pattern and texts."""
 
     def __init__(self) -> None:
-        layout = [header.format for header in (_HEAD, _SIZE, _REPLY)]
-        super().__init__(["-I", "-S", "-c", _PROGRAM, str(MEMORY), *layout, str(_LONGEST_MESSAGE)])
+        layout = [header.format for header in (_HEAD, _REPLY)]
+        super().__init__(
+            ["-I", "-S", "-c", _PROGRAM, str(MEMORY), *layout, str(_LONGEST_MESSAGE), str(_SPAN), str(_PATIENCE)]
+        )
 
     def ask(
         self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None, task: Task = Task.FOUND
@@ -175,9 +220,11 @@ class MatchProcess(PipedProcess):
             seconds: Limit on the processor time of a match; None for no limit.
             task: What to do with the texts.
         """
-        encoded = _encoded(pattern)
-        head = _HEAD.pack(min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS, flags, task, len(texts), len(encoded))
-        self.send(_pieces(head + encoded, map(_encoded, texts)))
+        encoded, together = _encoded(pattern), _encoded("".join(texts))
+        sizes = struct.pack(f"!{len(texts)}Q", *map(len, texts))
+        limits = min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS
+        head = _HEAD.pack(*limits, flags, task, len(texts), len(encoded), len(together))
+        self.send(_pieces(head + encoded + sizes, together))
 
     def exchange(self, poller: select.poll) -> list[Reply]:
         """Send what fits into the pipe, and return the replies that have arrived.
@@ -187,27 +234,30 @@ class MatchProcess(PipedProcess):
         """
         read = self.transfer(poller)
         replies: list[Reply] = []
-        while len(read) >= _REPLY.size:
-            kind, size = _REPLY.unpack_from(read)
-            end = _REPLY.size + size
+        start = 0
+        while len(read) >= start + _REPLY.size:
+            kind, size = _REPLY.unpack_from(read, start)
+            end = start + _REPLY.size + size
             if len(read) < end:
                 break
             errors = "surrogatepass" if kind == Kind.YES else "replace"
-            replies.append((Kind(kind), read[_REPLY.size : end].decode("utf-8", errors)))
-            del read[:end]
+            message = read[end - size : end].decode("utf-8", errors) if size else ""
+            replies.append((_KINDS[kind], message))
+            start = end
+        del read[:start]
         return replies
 
 
-def _pieces(head: bytes, texts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the bytes to send: texts with their sizes, small ones together."""
-    piece = bytearray(head)
-    for text in texts:
-        piece += _SIZE.pack(len(text))
-        piece += text
-        if len(piece) >= _PIECE:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
+_KINDS = tuple(Kind)
+
+
+def _pieces(head: bytes, texts: bytes) -> Iterator[bytes]:
+    """Yield the bytes to send: a small request as one."""
+    if len(texts) < _PIECE:
+        yield head + texts
+    else:
+        yield head
+        yield texts
 
 
 def _encoded(text: str) -> bytes:

@@ -16,7 +16,7 @@ from functools import cached_property
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any, Protocol
 
-from assay.expressions.regex.charsets import CHARACTERS, Ranges, accepted, boundary_in_nothing, range_bytes
+from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, boundary_in_nothing, range_bytes
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 

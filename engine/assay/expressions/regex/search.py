@@ -8,13 +8,15 @@ four engines:
   in lower case. Texts beyond ASCII that this does not decide are searched with Python's own sets, which are written when a few dozen
   texts have needed them, and then decide all texts of a small batch at once. There, ``\b`` becomes a class for the neighbouring character; where it may stand between any characters, rows with a code
   point on which the engines disagree about ``\w`` use another engine. Look-aheads at the start of the text are patterns of their own
-  (``conditions``).
+  (``conditions``). Negative look-ahead elsewhere becomes an automaton (``lookahead``); back-references to few texts, possessive repeats
+  and atomic groups are replaced where that changes nothing (``substitutes``).
 * *Rows*: ``re`` itself, if it cannot take long for this pattern and this size of text.
-* *Rows*: sets of positions (``positions``), with a limit on steps.
-* *Rows*: ``re`` in a separate process with limits on time and memory (``guarded``), for back-references and the like, and for
-  patterns that are too large for the other engines.
+* *Rows*: ``re`` in separate processes with limits on time and memory (``guarded``).
+* *Rows*: sets of positions (``positions``), with a limit on steps: where such a process is late, unless the pattern has back-references
+  and the like. They take a hundred times as long as ``re`` on other texts.
 
-No pattern takes more memory or time than these limits; only the last one, on time, may give a different result in another run.
+No pattern takes more memory or time than these limits. Where only ``re`` can decide, its limit of time may give a different result in
+another run.
 """
 
 import contextlib
@@ -22,7 +24,7 @@ import re
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial, reduce
 from operator import and_, or_
@@ -31,15 +33,18 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import Limits
-from assay.errors import AssayWarning, said_by
-from assay.expressions.lane import Lane, among, is_small, nulls, rowwise, text
-from assay.expressions.regex.charsets import BEYOND_LETTERS
-from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick
+from assay.errors import AssayWarning, encodable, said_by
+from assay.expressions.lane import Lane, among, is_small, nulls, positions, text
+from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, not_quiet, parsed, quick_size
 from assay.expressions.regex.conditions import conditions_of
 from assay.expressions.regex.guarded import Answer, Question, guarded_search
-from assay.expressions.regex.linear import Boundary, NotLinearError, has_many_cases, linear, narrowed
+from assay.expressions.regex.linear import Boundary, has_many_cases, linear, narrowed
 from assay.expressions.regex.positions import NotPositionsError, Positions, TooManyStepsError
 from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.trees.charsets import BEYOND_LETTERS
+from assay.expressions.regex.trees.lookahead import without_look_ahead
+from assay.expressions.regex.trees.nodes import NotLinearError
+from assay.expressions.regex.trees.substitutes import has_substitutes, with_substitutes
 from assay.expressions.text import (
     ASCII_ALIKE,
     ASCII_LOWER,
@@ -84,7 +89,7 @@ class Beyond:
         boundary: How ``\b`` is written; ``NONE`` if there is none.
         needed: Narrowed patterns of which one matches wherever the pattern does; empty if unknown.
         enough: Narrowed patterns of which a match is enough; empty if those for ASCII texts are.
-        tree: The parsed pattern, if the pattern is None.
+        tree: The parsed pattern, if that is not what Python's parser makes of the pattern.
     """
 
     pattern: str | None
@@ -97,7 +102,7 @@ class Beyond:
     @property
     def patterns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Patterns that are necessary for a match, fast and possibly none, and exact ones."""
-        if self.pattern is None:
+        if self.pattern is None or self.tree is not None:
             return _patterns_of_tree(self.tree, self.boundary)
         return _patterns_beyond(self.pattern, self.flags, self.boundary)
 
@@ -127,11 +132,6 @@ class Route:
     def in_columns(self) -> bool:
         """Whether the linear engine decides texts, except disputed ones."""
         return bool(self.linear or self.conditions)
-
-    def needs_other_engine(self, value: str) -> bool:
-        """Return whether the linear engine cannot decide a text."""
-        disputed = self.disputed and not value.isascii() and not _disputed().isdisjoint(value)
-        return not self.in_columns or disputed
 
 
 def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
@@ -174,15 +174,56 @@ def search_each(questions: Sequence[Question], limits: Limits | None = None) -> 
 
 def _with_guarded(questions: Sequence[Question], here: Sequence[Answer | None], limits: Limits) -> list[Answer]:
     """Fill in the answers that need ``re`` in separate processes; equal questions are asked once."""
+    if None not in here:
+        return [answer for answer in here if answer is not None]
     undecided = Counter(question for question, answer in zip(questions, here, strict=True) if answer is None)
-    distinct = [*undecided]
+    others = _answers_by_positions([*undecided], limits)
+    distinct = [question for question in undecided if question not in others]
 
     def late(question: Question) -> None:
         note_timeout(limits, undecided[question])
 
     answers = guarded_search(distinct, seconds=limits.regex_timeout, stop=limits.stop, late=late)
-    others = dict(zip(distinct, answers, strict=True))
+    others.update(zip(distinct, answers, strict=True))
     return [others[question] if answer is None else answer for question, answer in zip(questions, here, strict=True)]
+
+
+_FIRST_TRY = 0.05
+"""Seconds of processor time that ``re`` gets for a text where sets of positions can answer …"""
+_TRIED_TOGETHER = 256
+"""… and texts after which it gets less, if it was late."""
+
+
+def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict[Question, Answer]:
+    """Answer what sets of positions can answer: by ``re``, and by them where it is late.
+
+    They take a hundred times as long as ``re``, except on texts on which it would take for ever.
+    """
+    patterns = {(question.pattern, question.flags) for question in questions}
+    expressed = {pattern for pattern in patterns if _positions(*pattern)[0] is not None}
+    able = [question for question in questions if (question.pattern, question.flags) in expressed]
+    answers: dict[Question, Answer] = {}
+    late = 0
+    for start in range(0, len(able), _TRIED_TOGETHER):
+        tried = able[start : start + _TRIED_TOGETHER]
+        for question, answer in zip(
+            tried, guarded_search(tried, seconds=_FIRST_TRY / (1 + late), stop=limits.stop), strict=True
+        ):
+            verdict: Answer | None = answer
+            if isinstance(answer, TimeoutError | MemoryError | RuntimeError) and not isinstance(answer, RecursionError):
+                late += 1
+                verdict = _answer_by_positions(question)
+            if verdict is not None:
+                answers[question] = verdict
+    return answers
+
+
+def _answer_by_positions(question: Question) -> bool | None:
+    positions_, _ = _positions(question.pattern, question.flags)
+    try:
+        return None if positions_ is None else on_any_stack(lambda: positions_.search(question.text))
+    except (TooManyStepsError, RecursionError):
+        return None
 
 
 def note_timeout(limits: Limits, rows: int) -> None:
@@ -200,56 +241,55 @@ def search_here(
 ) -> list[Answer | None]:
     """Run ``search_all`` in this process, in bounded time; None for texts that need ``re`` in a separate process.
 
-    It uses ``re`` if that cannot take long, else sets of positions; if they exceed their limit of steps, the linear engine, if it can
-    decide the text.
+    It uses ``re`` if that cannot take long, else the linear engine.
 
     Raises:
         KeyboardInterrupt: The run has to stop.
     """
-    answers = []
-    for value in values:
-        if stop is not None and stop.is_set():
-            raise KeyboardInterrupt
-        answers.append(_search_here(pattern, value, flags))
+    answers = _quick_answers(pattern, values, flags, stop)
+    if None not in answers:
+        return answers
+    try:
+        chosen = route(pattern, flags)
+        if chosen.in_columns:
+            waiting = [at for at, answer in enumerate(answers) if answer is None and _goes_into_a_column(values[at])]
+            found = linear_answers(pl.Series("text", [values[at] for at in waiting], dtype=pl.String), chosen)
+            for at, answer in zip(waiting, found.to_list(), strict=True):
+                answers[at] = answer
+    except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
+        return [error if answer is None else answer for answer in answers]
     return answers
 
 
-def _search_here(pattern: str, value: str, flags: int) -> Answer | None:
+def _goes_into_a_column(text_: str) -> bool:
+    """Return whether a text has no lone surrogates."""
+    return text_.isascii() or encodable(text_) == text_
+
+
+def _quick_answers(
+    pattern: str, values: Sequence[str], flags: int, stop: threading.Event | None = None
+) -> list[Answer | None]:
+    """Return the verdicts of ``re`` for those texts on which it cannot take long."""
+    longest = quick_size(pattern, flags)
+    if all(len(value) > longest for value in values):
+        return [None] * len(values)
     try:
-        if quick(pattern, len(value), flags):
-            return compile_pattern(pattern, flags).search(value) is not None
-        positions, _ = _positions(pattern, flags)
-        if positions is None:
-            return None
-        key = hash((pattern, value, flags, THRESHOLDS.position_steps))
-        if key not in _EXHAUSTING:
-            try:
-                return on_any_stack(lambda: positions.search(value))
-            except TooManyStepsError:
-                _remember(key)
-            except RecursionError:
-                pass
-        chosen = route(pattern, flags)
-        return (
-            None
-            if chosen.needs_other_engine(value)
-            else bool(linear_answers(pl.Series("text", [value]), chosen).item())
-        )
-    except (TooExpensiveError, RecursionError):  # a new process has an empty stack
-        return None
-    except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
-        return error
-
-
-_EXHAUSTING: set[int] = set()
-"""Hashes of patterns and texts that exceed the limit of steps: for another check, or the function after its Polars version."""
-_MAX_EXHAUSTING = 10_000
-
-
-def _remember(key: int) -> None:
-    if len(_EXHAUSTING) >= _MAX_EXHAUSTING:
-        _EXHAUSTING.clear()
-    _EXHAUSTING.add(key)
+        find = compile_pattern(pattern, flags).search
+    except RecursionError:  # a new process has an empty stack
+        return [None] * len(values)
+    except Exception as error:  # noqa: BLE001  (re has bugs of its own, too)
+        return [error] * len(values)
+    answers: list[Answer | None] = []
+    for value in values:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
+        try:
+            answers.append(find(value) is not None if len(value) <= longest else None)
+        except RecursionError:  # a new process has an empty stack
+            answers.append(None)
+        except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
+            answers.append(error)
+    return answers
 
 
 def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
@@ -278,19 +318,29 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
     if chosen.in_columns and not chosen.disputed:
         return None
 
-    def answer(_: object, values: list[str]) -> list[dict[str, object]]:
-        return [
-            {"found": answer is True, "error": said_by(answer) if isinstance(answer, Exception) else None}
-            for answer in search_all(pattern, values, limits)
-        ]
+    def answers(texts: pl.Series) -> pl.Series:
+        results = search_all(pattern, texts.drop_nulls().to_list(), limits)
+        frame = pl.DataFrame(
+            {
+                "found": [answer is True for answer in results],
+                "error": [said_by(answer) if isinstance(answer, Exception) else None for answer in results],
+            },
+            schema=_ANSWER,
+        )
+        if texts.null_count():
+            frame = frame.select_seq(pl.all().gather(positions(texts.is_not_null())))
+        return frame.to_struct(texts.name)
 
     def build(_: pl.Schema) -> pl.Expr:
         values = text()
         if chosen.disputed:
             values = pl.when(is_disputed(values)).then(values)
-        return rowwise(values, bool, pl.Struct({"found": pl.Boolean, "error": pl.String}), each=answer)
+        return values.map_batches(answers, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
     return Lane(f"regex:{pattern}", build)
+
+
+_ANSWER = {"found": pl.Boolean, "error": pl.String}
 
 
 def lanes(pattern: str, limits: Limits | None = None) -> tuple[Lane, ...]:
@@ -374,7 +424,7 @@ def _answers_here(texts: pl.Series, beyond: Beyond) -> pl.Series | None:
     """Search a few texts in this process; None if that needs another one."""
     if beyond.pattern is None:
         return None
-    answers = search_here(beyond.pattern, texts.to_list(), flags=beyond.flags)
+    answers = _quick_answers(beyond.pattern, texts.to_list(), beyond.flags)
     return pl.Series(answers, dtype=pl.Boolean) if all(isinstance(answer, bool) for answer in answers) else None
 
 
@@ -425,10 +475,10 @@ def _route(pattern: str, flags: int, linear_bytes: int) -> Route:
         why = str(error)
     except RecursionError:
         why = _TOO_DEEP
-    positions, reason = _positions(pattern, flags)
-    if positions is not None:
-        return Route((), f"{_POSITIONS}: {why}")
-    return Route((), f"Python's re in a separate process, {{limit}}: {why if reason == why else f'{why}; {reason}'}")
+    positions_, reason = _positions(pattern, flags)
+    if positions_ is not None:
+        return Route((), f"{_BY_RE}, and sets of positions where it takes long: {why}")
+    return Route((), f"{_BY_RE}, {{limit}}: {why if reason == why else f'{why}; {reason}'}")
 
 
 def _linear_route(pattern: str, flags: int) -> Route:
@@ -446,7 +496,22 @@ def _linear_route(pattern: str, flags: int) -> Route:
     if has_many_cases(tree):
         with contextlib.suppress(NotLinearError):
             return _chosen(pattern, flags, tree, lowered=True)
-    return _chosen(pattern, flags, tree, lowered=False)
+    try:
+        return _chosen(pattern, flags, tree, lowered=False)
+    except NotLinearError:
+        for other in _other_trees(tree):
+            with contextlib.suppress(NotLinearError):
+                return _chosen(pattern, flags, other, lowered=False, rewritten=True)
+        raise
+
+
+def _other_trees(tree: Any) -> Iterator[Any]:
+    """Yield trees that match in the same texts and that the linear engine may run."""
+    with contextlib.suppress(NotLinearError, RecursionError):
+        if has_substitutes(tree):
+            tree = with_substitutes(tree)
+            yield tree
+        yield without_look_ahead(tree)
 
 
 def route_of_tree(tree: Any) -> Route:
@@ -456,11 +521,11 @@ def route_of_tree(tree: Any) -> Route:
         NotLinearError: The linear engine cannot express the pattern.
         RecursionError: The stack overflows.
     """
-    return _chosen(None, 0, tree, lowered=False)
+    return _chosen(None, 0, tree, lowered=False, rewritten=True)
 
 
-def _chosen(pattern: str | None, flags: int, tree: Any, *, lowered: bool) -> Route:
-    texts_beyond = partial(Beyond, pattern, flags, tree=tree if pattern is None else None)
+def _chosen(pattern: str | None, flags: int, tree: Any, *, lowered: bool, rewritten: bool = False) -> Route:
+    texts_beyond = partial(Beyond, pattern, flags, tree=tree if rewritten else None)
     ascii_only = narrowed(tree, Boundary.ASCII, lowered=lowered)
     if ascii_only.size > THRESHOLDS.linear_bytes:  # perhaps
         linear(tree, Boundary.ASCII)
@@ -493,11 +558,11 @@ def _patterns_of_tree(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], t
     return needed, on_any_stack(lambda: linear(tree, boundary))
 
 
-_POSITIONS = "sets of positions, with a limit of steps"
+_BY_RE = "Python's re in a separate process"
 _SAME = "linear engine: the same verdict on every text"
 _EDGES = "linear engine; beyond ASCII, \\b becomes a class of Python's \\w"
 _CONDITIONS = "linear engine, for each of the conditions at the start of the text"
-_DISPUTED = f"linear engine; {_POSITIONS} for rows with characters that are \\w in only one engine (\\b)"
+_DISPUTED = f"linear engine; {_BY_RE} for rows with characters that are \\w in only one engine (\\b)"
 _TOO_DEEP = "a pattern nested too deeply"
 
 
@@ -522,7 +587,7 @@ def _positions(pattern: str, flags: int) -> tuple[Positions | None, str]:
     """Return the pattern as sets of positions; or None, and the reason."""
     try:
         return on_any_stack(lambda: Positions(parsed(pattern, flags))), ""
-    except (NotPositionsError, TooExpensiveError) as reason:
+    except (NotPositionsError, TooExpensiveError, re.error, OverflowError) as reason:
         return None, str(reason)
     except RecursionError:
         return None, _TOO_DEEP

@@ -20,14 +20,21 @@ from polars.exceptions import PolarsError
 from assay.calls.limits import Limits
 from assay.errors import encodable, said_by
 from assay.expressions.lane import is_small
-from assay.expressions.regex.boundaries import Items
-from assay.expressions.regex.charsets import CHARACTERS, accepted, accepted_ascii, most_ranges, reaches_beyond_ascii
 from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern, parsed, quick
 from assay.expressions.regex.guarded import Question, guarded_task
-from assay.expressions.regex.linear import NotLinearError, class_of
+from assay.expressions.regex.linear import class_of
 from assay.expressions.regex.match_process import Task
 from assay.expressions.regex.search import is_disputed, note_timeout
 from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.trees.boundaries import Items
+from assay.expressions.regex.trees.charsets import (
+    CHARACTERS,
+    accepted,
+    accepted_ascii,
+    most_ranges,
+    reaches_beyond_ascii,
+)
+from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.expressions.text import is_ascii
 from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS

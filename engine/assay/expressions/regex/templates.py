@@ -21,11 +21,11 @@ from typing import Any
 import polars as pl
 
 from assay.expressions.lane import encoded, nulls
-from assay.expressions.regex.charsets import is_word_character
 from assay.expressions.regex.compiled import TooExpensiveError, parsed
-from assay.expressions.regex.linear import NotLinearError
 from assay.expressions.regex.search import Route, linear_answers, route_of_tree
 from assay.expressions.regex.stacks import on_any_stack
+from assay.expressions.regex.trees.charsets import is_word_character
+from assay.expressions.regex.trees.nodes import NotLinearError
 from assay.expressions.text import ASCII_ALIKE, ascii_lower, contains_column, in_slices, is_ascii
 from assay.thresholds import THRESHOLDS
 

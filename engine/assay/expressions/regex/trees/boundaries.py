@@ -8,7 +8,7 @@ from itertools import islice
 from re import _constants as sre  # type: ignore[attr-defined]
 from typing import Any
 
-from assay.expressions.regex.charsets import CHARACTERS, Ranges, accepted, range_bytes, word_characters
+from assay.expressions.regex.trees.charsets import CHARACTERS, Ranges, accepted, range_bytes, word_characters
 from assay.system.cache import cached_within
 
 __all__ = ["Items", "word_at"]

@@ -31,6 +31,7 @@ __all__ = [
     "cut_to_ascii",
     "in_both",
     "is_word_character",
+    "joined",
     "most_ranges",
     "range_bytes",
     "reaches_beyond_ascii",
@@ -97,10 +98,10 @@ def accepted(op: Any, value: Any, flags: int) -> Ranges:
 def accepted_ascii(op: Any, value: Any, flags: int) -> Ranges:
     """Return the ASCII characters that a single-character node accepts, which takes none of Python's tables."""
     if op is sre.ANY:
-        return _joined((code, code) for code in range(128) if code != _NEWLINE or flags & sre.SRE_FLAG_DOTALL)
+        return joined((code, code) for code in range(128) if code != _NEWLINE or flags & sre.SRE_FLAG_DOTALL)
     if op is sre.LITERAL and value < len(_ASCII):
         letters = {value, ord(chr(value).swapcase())} if flags & sre.SRE_FLAG_IGNORECASE else {value}
-        return _joined((letter, letter) for letter in letters)
+        return joined((letter, letter) for letter in letters)
     if op is sre.LITERAL and not flags & sre.SRE_FLAG_IGNORECASE:
         return ()
     items = value if op is sre.IN else [(sre.LITERAL, value)]
@@ -178,7 +179,7 @@ def _plain(items: tuple[Any, ...], flags: int) -> Ranges:
         ((op, value),) = listed
         ranges = _item(op, value, flags)
     else:
-        ranges = _joined(pair for op, value in listed for pair in _item(op, value, flags))
+        ranges = joined(pair for op, value in listed for pair in _item(op, value, flags))
     return all_but(ranges) if negated else ranges
 
 
@@ -190,15 +191,15 @@ def _item(op: Any, value: Any, flags: int) -> Ranges:
     return () if first in _SURROGATES and last in _SURROGATES else ((first, last),)
 
 
-def _joined(pairs: Iterable[tuple[int, int]]) -> Ranges:
+def joined(pairs: Iterable[tuple[int, int]]) -> Ranges:
     """Sort ranges and merge adjacent ones."""
-    joined: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(pairs):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
-            joined.append((first, last))
-    return tuple(joined)
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def cut_to_ascii(ranges: Ranges) -> Ranges:
@@ -208,7 +209,7 @@ def cut_to_ascii(ranges: Ranges) -> Ranges:
 
 def in_both(ranges: Ranges, others: Ranges) -> Ranges:
     """Return the code points that two sets share."""
-    return all_but(_joined([*all_but(ranges), *all_but(others)]))
+    return all_but(joined([*all_but(ranges), *all_but(others)]))
 
 
 def all_but(ranges: Ranges) -> Ranges:
@@ -244,7 +245,7 @@ def _category(category: Any, flags: int) -> Ranges:
         return all_but(_category(_NEGATED[category], flags))
     scalars = SCALARS(_ENDS[category])
     spans = (match.span() for match in _matcher([(sre.CATEGORY, category)], flags).finditer(scalars))
-    return _joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
+    return joined((ord(scalars[start]), ord(scalars[end - 1])) for start, end in spans)
 
 
 @cached_within(_FOLDED_CLASSES, lambda ranges, items, _: range_bytes(ranges) + 200 * len(items))
@@ -253,7 +254,7 @@ def _folded(items: tuple[Any, ...], flags: int) -> Ranges:
     cased, codes = _cased()
     spans = (match.span() for match in _matcher(items, flags).finditer(cased))
     members = ((code, code) for start, end in spans for code in codes[start:end])
-    return _joined([*_without(_plain(items, flags), codes), *members])
+    return joined([*_without(_plain(items, flags), codes), *members])
 
 
 def _without(ranges: Ranges, codes: Sequence[int]) -> Iterator[tuple[int, int]]:
