@@ -261,7 +261,7 @@ def test_p6_a_model_that_loops_costs_what_its_bytes_cost():
 # ── P7 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 WATCHED = """
-import os, sys, sysconfig, tempfile, warnings
+import os, re, sys, sysconfig, tempfile, warnings
 import polars as pl, pyarrow.parquet, rich.console
 import assay, assay.runs.score_file, assay.scoring.in_memory, test_promises
 folder, url = sys.argv[1:]
@@ -275,6 +275,8 @@ def watch(event, args):
         path = os.path.realpath(os.fsdecode(args[0]))
         if path == os.path.realpath(folder) or path.startswith((*roots, *named, "/proc/", "/dev/", "/sys/", "/usr/share/zoneinfo/")):
             return
+        if re.fullmatch("assay-[0-9a-f]{16}/lock", os.path.relpath(path, tempfile.gettempdir())):
+            return  # of a folder for temporary files, whose process may be gone
         strange.append((event, path))
     elif event.startswith(("socket.connect", "socket.getaddrinfo", "subprocess", "os.system", "os.exec", "os.posix_spawn", "os.fork")):
         strange.append((event, str(args)))

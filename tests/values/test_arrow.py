@@ -227,7 +227,8 @@ REFUSED = {
 
 @pytest.mark.parametrize(("column", "values"), CONVERTED.values(), ids=CONVERTED)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_types_that_polars_lacks_are_converted_without_a_change_of_values(column, values, way):
+def test_types_that_polars_lacks_are_converted_without_a_change_of_values(column, values, way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     table = pa.table({"completion": ["b"] * 3, "other": column})
     assert assay.score(way(table), SPEC)["other"].to_list() == values
     parts = pa.concat_tables([table.slice(at, 1) for at in range(3)])
@@ -236,7 +237,8 @@ def test_types_that_polars_lacks_are_converted_without_a_change_of_values(column
 
 @pytest.mark.parametrize(("column", "dtype"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_other_types_are_refused_by_the_name_of_the_column_read_or_not(column, dtype, way):
+def test_other_types_are_refused_by_the_name_of_the_column_read_or_not(column, dtype, way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     table = pa.table({"completion": ["b"] * 3, "other": column})
     with pytest.raises(assay.InputError, match=r"Polars cannot hold the column `other` of type ") as refused:
         assay.score(way(table), SPEC)
