@@ -4,6 +4,8 @@ The texts are in a column and in a list. The time is that of the pattern's expre
 patterns. The first texts, with which a pattern is made ready, do not count.
 """
 
+import contextlib
+import os
 import re
 import time
 import warnings
@@ -16,7 +18,6 @@ import pytest
 
 from assay.calls.limits import Limits
 from assay.expressions.lane import layers
-from assay.expressions.regex.guarded import alive
 from assay.expressions.regex.search import lanes, search_expr
 from assay.names import TEXT
 from harness.patterns import PATTERNS, SIZES, pattern_texts
@@ -45,19 +46,23 @@ def pools(size):
     return [pattern_texts(SIZES[size], ROWS[size], seed) for seed in range(TURNS)]
 
 
-def cpu_seconds():
-    """The CPU time of this process and of those that search with patterns."""
-    seconds = time.process_time()
-    for number in alive():
-        path = Path(f"/proc/{number}/schedstat")
-        seconds += int(path.read_text("utf-8").split()[0]) / 1e9 if path.exists() else 0.0
+def cpu_of_children():
+    """The CPU time in seconds of the processes that this one has started and that still run."""
+    seconds = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            _, _, fields = (folder / "stat").read_text("utf-8").rpartition(")")
+            if int(fields.split()[1]) == os.getpid():
+                seconds += int((folder / "schedstat").read_text("utf-8").split()[0]) / 1e9
     return seconds
 
 
 def timed(function):
-    wall, cpu = time.perf_counter(), cpu_seconds()
+    others = cpu_of_children()
+    cpu, wall = time.process_time(), time.perf_counter()
     result = function()
-    return Cost(time.perf_counter() - wall, cpu_seconds() - cpu), result
+    taken, own = time.perf_counter() - wall, time.process_time() - cpu
+    return Cost(taken, own + cpu_of_children() - others), result
 
 
 def found(pattern, frame):

@@ -24,7 +24,7 @@ from assay.expressions.regex.match_process import Kind, MatchProcess, Reply, Tas
 from assay.system.processes import forget_in_children
 from assay.system.signals import LEFTOVERS
 
-__all__ = ["Answer", "Question", "alive", "guarded_search", "guarded_task"]
+__all__ = ["Answer", "Question", "guarded_search", "guarded_task"]
 
 _BATCH_BYTES = 1 << 17
 """Maximum code points of a request with several texts."""
@@ -101,11 +101,6 @@ _TOO_EXPENSIVE: dict[bytes, Exception] = {}
 """Errors of patterns that took too long to compile, by hash; such a pattern may come with every row."""
 _MAX_TOO_EXPENSIVE = 10_000
 _LOCK = threading.Lock()
-
-
-def alive() -> list[int]:
-    """Return the numbers of the processes that run."""
-    return [process.process.pid for process in [*_ALIVE]]
 
 
 def _take(*, another: bool = False) -> MatchProcess | None:

@@ -191,7 +191,9 @@ def _with_guarded(questions: Sequence[Question], here: Sequence[Answer | None], 
 _FIRST_TRY = 0.05
 """Seconds of processor time that ``re`` gets for a text where sets of positions can answer …"""
 _TRIED_TOGETHER = 256
-"""… and texts after which it gets less, if it was late."""
+"""… and texts after which it gets less, if it was late, …"""
+_LAST_TRY = 0.005
+"""… but not less than this."""
 
 
 def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict[Question, Answer]:
@@ -205,10 +207,8 @@ def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict
     answers: dict[Question, Answer] = {}
     late = 0
     for start in range(0, len(able), _TRIED_TOGETHER):
-        tried = able[start : start + _TRIED_TOGETHER]
-        for question, answer in zip(
-            tried, guarded_search(tried, seconds=_FIRST_TRY / (1 + late), stop=limits.stop), strict=True
-        ):
+        tried, seconds = able[start : start + _TRIED_TOGETHER], max(_FIRST_TRY / (1 + late), _LAST_TRY)
+        for question, answer in zip(tried, guarded_search(tried, seconds=seconds, stop=limits.stop), strict=True):
             verdict: Answer | None = answer
             if isinstance(answer, TimeoutError | MemoryError | RuntimeError) and not isinstance(answer, RecursionError):
                 late += 1
@@ -256,7 +256,9 @@ def search_here(
             found = linear_answers(pl.Series("text", [values[at] for at in waiting], dtype=pl.String), chosen)
             for at, answer in zip(waiting, found.to_list(), strict=True):
                 answers[at] = answer
-    except Exception as error:  # noqa: BLE001  (re has bugs of its own, too: "span of capturing group is wrong")
+    except RecursionError:  # a new process has an empty stack
+        pass
+    except Exception as error:  # noqa: BLE001  (what Python says of the pattern, and bugs of re)
         return [error if answer is None else answer for answer in answers]
     return answers
 
@@ -270,6 +272,8 @@ def _quick_answers(
     pattern: str, values: Sequence[str], flags: int, stop: threading.Event | None = None
 ) -> list[Answer | None]:
     """Return the verdicts of ``re`` for those texts on which it cannot take long."""
+    if stop is not None and stop.is_set():
+        raise KeyboardInterrupt
     longest = quick_size(pattern, flags)
     if all(len(value) > longest for value in values):
         return [None] * len(values)
