@@ -142,7 +142,6 @@ def test_a_null_completion_is_unscored_and_a_silent_one_is_empty():
     [
         (pl.Int64, "Int64"),
         (pl.Boolean, "Boolean"),
-        (pl.Binary, "Binary"),
         (pl.Date, "Date"),
         (pl.List(pl.String), "List(String)"),
         (pl.List(chat(pl.String)), "List(List(Struct({'role': String, 'content': String})))"),
