@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from assay.errors import InputError
 
@@ -142,6 +141,8 @@ def _problem(field: pa.Field, error: Exception) -> str:
 
 
 def _converted(column: pa.ChunkedArray, target: Any) -> pa.ChunkedArray:
+    import pyarrow.compute as pc  # slow to import
+
     if pa.types.is_run_end_encoded(column.type):
         column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if isinstance(column.type, pa.BaseExtensionType) and not isinstance(column.type, pa.Bool8Type):
@@ -157,7 +158,7 @@ def _is_view(dtype: Any) -> bool:
 
 def _listed(views: Any) -> Any:
     """Return list views as lists. NOTE: pyarrow's cast reads other elements in part of an array."""
-    sizes = [size or 0 for size in pc.list_value_length(views).to_pylist()]
+    sizes = [size or 0 for size in views.value_lengths().to_pylist()]
     offsets = pa.array(accumulate(sizes, initial=0), pa.int64())
     lists = pa.large_list(views.type.value_field)
     return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())
