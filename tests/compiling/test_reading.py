@@ -123,6 +123,13 @@ def test_decimals_days_and_flags_are_golds_as_python_writes_them():
         assert scored(pl.DataFrame({"completion": [text], "x": [value]}), GOLD) == [(1.0, None)]
 
 
+def test_decimals_within_json_are_numbers():
+    gold = {"price": decimal.Decimal("1.50"), "count": decimal.Decimal("2.00")}
+    frame = pl.DataFrame({"completion": ['{"price": 1.5, "count": 2}'], "x": [gold]})
+    assert scored(frame, check(type="json_match", value=X)) == [(1.0, None)]
+    assert scored(frame, check(type="contains", value='"price": 1.5, "count": 2}', on=X)) == [(1.0, None)]
+
+
 def test_a_mapping_is_an_object():
     table = pa.table({"completion": ["42"], "x": pa.array([[("a", 42)]], pa.map_(pa.string(), pa.int64()))})
     assert assay.score(table, check(type="equals", value={"column": "x.a"}))["reward"].to_list() == [1.0]

@@ -1,5 +1,6 @@
 """Opening results: files, folders of parts and frames; their checks, labels, tasks and groups."""
 
+import contextlib
 import json
 import os
 
@@ -289,3 +290,37 @@ def test_lengths_of_a_column_such_as_tokens():
             result.with_length(column)
     assert assay.report(frame, length="tokens").summary["length"] == 7.0
     assert assay.report(frame).summary["length"] == 2.0
+
+
+FAR = pl.Series([10**7, 0, 0, 0]).cast(pl.Int32).cast(pl.Date)
+KEYS = {
+    "bytes": ([b"\xff", b"a", b"a", None], None),
+    "durations": (pl.Series([1, 2, 2, None]).cast(pl.Duration("ms")), None),
+    "lists": ([[1.5], [float("nan")], [1.5], None], None),
+    "no numbers": ([float("nan"), 1.5, float("inf"), None], None),
+    "far dates": (FAR, "Date"),
+    "lists of dates": (pl.concat([FAR]).reshape((4, 1)).cast(pl.List(pl.Date)), "List(Date)"),
+    "extensions": (pl.Series(["a"] * 4).ext.to(pl.Extension("some.type", pl.String)), "Extension"),
+    "mappings": (pl.Series([[{"key": "a", "value": 1}]] * 4).cast(pl.Map(pl.String, pl.Int64)), "Map"),
+}
+
+
+@pytest.mark.parametrize(("values", "refused"), KEYS.values(), ids=KEYS)
+def test_rows_are_told_apart_by_values_of_any_type_or_the_option_is_refused(values, refused):
+    rollouts = pl.DataFrame(ROWS).with_columns(pl.Series("x", values))
+    result = assay.score(rollouts, TONE, keep=["*"])
+    for look in (
+        lambda: assay.groups(result, by="x").as_json(),
+        lambda: assay.diff(result, result, by="x").as_json(),
+        lambda: assay.report(result, by=["x"]).as_json(),
+        lambda: assay.Tripwires(by="x").update(result),
+    ):
+        if refused is None:
+            with contextlib.suppress(UsageError):  # a step is one value
+                look()
+        else:
+            with pytest.raises(UsageError, match=r"--by x: .* has values of type .* that no group can have"):
+                look()
+    # what is not asked for by name is left out if it cannot tell rows apart
+    named = result.drop("model", "task_id").rename({"x": "model"})
+    assert assay.groups(named.with_columns(task_id=pl.lit("t")), k=1).table.height > 0

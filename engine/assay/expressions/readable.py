@@ -104,15 +104,15 @@ def _limits(dtype: Any) -> tuple[int, int]:
     return (_FIRST + zone) * unit, (_LAST + 1 - zone) * unit - 1
 
 
-def has_type(dtype: Any, kind: Any) -> bool:
-    """Return whether a type is a kind of type, or contains one."""
+def has_type(dtype: Any, kinds: Any) -> bool:
+    """Return whether a type is one of some kinds of types, or contains one."""
+    if isinstance(dtype, kinds):
+        return True
     if isinstance(dtype, pl.Struct):
-        return any(has_type(field.dtype, kind) for field in dtype.fields)
+        return any(has_type(field.dtype, kinds) for field in dtype.fields)
     if isinstance(dtype, pl.List | pl.Array):
-        return has_type(dtype.inner, kind)
-    if isinstance(dtype, pl.Map):
-        return has_type(dtype.key, kind) or has_type(dtype.value, kind)
-    return isinstance(dtype, kind)
+        return has_type(dtype.inner, kinds)
+    return isinstance(dtype, pl.Map) and (has_type(dtype.key, kinds) or has_type(dtype.value, kinds))
 
 
 def _decoded(values: pl.Series) -> pl.Series:

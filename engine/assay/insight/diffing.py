@@ -4,6 +4,7 @@ On these rollouts, a diff is a fact. The tests say what to expect of new tasks l
 the order in which the engine adds does not show.
 """
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from assay.errors import InputError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
-from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of
+from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key
 from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
 from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
@@ -268,7 +269,7 @@ def changes(pairing: Pairing, by: Sequence[str], task: Sequence[str], examples: 
         UsageError: A column does not exist.
     """
     before = pairing.before
-    columns = before.columns(by, "--by") if by != ("model",) else tuple(name for name in by if name in before.schema)
+    columns = before.keys(by, "--by") if by != ("model",) else before.present(by)
     tasks = before.tasks(task)
     has_passed = all("passed" in side.schema for side in (before, pairing.after))
     before = replace(before, files=(*before.files, *pairing.after.files))  # an error names the file
@@ -441,11 +442,21 @@ def _by_value(frame: pl.LazyFrame, name: str, bits: int) -> pl.LazyFrame:
 
 def _values(name: str, table: pl.DataFrame, bits: int) -> list[dict[str, Any]]:
     table = table.with_columns(_mean_expr("delta", bits, "both").alias("mean_delta"))
-    as_text = pl.col("value") if table.schema["value"].is_nested() else pl.col("value").cast(pl.String)
-    table = table.with_columns(as_text.alias("text"), pl.col("mean_delta").abs().fill_null(-1.0).alias(_SIZE))
+    text = sort_key(pl.col("value"), table.schema["value"]).alias("text")
+    table = table.with_columns(text, pl.col("mean_delta").abs().fill_null(-1.0).alias(_SIZE))
     table = table.sort(_SIZE, "text", descending=[True, False], nulls_last=True).head(_MOST_GROUPS)
     columns = ("value", "rows", "regressions", "fail_to_pass", "mean_delta")
-    return [{"column": name, **row} for row in table.select(columns).iter_rows(named=True)]
+    rows = table.select(columns).iter_rows(named=True)
+    return [{"column": name, **row, "value": _finite(row["value"])} for row in rows]
+
+
+def _finite(value: Any) -> Any:
+    """Return a value; its text if it has a number that JSON has not."""
+    try:
+        json.dumps(value, default=str, allow_nan=False)
+    except ValueError:
+        return str(value)
+    return value
 
 
 def _by_task(frame: pl.LazyFrame, tasks: Sequence[str], bits: int) -> pl.LazyFrame:

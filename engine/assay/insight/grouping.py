@@ -16,7 +16,7 @@ import polars as pl
 from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.lane import exactly
 from assay.insight import stats
-from assay.insight.results import ROW, Result, names_of, open_result
+from assay.insight.results import ROW, Result, names_of, open_result, sort_key
 from assay.insight.subsets import MOST_VOTES, extremes, majorities, passing
 from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
@@ -258,7 +258,7 @@ def _options(
     if not tasks:
         fact = f"{result.name}: no column names the task of a row, as `task_id` or `example_id` would."
         raise UsageError(fact, "Name one: --task COLUMN")
-    chosen = result.columns(names_of(by), "--by") if by is not None else tuple({"model"} & {*result.schema})
+    chosen = result.keys(names_of(by), "--by") if by is not None else result.present(["model"])
     keys = tuple(dict.fromkeys((*result.groups(tasks, names_of(group)), *chosen)))
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
@@ -266,7 +266,7 @@ def _options(
     if given["baseline"] is not None:
         result.columns([given["baseline"]], "--baseline")
     if vote is not None:
-        result.columns([vote], "--vote")
+        result.keys([vote], "--vote")
         if "passed" not in result.schema:
             raise UsageError(
                 f"--vote {vote}: {result.name} has no column `passed`, which says what an answer is worth."
@@ -321,8 +321,7 @@ def _sizes(options: _Options, measured: pl.DataFrame) -> tuple[int, ...]:
 
 def _as_text(names: Sequence[str], schema: pl.Schema) -> list[pl.Expr]:
     """Return columns as they are sorted: names in UTF-8 order, also if they are numbers."""
-    plain = [(name, schema[name].is_nested() or schema[name] == pl.Binary) for name in names]
-    return [exactly(name) if nested else exactly(name).cast(pl.String) for name, nested in plain]
+    return [sort_key(exactly(name), schema[name]) for name in names]
 
 
 def _keys(options: _Options) -> tuple[pl.DataFrame, int]:

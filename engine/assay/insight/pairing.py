@@ -130,7 +130,7 @@ def paired(
     """
     keys = _unique(on)
     for result in (before, after):
-        result.columns(keys, "--on")
+        result.keys(keys, "--on")
     common = tuple(name for name in before.passed_through if name in after.passed_through and not are_same)
     _comparable(before, after, (*common, *keys))
     checks, only_before, only_after = _checks(before, after)

@@ -17,6 +17,7 @@ from assay.aggregating.results import RESULTS
 from assay.errors import ColumnsError, InputError, UsageError, did_you_mean, listed, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
+from assay.expressions.readable import has_type, readable
 from assay.loading.formats.files import ENGINE_ERRORS, combined
 from assay.loading.formats.format import open_each
 from assay.loading.formats.parquet import ParquetFile
@@ -38,6 +39,7 @@ __all__ = [
     "names_of",
     "open_result",
     "result_of",
+    "sort_key",
 ]
 
 ROW = HIDDEN + "row"
@@ -49,6 +51,9 @@ STATES = ("pass", "fail", "unscored")
 _CHECK, _SCORE = "check/", "score/"
 _TASKS = (TASK_ID, "example_id")
 _GROUPS = ("model", "step")
+_TIMES = (pl.Date, pl.Datetime, pl.Time, pl.Duration)
+_NO_KEYS = (pl.Object, pl.BaseExtension, pl.Map)
+"""Types whose values Polars cannot group or sort."""
 _NO_LINES = pl.DataFrame(schema={"check": pl.String, "text": pl.String, "rows": pl.UInt32, "row": pl.UInt32})
 _TEXTS_AT_ONCE = 1 << 16
 _NOT_LINEAR = ("gate", "penalty", "when", "checks")
@@ -206,14 +211,43 @@ class Result:
                 raise UsageError(f"{option} {name}: {self.name} has no such column.", hint)
         return tuple(dict.fromkeys(names))
 
+    def keys(self, names: Sequence[str], option: str) -> tuple[str, ...]:
+        """Return columns that an option names, by whose values rows are told apart.
+
+        Raises:
+            UsageError: One does not exist, or its values cannot be told apart; the message names the option.
+        """
+        for name in self.columns(names, option):
+            if not self._is_key(name):
+                fact = (
+                    f"{option} {name}: {self.name} has values of type {self.schema[name]} there that no group can have."
+                )
+                raise UsageError(fact, "Convert it to text before, or name another column.")
+        return self.columns(names, option)
+
+    def _is_key(self, name: str) -> bool:
+        """Return whether rows can be told apart by a column's values, in Polars and in Python."""
+        dtype = self.schema[name]
+        if has_type(dtype, _NO_KEYS):
+            return False
+        values, _ = readable(exactly(name), dtype, as_text=False)
+        lost = values.is_null() & exactly(name).is_not_null()
+        return not has_type(dtype, _TIMES) or not (
+            dtype.is_nested() or self.collect(self.frame.select(lost.any())).item()
+        )
+
     def tasks(self, names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the columns that name a row's task: ``names``, else ``task_id`` or ``example_id``; none if there are none."""
-        return self.columns(names, "--task") or tuple(name for name in _TASKS if name in self.schema)[:1]
+        return self.keys(names, "--task") or self.present(_TASKS)[:1]
 
     def groups(self, tasks: Sequence[str], names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the columns that name a row's group: ``names``, else the task's and ``model`` and ``step`` as far as they exist."""
-        found = (*tasks, *(name for name in _GROUPS if name in self.schema))
-        return self.columns(names, "--group") or tuple(dict.fromkeys(found))
+        found = (*tasks, *self.present(_GROUPS))
+        return self.keys(names, "--group") or tuple(dict.fromkeys(found))
+
+    def present(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of these names by whose values rows can be told apart."""
+        return tuple(name for name in names if name in self.schema and self._is_key(name))
 
     def collect(self, frame: pl.LazyFrame) -> pl.DataFrame:
         """Run a query over the rows, streaming.
@@ -489,6 +523,12 @@ def _label(line: str, labels: Mapping[str, str]) -> str | None:
 def names_of(value: Sequence[str] | str | None) -> tuple[str, ...]:
     """Return one name, several or none as names, each once."""
     return () if value is None else (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
+
+
+def sort_key(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Return values by which groups are sorted: names in UTF-8 order, also if they are numbers; what has no text, as it is."""
+    has_text = not (dtype.is_nested() or dtype == pl.Binary or isinstance(dtype, pl.Duration))
+    return values.cast(pl.String) if has_text else values
 
 
 def as_data(fields: Mapping[str, Any]) -> dict[str, Any]:

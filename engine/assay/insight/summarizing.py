@@ -44,7 +44,7 @@ def summarize(result: Any, *, by: Sequence[str] | str = ()) -> Summary:
           contains  0.0000  1 failure  1× does not contain "refund"
     """
     opened = open_result(result)
-    names = opened.columns([by] if isinstance(by, str) else by, "--by")
+    names = opened.keys([by] if isinstance(by, str) else by, "--by")
     summary = _numbers(opened)
     _count_lines(opened, summary)
     summary.out = None if opened.name == "the frame" else opened.name
@@ -122,7 +122,7 @@ def by_group(result: Any, by: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         UsageError: A column does not exist.
     """
     opened = open_result(result)
-    names = opened.columns(by, "--by")
+    names = opened.keys(by, "--by")
     return {name: _of_column(opened, name) for name in names}
 
 

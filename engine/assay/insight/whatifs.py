@@ -744,7 +744,7 @@ def _ranking(
     change: _Change, terms: Sequence[_Term] | None, rank: str, rows: pl.LazyFrame
 ) -> tuple[dict[str, Any] | None, list[str]]:
     result = change.result
-    result.columns([rank], "--rank")
+    result.keys([rank], "--rank")
     if terms is None or any(term.weight < 0 or term.share < 0 for term in terms):
         return None, ["models are not ranked: the reward is not a weighted mean of the checks"]
     bits = 61 - result.rows.bit_length()

@@ -245,6 +245,8 @@ class Tripwires:
             rewards = pl.DataFrame({"reward": pl.Series(rewards, dtype=pl.Float64, strict=False)})
         result = open_result(rewards).with_length(self.length)
         by = self.by if step is None and self.by in result.schema else None
+        if by is not None and any(result.schema[name].is_nested() for name in result.keys([by], "--by")):
+            raise UsageError(f"--by {by}: a step is one value, not {result.schema[by]}.", "Name another column.")
         found = [*_steps_of(result, by)]
         if by is None:
             found = [(self._next() if step is None else step, found[0][1] if found else StepCounts())]

@@ -158,9 +158,7 @@ def _is_view(dtype: Any) -> bool:
 
 def _listed(views: Any) -> Any:
     """Return list views as lists. NOTE: pyarrow's cast reads other elements in part of an array."""
-    import pyarrow.compute as pc  # as above
-
-    sizes = [size or 0 for size in pc.list_value_length(views).to_pylist()]
+    sizes = [size or 0 for size in views.value_lengths().to_pylist()]
     offsets = pa.array(accumulate(sizes, initial=0), pa.int64())
     lists = pa.large_list(views.type.value_field)
     return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())

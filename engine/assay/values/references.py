@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -43,13 +44,20 @@ def gold_text(value: Any) -> str:
 
 def json_text(value: Any) -> str:
     """Return the JSON text of a gold that is JSON: a string as it is, anything else as JSON."""
-    return mended(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return mended(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_in_json))
+
+
+def _in_json(value: Any) -> Any:
+    """Return a value that JSON has no form for as a number if it is one, else as text."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)
 
 
 def source_text(value: Any) -> str:
     """Return the text of a value to read: a string as it is, a list or an object as JSON, else ``str(value)``."""
     if isinstance(value, Mapping | list | tuple):
-        return mended(json.dumps(value, ensure_ascii=False, default=str))
+        return mended(json.dumps(value, ensure_ascii=False, default=_in_json))
     return gold_text(value)
 
 

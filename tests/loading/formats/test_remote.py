@@ -1,5 +1,6 @@
 """Rollouts in object stores and on the web: read as local files are, refused in a sentence, without a secret shown."""
 
+import decimal
 import gzip
 import io
 import json
@@ -14,6 +15,8 @@ import threading
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cases import some
 from waiting import PATIENCE, until
@@ -252,6 +255,17 @@ def test_a_signed_url_of_the_web_is_read(name):
         url = f"{web.url}/x/{name.replace(' ', '%20')}?X-Amz-Signature={SIGNATURE}&part=*"
         rewards = assay.score(url, SPEC)["reward"].to_list()
     assert rewards[:2] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_types_that_polars_reads_wrongly_are_refused_on_the_web(nested):
+    wide = pa.array([decimal.Decimal("3.50")], pa.decimal256(40, 2))
+    column = pa.StructArray.from_arrays([wide], ["f"]) if nested else pa.array([0], pa.timestamp("us", "+05:30"))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"completion": ["a"], "x": column}), file)
+    with Web({"/a.parquet": file.getvalue()}) as web:
+        told = refusal(f"{web.url}/a.parquet")
+    assert "a type that Polars cannot read at a URL" in told
 
 
 @pytest.mark.parametrize(

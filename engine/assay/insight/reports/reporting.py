@@ -236,7 +236,7 @@ def _by(columns: Columns, tasks: Sequence[str], names: Sequence[str] | None) -> 
     result = columns.result
     if names is None:
         names = [name for name in ("model", *tasks, "step") if name in result.schema]
-    names = result.columns(names, "--by")
+    names = result.keys(names, "--by")
     found: dict[str, Any] = {}
     steps = numbered(result, ["step"]) if "step" in result.schema and result.schema["step"].is_numeric() else None
     joined = set(tasks) <= {*names}

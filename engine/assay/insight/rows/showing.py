@@ -10,6 +10,7 @@ from polars.exceptions import ColumnNotFoundError, PanicException, PolarsError
 
 from assay.errors import UsageError, did_you_mean, listed
 from assay.expressions.lane import exactly
+from assay.expressions.readable import readable
 from assay.insight import stats
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.insight.rows.matching import matches, sought
@@ -271,7 +272,8 @@ def _keys(result: Result) -> tuple[str, ...]:
 def _fetched(result: Result, rows: Sequence[int], names: Sequence[str]) -> pl.DataFrame:
     scored = pl.when(pl.col("reward").is_null()).then(pl.lit("unscored")).otherwise(pl.lit("scored"))
     state = result.state if "passed" in result.schema else scored
-    columns = result.numbered.select(ROW, *map(exactly, names), state.alias(HIDDEN + "state"))
+    values = (readable(exactly(name), result.schema[name], as_text=True)[0].alias(name) for name in names)
+    columns = result.numbered.select(ROW, *values, state.alias(HIDDEN + "state"))
     if len(rows) <= _MOST_SLICES:
         parts = [columns.slice(row, 1) for row in rows]
         return result.collect(pl.concat(parts) if parts else columns.head(0))

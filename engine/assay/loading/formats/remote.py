@@ -43,6 +43,10 @@ _PATIENCE = 60.0
 _OPEN_OPTIONS = {"max_retries": 3}
 """Default options for opening, so that a missing store is reported within seconds; a run uses the defaults of Polars."""
 
+_DIGITS = 38
+"""Digits of a decimal in Polars, which reads other values where there are more."""
+_FOREIGN = "has a type that Polars cannot read at a URL"
+_LOCAL = "Download it, and score the file."
 _NUMBERS = re.compile(r"(?:max_retries|retry_\w+_ms|file_cache_ttl)\Z")
 _KEYS = "Credentials come from the environment (AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, HF_TOKEN …) or from storage options."
 _EXPLANATIONS = (
@@ -169,6 +173,9 @@ class Remote:
             return RemoteFile(self, copy.schema, copy.units, copy)
         known = () if self.kind.delimiter is None else (self._request(partial(self.kind.delimiter, self._engine_url)),)
         schema = self._request(lambda options: self._frame(options, *known).collect_schema())
+        for name, dtype in schema.items():
+            if any(int(digits) > _DIGITS for digits in re.findall(r"precision=(\d+)", str(dtype))):
+                raise InputError(f"{self.shown}: `{name}` {_FOREIGN}.", _LOCAL)
         rows = None
         if self.kind.counts_rows:
             rows = self._request(lambda options: self._frame(options).select(pl.len()).collect()).item()
@@ -255,7 +262,7 @@ class Remote:
             return answer.result()
         except PanicException as error:  # Polars has printed a trace of it
             if "temporary directory" not in str(error):
-                raise
+                raise InputError(f"{self.shown}: Polars fails on it: it is damaged, or {_FOREIGN}.", _LOCAL) from None
             raise InputError(
                 f"{self.shown}: Polars could not create a temporary folder.",
                 "Set TMPDIR to a folder that can be written to.",
