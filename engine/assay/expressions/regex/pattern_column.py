@@ -174,7 +174,7 @@ def _search_batch(columns: Sequence[pl.Series], flags: int) -> pl.Series:
     folds = rows["word"].struct.field("folds").any()  # only lowering makes new texts
     found = in_slices(_search_words, [rows["text"], rows["word"]], None if folds else rows.height)
     answers = answers.scatter(rows["at"], found)
-    rest = frame.filter(answers.is_null())
+    rest = frame.filter(answers.is_null() & pl.col("text").is_not_null() & pl.col("pattern").is_not_null())
     often = (
         rest["word"].is_not_null() | rest.select_seq(pl.len().over("pattern") >= THRESHOLDS.pattern_rows).to_series()
     )
