@@ -6,6 +6,7 @@ have, too, one of Assay's errors, or rows that are unscored and say why.
 
 import contextlib
 import decimal
+import json
 import math
 import os
 import random
@@ -64,7 +65,7 @@ COMPLETIONS = (
     "true",
     "é",
 )
-NAMES = ("x", "x", "x", "^x$", "*", "^.*$", "a b", "é", "", "x.y", "^completion$", "answer", "target", "note")
+NAMES = ("x", "x", "x", "^x$", "*", "^.*$", "a b", "é", "", "x.y", "^completion$", "a\nb", "answer", "target", "note")
 
 
 def numbers(values):
@@ -318,7 +319,7 @@ def case(seed, number):
 
 
 def path_of(chance, name, values):
-    path = f'["{name}"]' if not name.isidentifier() else name
+    path = name if name.isidentifier() else f"[{json.dumps(name)}]"
     if chance.random() < 0.3 and pa.types.is_nested(values.type):
         path += chance.choice((".f", "[0]", ".a", '["^f$"]', '["*"]', "[-1].content", ".k0"))
     return path

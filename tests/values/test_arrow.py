@@ -221,6 +221,10 @@ REFUSED = {
     "union": (UNION, "sparse_union<0: string=0>"),
     "struct of union": (pa.StructArray.from_arrays([UNION], ["f"]), "sparse_union<0: string=0>"),
     "interval": (pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()), "month_day_nano_interval"),
+    "mapping without keys": (
+        pa.MapArray.from_arrays(pa.array([0] * 4, pa.int32()), pa.nulls(0), WIDE.slice(0, 0)),
+        "map<null, decimal256(40, 2)",
+    ),
     "long decimal256": (pa.array([decimal.Decimal(10**50)] * 3, pa.decimal256(60, 0)), "decimal256"),
 }
 

@@ -1,13 +1,14 @@
 """The columns that checks read, in types that Python can read and with bytes as text; the columns as given pass through."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from assay.aggregating.pipeline import one_line
 from assay.compiling.requirements import read_columns, referred_columns
 from assay.expressions.lane import exactly, not_hidden
-from assay.expressions.readable import NOT_TEXT, has_type, readable, readable_value
+from assay.expressions.readable import has_type, readable, readable_value
 from assay.names import COMPLETION, HIDDEN, TASK_ID, VERIFIER_COLUMNS
 from assay.rewards.panel import Reward
 from assay.spec.verifier import VerifierSpec
@@ -15,7 +16,16 @@ from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
 from assay.values.failures import failure_columns
 
-__all__ = ["Conversions", "as_given", "conversions", "merged", "opened", "readable_row", "unreadable_exprs"]
+__all__ = [
+    "Conversions",
+    "as_given",
+    "conversions",
+    "merged",
+    "opened",
+    "readable_row",
+    "text_columns",
+    "unreadable_exprs",
+]
 
 _GIVEN = HIDDEN + "given/"
 """Prefix of a converted column as it was."""
@@ -80,7 +90,7 @@ def as_given(name: str, converted: Conversions) -> pl.Expr:
 def unreadable_exprs(converted: Conversions) -> list[pl.Expr]:
     """Return why rows of an opened frame cannot be scored: a String expression for each column of texts."""
     return [
-        pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(f"`{name}` {NOT_TEXT}"))
+        pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(one_line(_not_text(name))))
         for name, (_, dtype) in converted.items()
         if dtype == pl.String
     ]
@@ -89,9 +99,17 @@ def unreadable_exprs(converted: Conversions) -> list[pl.Expr]:
 # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def readable_row(row: Mapping[str, Any], verifiers: Sequence[VerifierSpec]) -> tuple[dict[str, Any], str | None]:
-    """Return a row with bytes as text, where checks read them as text, and why it cannot be scored."""
-    texts = {name for name, as_text in _read(verifiers, row).items() if as_text}
+def text_columns(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> set[str]:
+    """Return the columns that checks read in which bytes are text, of those that there are."""
+    return {name for name, as_text in _read(verifiers, names).items() if as_text}
+
+
+def readable_row(row: Mapping[str, Any], texts: Container[str]) -> tuple[dict[str, Any], str | None]:
+    """Return a row with bytes in some columns as text, and why it cannot be scored."""
     converted = {name: readable_value(value) if name in texts else value for name, value in row.items()}
     lost = (name for name, value in row.items() if isinstance(value, bytes) and converted[name] is None)
-    return converted, next((f"`{name}` {NOT_TEXT}" for name in lost), None)
+    return converted, next(map(_not_text, lost), None)
+
+
+def _not_text(name: str) -> str:
+    return f"`{name}` holds bytes that are not UTF-8 text"

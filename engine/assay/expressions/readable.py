@@ -11,9 +11,7 @@ import polars as pl
 
 from assay.expressions.lane import field_of
 
-__all__ = ["NOT_TEXT", "has_type", "readable", "readable_value"]
-
-NOT_TEXT = "holds bytes that are not UTF-8 text"
+__all__ = ["has_type", "readable", "readable_value"]
 
 _DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799

@@ -3,7 +3,8 @@
 It does not use Polars: it defines what ``score`` means, one row at a time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from assay.aggregating.aggregate import reward, verifier_score
@@ -12,7 +13,7 @@ from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
 from assay.compiling.plan import no_task
-from assay.compiling.reading import readable_row
+from assay.compiling.reading import readable_row, text_columns
 from assay.expressions.completion import completion_text, no_text
 from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
@@ -41,7 +42,8 @@ def score_rows(
 ) -> list[dict[str, Any]]:
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
-    prepared = [_prepared(row, verifiers, any_role=any_role) for row in rows]
+    texts = cache(partial(text_columns, verifiers))
+    prepared = [_prepared(row, texts(tuple(row)), any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
@@ -57,9 +59,9 @@ def _length(row: Row) -> dict[str, int | None]:
     return {LENGTH: None if unseen else len(row[COMPLETION])}
 
 
-def _prepared(row: Row, verifiers: Sequence[VerifierSpec], *, any_role: bool) -> tuple[Row, str | None]:
+def _prepared(row: Row, texts: Container[str], *, any_role: bool) -> tuple[Row, str | None]:
     """Return a row as checks read it, and the reason why it cannot be scored."""
-    row, unreadable = readable_row(row, verifiers)
+    row, unreadable = readable_row(row, texts)
     text = completion_text(row[COMPLETION], any_role=any_role)
     reason = no_text(row[COMPLETION]) if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:

@@ -109,7 +109,7 @@ def held_schema(schema: pa.Schema) -> pa.Schema:
     problems: list[str] = []
     for field in schema:
         try:
-            types.append(_held_type(field.type))
+            types.append(_column_type(field.type))
         except _NotHeldError as error:
             problems.append(_problem(field, error))
     if problems:
@@ -164,6 +164,18 @@ def _listed(views: Any) -> Any:
     return pa.LargeListArray.from_arrays(offsets, views.flatten(), type=lists, mask=views.is_null())
 
 
+def _column_type(dtype: Any) -> Any:
+    """Return the type as which Polars holds a column, if the column can be converted to it.
+
+    Raises:
+        _NotHeldError: There is none.
+    """
+    target = _held_type(dtype)
+    if not target.equals(dtype, check_metadata=True) and _has_open_keys(dtype):
+        raise _NotHeldError(str(dtype))
+    return target
+
+
 def _held_type(dtype: Any) -> Any:
     """Return the type as which Polars holds values of a type.
 
@@ -189,6 +201,15 @@ def _held_type(dtype: Any) -> Any:
     # Polars would read a time of day
     others = {pa.date64(): pa.date32(), pa.binary(0): pa.binary()}
     return others.get(dtype, dtype)
+
+
+def _has_open_keys(dtype: Any) -> bool:
+    """Return whether a type has mappings with keys that may be null. NOTE: to cast one of them ends the process."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        return _has_open_keys(dtype.storage_type)
+    if pa.types.is_map(dtype) and (pa.types.is_null(dtype.key_type) or pa.types.is_dictionary(dtype.key_type)):
+        return True
+    return any(_has_open_keys(dtype.field(at).type) for at in range(dtype.num_fields))
 
 
 def _held_decimal(dtype: Any) -> Any:
