@@ -213,6 +213,8 @@ class Mild:
 def test_no_footer_loads_a_plug_in(installed, tmp_path, monkeypatch, kind):
     """Whoever wrote the footer chose the name; the user who imports the module says that it may run."""
     monkeypatch.chdir(tmp_path)
+    registered = {**assay.classes.registry._REGISTRY}
+    monkeypatch.setattr(assay.classes.registry, "_REGISTRY", {**registered})
     name = f"of_{kind}"
     spec = {"id": "v", "checks": [{"type": "polite"}]} if kind == "check" else {"id": "v", "kind": "mild"}
     installed(name, f"polite = {name}:Polite", module=MODULE if kind == "check" else CLASS)
@@ -224,7 +226,7 @@ def test_no_footer_loads_a_plug_in(installed, tmp_path, monkeypatch, kind):
     Path("v.json").write_text(json.dumps(spec))
     assay.score_file("rows.jsonl", "v.json", "out.parquet")
     del sys.modules[name]
-    monkeypatch.delitem(assay.classes.registry._REGISTRY, "mild", raising=False)
+    monkeypatch.setattr(assay.classes.registry, "_REGISTRY", registered)
     for command in ("verify", "show", "report", "whatif", "diff"):
         more = {"whatif": ["--threshold", "0.5"], "diff": ["--rescore"]}.get(command, [])
         done = CliRunner().invoke(app, [command, "out.parquet", *more])
