@@ -6,6 +6,7 @@ __all__ = [
     "EXPECTED",
     "FN_NAME",
     "FUNCTION",
+    "GOLD_COLUMNS",
     "HIDDEN",
     "IN_PROCESS",
     "LENGTH",
@@ -27,6 +28,9 @@ LENGTH = "length"
 
 VERIFIER, FN_NAME, EXPECTED, PARAMS = VERIFIER_COLUMNS = ("verifier", "fn_name", "expected", "params")
 """Columns in which a row brings its own verifier."""
+
+GOLD_COLUMNS = (EXPECTED, "answer", "target")
+"""Columns of golds, which are compared by their ``str()``, so that 42 differs from 42.0; a function reads the first of them."""
 
 NATIVE = "native"
 """Kind of a verifier that is a list of checks."""

@@ -8,12 +8,9 @@ from collections.abc import Container
 from typing import Any
 
 from assay.expressions.json import mended
-from assay.names import EXPECTED
+from assay.names import EXPECTED, GOLD_COLUMNS
 
 __all__ = ["GOLD_COLUMNS", "gold_column", "gold_note", "golds_of", "is_absent", "is_listed"]
-
-GOLD_COLUMNS = (EXPECTED, "answer", "target")
-"""Columns of expected values; the first that the rollouts have is used."""
 
 
 def gold_column(columns: Container[str]) -> str | None:

@@ -17,23 +17,20 @@ from assay.errors import AssayWarning, InputError
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import typed
-from assay.names import EXPECTED
+from assay.names import GOLD_COLUMNS
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
 from assay.values.plain import plain
 from assay.values.shape import LEAVES, NESTS, Shape
 
-__all__ = ["GOLDS", "OPEN", "STRUCTURED", "Column", "column", "text_of"]
+__all__ = ["OPEN", "STRUCTURED", "Column", "column", "text_of"]
 
 STRUCTURED = ("metadata", "expected_output_schema", "verifier")
 """Structured columns; they become JSON text, because rows may differ in every field."""
 
 OPEN = ("params", "info", "state")
 """Columns that may be structured; then they become JSON text, too."""
-
-GOLDS = (EXPECTED, "answer", "target")
-"""Columns of golds, which are compared by their ``str()``, so that 42 differs from 42.0."""
 
 _COMPATIBLE = ({int, float}, {list, tuple})
 """Types that can share a column."""
@@ -56,7 +53,7 @@ def column(name: str, mapping: Mapping[str, str], exact: Collection[str] = ()) -
     target = _read_as(name, mapping)
     if target in _FIXED:
         return _FIXED[target](name)
-    if target in exact or target in GOLDS:
+    if target in exact or target in GOLD_COLUMNS:
         return _Exact(name)
     return (_Open if target in OPEN else Column)(name)
 

@@ -18,9 +18,8 @@ from assay.loading.formats.json_line import BOM, Bad, LineReader, too_long
 from assay.loading.formats.jsonl import Chunk, JsonlFile, golds, rows_of
 from assay.loading.formats.lines import Piece, Source, cut
 from assay.loading.formats.reading import BadRow, Reading
-from assay.names import BAD
+from assay.names import BAD, GOLD_COLUMNS
 from assay.values.chats import EXACT
-from assay.values.column import GOLDS
 from assay.values.rows import Columns
 
 __all__ = ["FEW", "MANY", "MOST_BAD", "open_jsonl"]
@@ -87,7 +86,7 @@ class _Survey:
     def __init__(self, source: Source, reading: Reading, columns: Columns, forms: Forms, small_chunk: int) -> None:
         self.forms = forms
         self._source, self._reading, self._columns, self._small_chunk = source, reading, columns, small_chunk
-        self._exact = [reading.mapping.get(name, name) for name in (*GOLDS, *reading.exact)]
+        self._exact = [reading.mapping.get(name, name) for name in (*GOLD_COLUMNS, *reading.exact)]
         self._reader = LineReader(reading, golds(reading))
         self._chunks: list[tuple[Chunk, Forms | None]] = []
         self._bad: list[BadRow] = []
