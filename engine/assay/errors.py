@@ -200,9 +200,9 @@ def said_by(exception: BaseException) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as messages list them: the first 100, and how many more there are; ``none`` where there is none."""
+    """Names as messages list them, printable: the first 100, and how many more there are; ``none`` where there is none."""
     more = f" … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    return f"{', '.join(names[:_LISTED])}{more}" or "none"
+    return f"{', '.join(map(printable, names[:_LISTED]))}{more}" or "none"
 
 
 def counted(number: int, noun: str) -> str:
@@ -229,4 +229,4 @@ def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
         ``"Did you mean `value`?"`` or an empty string.
     """
     match = closest(word, choices, cutoff)
-    return f"Did you mean `{match}`?" if match else ""
+    return f"Did you mean `{printable(match)}`?" if match else ""

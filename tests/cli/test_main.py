@@ -499,7 +499,45 @@ def test_a_run_that_is_told_to_end_leaves_nothing_behind(tmp_path):
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
     until(lambda: list(tmp_path.glob(".out*")) or child.poll() is not None)
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=PATIENCE)
+    _, said = child.communicate(timeout=PATIENCE)
+    assert b"Traceback" not in said
+    # a signal that comes after the last row finds the result complete, before or after the command has its exit code
     assert child.returncode in (143, 0)
     assert not list(tmp_path.glob(".out*"))
-    assert (tmp_path / "out.parquet").exists() == (child.returncode == 0)
+    assert child.returncode == 143 or (tmp_path / "out.parquet").exists()
+    if (tmp_path / "out.parquet").exists():
+        assert pl.read_parquet(tmp_path / "out.parquet").height == 300_000
+
+
+ENDINGS = """
+import os, signal, sys
+from assay.cli import main as cli
+
+run, clean_up = cli._run, cli._clean_up
+at = sys.argv.pop(1)
+
+def ended():
+    code = run()
+    if at == "ended":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return code
+
+def cleaning():
+    if at == "cleaning":
+        os.kill(os.getpid(), signal.SIGTERM)
+    clean_up()
+    print("cleaned", file=sys.stderr)
+    sys.stderr.flush()
+
+cli._run, cli._clean_up = ended, cleaning
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("moment", "code"), [("ended", 143), ("cleaning", 0), ("never", 0)])
+def test_a_signal_at_the_end_of_a_command_leaves_its_last_steps_whole(moment, code):
+    """The signal comes at a moment of the main thread that no clock decides."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDINGS, moment, "checks"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, "cleaned\n")

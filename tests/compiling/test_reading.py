@@ -2,6 +2,7 @@
 
 import datetime as dt
 import decimal
+import json
 
 import polars as pl
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import assay
+from assay.compiling.sides import beside
 from assay.scoring.reference import score_rows
 
 GOLD = {"id": "v", "checks": [{"type": "equals", "value": {"column": "x"}}]}
@@ -66,9 +68,121 @@ def test_a_completion_and_messages_of_bytes_are_read_as_text():
 
 
 def test_lists_and_fields_of_bytes_are_texts_too():
-    frame = pl.DataFrame({"completion": ["42", "7"], "x": [{"a": [b"1", b"42"]}, {"a": [b"\xff"]}]})
+    frame = pl.DataFrame({"completion": ["42", "7"], "x": [{"a": [b"1", b"42"]}, {"a": [b"1", b"\xff"]}]})
     result = scored(frame, check(type="equals", value={"column": "x.a"}))
-    assert result == [(1.0, None), (None, "gold is missing: x.a")]
+    assert result == [(1.0, None), (None, "`x.a[1]` holds bytes that are not UTF-8 text")]
+
+
+NESTED = {
+    "x[0]": lambda value: [value],
+    "x[-1]": lambda value: [b"1", value],
+    "x.a": lambda value: {"a": value, "image": b"\xff"},
+    "x.a.b[0]": lambda value: {"a": {"b": [value]}, "image": [b"\xff"]},
+    "x[0].a": lambda value: [{"a": value, "image": b"\xff"}],
+    "x": lambda value: [b"42", value],
+}
+"""Paths to bytes, and the values in which they lead there: beside the bytes there may be others that nobody reads."""
+
+
+def sources(frame, folder):
+    """The frame in all forms that hold bytes."""
+    frame.write_parquet(folder / "x.parquet")
+    table = frame.to_arrow()
+    return [frame, table, folder / "x.parquet", pa.concat_tables([table[:1], table[1:]]), frame.to_dicts()]
+
+
+@pytest.mark.parametrize("place", READERS)
+@pytest.mark.parametrize("path", NESTED)
+def test_nested_bytes_that_are_no_text_leave_their_row_unscored(place, path, tmp_path):
+    spec = json.loads(
+        json.dumps(READERS[place]).replace('"column": "x"', f'"column": "{path}"').replace("{x}", f"{{{path}}}")
+    )
+    frame = pl.DataFrame({"completion": ["42"] * 3, "x": [NESTED[path](value) for value in (b"42", b"\xff", None)]})
+    expected = scored(frame, spec)
+    assert expected[0][0] is not None or expected[0][1].startswith("no check applies")
+    assert expected[1] == (None, f"`{'x[1]' if path == 'x' else path}` holds bytes that are not UTF-8 text")
+    assert "bytes" not in str(expected[2])
+    texts = pl.DataFrame({"completion": ["42"], "x": [NESTED[path]("42")]}, strict=False)
+    assert expected[0] == assay.score(texts, spec).select("reward", "error").row(0)
+    for source in sources(frame, tmp_path):
+        assert assay.score(source, spec).select("reward", "error").rows() == expected
+    rows = frame.to_dicts()
+    for schema in (frame.schema, {"completion": pl.String, "x": pl.String}):
+        plan = assay.compile(spec, schema)
+        assert plan.score_rows(rows)["error"].to_list() == [error for _, error in expected]
+    assert plan.score_rows(rows[:1])["reward"][0] == expected[0][0]
+
+
+def test_keys_and_json_of_bytes_are_looked_into():
+    mapping = pa.array(
+        [[(b"a", b"42")], [(b"a", b"\xff")], [(b"a", b"42"), (b"\xff", b"1")]], pa.map_(pa.binary(), pa.binary())
+    )
+    frame = assay.scan(pa.table({"completion": ["42"] * 3, "x": mapping})).collect()
+    lost = (None, "`x.a` holds bytes that are not UTF-8 text")
+    assert scored(frame, check(type="equals", value={"column": "x.a"})) == [(1.0, None), lost, (1.0, None)]
+    whole = scored(frame, check(type="contains", value="42", on={"column": "x"}))
+    assert whole == [(1.0, None), lost, (None, INVALID)]
+    frame = pl.DataFrame({"completion": ["42"] * 2, "x": [{"a": b'{"b": "42"}'}, {"a": b"\xff"}]})
+    assert scored(frame, check(type="equals", value={"column": "x.a.b"})) == [(1.0, None), lost]
+
+
+def message(content, role=b"assistant"):
+    return {"role": role, "content": content}
+
+
+CHATS = [
+    ([message(b"42")], True),
+    ([message(b"\xff")], False),
+    ([message(b"\xff", b"user"), message(b"42")], True),
+    ([message(b"\xff"), message(b"42")], True),
+]
+
+
+@pytest.mark.parametrize(("chat", "is_text"), CHATS)
+def test_the_text_of_messages_may_not_lack_bytes(chat, is_text):
+    expected = (1.0, None) if is_text else (None, "`completion` holds bytes that are not UTF-8 text")
+    assert scored(pl.DataFrame({"completion": [chat]}), check(type="contains", value="42")) == [expected]
+
+
+def test_parts_of_messages_that_are_no_text_may_be_any_bytes():
+    spec = check(type="contains", value="42")
+    for text, reward in ((b"42", 1.0), (b"\xff", None)):
+        parts = [{"type": "text", "text": text, "image": None}, {"type": "image", "text": None, "image": b"\xff"}]
+        frame = pl.DataFrame({"completion": [[message(parts)]], "prompt": [[message(parts, b"user")]]})
+        assert scored(frame, spec)[0][0] == reward
+        frame = frame.with_columns(completion=pl.lit("42"))
+        (asked,) = scored(frame, check(type="contains", value="42", on="prompt"))
+        assert asked[0] == reward
+        assert reward or asked[1] == "`prompt[0].content[0].text` holds bytes that are not UTF-8 text"
+
+
+def test_messages_of_plain_values_may_be_bytes():
+    spec = check(type="contains", value="42")
+    assert assay.score([{"completion": [message(b"42", "assistant")]}], spec)["reward"].to_list() == [1.0]
+    rows = [{"completion": [message(b"\xff", "tool"), message("42", "assistant")]}]
+    assert assay.score(rows, spec)["reward"].to_list() == [1.0]
+    rows = [{"completion": [message(b"42", "assistant")]}, {"completion": [message([{"text": b"1\xff"}], "assistant")]}]
+    with pytest.raises(assay.InputError, match=r"Row 1: `completion` has bytes that are not UTF-8 \(byte 2\)"):
+        assay.score(rows, spec)
+    assert assay.compile(spec).score_rows(rows)["reward"].to_list() == [1.0, None]
+
+
+def test_a_function_gets_the_bytes_within_a_value():
+    @assay.reward(batched=True)
+    def is_image(completions, images):
+        return [float(images == [{"bytes": b"\xff"}]) for images in images]
+
+    rows = [{"completion": "", "images": [{"bytes": b"\xff"}]}] * 2
+    assert assay.score(rows, assay.Rubric([is_image]))["reward"].to_list() == [1.0, 1.0]
+
+
+def test_plans_side_by_side_leave_rows_unscored_by_what_they_read():
+    frame = pl.DataFrame({"completion": ["42"], "x": [{"a": b"42", "b": b"\xff"}]})
+    same = {"type": "contains", "value": "42"}
+    specs = [{"checks": [same, {"type": "equals", "value": {"column": path}}]} for path in ("x.b", "x.a")]
+    plans = [assay.compile(spec, frame.schema) for spec in specs]
+    together = beside(plans, frame.lazy(), ["b.", "a."]).collect()
+    assert together.select("b.reward", "a.reward").row(0) == (None, 1.0)
 
 
 def test_the_verifier_on_the_row_may_be_of_bytes():

@@ -1,14 +1,20 @@
 """Paths: how they are written, and that rows and columns find the same."""
 
+import json
+
 import polars as pl
 import pyarrow as pa
 import pytest
 from cases import sized
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+import assay
+from assay.cli.main import app
 from assay.values.paths import (
     ABSENT,
+    Path,
     find,
     find_expr,
     is_path,
@@ -19,6 +25,7 @@ from assay.values.paths import (
     outline_of,
     parse,
 )
+from assay.values.references import read_reference
 
 
 @pytest.mark.parametrize(
@@ -180,3 +187,66 @@ def test_an_outline_of_deep_values_ends():
 
 def test_what_is_said_of_a_path_that_only_lists_are_too_short_for():
     assert missing(parse("a[5]"), outline({"a": [1]}), "a record").fact == "No record has a value at `a[5]`."
+
+
+# ── names from data in messages ─────────────────────────────────────────────────────────────────────────────────────────
+
+MARKS = ("\n", "\r", "\t", "\x1b[31m", "\x7f", "\x9b", "\x85", "\u00a0", "\u200b", "\u2028", "\u202e")
+
+
+@pytest.mark.parametrize("mark", [*MARKS, "", ".", "[0]", '"', "$", " ", "é", "'"])
+@pytest.mark.parametrize("form", ["{}", "a{}b", "{}b", "a{}"])
+def test_a_path_of_any_name_is_one_printable_line_and_reads_as_the_same_path(mark, form):
+    for steps in ((form.format(mark),), ("a", form.format(mark)), ("a", 0, form.format(mark), -1)):
+        text = str(Path(steps))
+        assert text.isprintable()
+        assert parse(text) == Path(steps)
+        assert read_reference({"column": text}).paths == (Path(steps),)
+
+
+SPECS = {
+    "gold": lambda path: {"type": "equals", "value": path},
+    "on": lambda path: {"type": "contains", "value": "z", "on": path},
+    "when": lambda path: {"type": "contains", "value": "z", "when": {**path, "equals": "42"}},
+    "template": lambda path: {"type": "equals", "value": {"template": f"{{{path['column']}}}"}},
+    "bound": lambda path: {"type": "number_range", "min": path},
+}
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("place", SPECS)
+def test_no_name_of_data_stands_raw_in_a_message(mark, place, tmp_path):
+    name = f"a{mark}b"
+    values = [None, "(", [["("]], [b"\xff"], b"\xff", {name: 1}]
+    rows = [{"completion": "a"}, *({"completion": "a", name: value, "gold": {name: value}} for value in values)]
+    for path in (Path((name,)), Path(("gold", name)), Path(("gold", name, name))):
+        spec = {"checks": [SPECS[place]({"column": str(path)})]}
+        messages = [
+            message
+            for row in rows
+            for message in messages_of([row, row], spec) + messages_of(pl.DataFrame([row]), spec)
+        ]
+        assert [message for message in messages if name in message] == []
+    (tmp_path / "v.json").write_text(json.dumps({"checks": [SPECS[place]({"column": str(Path((name,)))})]}))
+    (tmp_path / "in.jsonl").write_text(json.dumps({"completion": "a", f"x{name}": "("}) + "\n")
+    spec, rollouts = f"{tmp_path}/v.json", f"{tmp_path}/in.jsonl"
+    for command in (
+        ["score", rollouts, "--spec", spec, "--out", f"{tmp_path}/out.parquet"],
+        ["score", rollouts, "--spec", spec, "--out", f"{tmp_path}/out.parquet", "--keep", name],
+        ["check", spec],
+        ["check", spec, "--rollouts", rollouts],
+        ["explain", spec],
+        ["explain", spec, rollouts],
+    ):
+        shown = CliRunner().invoke(app, command).output
+        assert shown.replace("\n", "").isprintable()
+        assert name not in shown
+
+
+def messages_of(source, spec):
+    """The error, the feedback, or the exception of a run."""
+    try:
+        result = assay.score(source, spec, lenient=True)
+    except assay.AssayError as error:
+        return [str(error)]
+    return [text for text in (*result["error"], *result["feedback"]) if text]

@@ -72,9 +72,26 @@ def _clean_up() -> None:
         remove()
 
 
+def _run() -> int:
+    """Run the command, and return its exit code."""
+    try:
+        app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except OSError as error:  # from printing the help or the version
+        to_stderr().print(f"error: standard output: {error.strerror or error}.", markup=False, highlight=False)
+        return 1
+    return 0
+
+
+def _ignore_signals() -> None:
+    """Let no signal change what a command that has ended does last: remove its leftovers, and exit at once with its code."""
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
     """Run the ``assay`` command."""
-    code = 0
     return_memory_soon()
     gc.disable()  # until a command has imported its modules: to look for garbage among them takes a tenth of a short run
     open_standard_streams()
@@ -97,12 +114,11 @@ def main() -> None:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, terminate)
     try:
-        app()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except OSError as error:  # from printing the help or the version
-        to_stderr().print(f"error: standard output: {error.strerror or error}.", markup=False, highlight=False)
-        code = 1
+        code = _run()
+        _ignore_signals()
+    except SystemExit as end:  # the signal came as the command ended, whose result is complete or was not begun
+        code = int(end.code or 0)
+        _ignore_signals()
     if code and ended_by:  # Polars may report it as an interrupt
         code = 128 + ended_by[0]
     with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never opened

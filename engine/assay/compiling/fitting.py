@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import ColumnsError
+from assay.errors import ColumnsError, printable
 from assay.expressions.json import mended
 from assay.expressions.lane import exactly, field_of, rowwise
 from assay.expressions.mixed import JSON, TYPED
@@ -55,7 +55,7 @@ def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[
     for name, target in schema.items():
         source = current.get(name)
         if source is None:
-            problems.append(f"The plan was compiled for `{name}` of type {target}; here it is missing.")
+            problems.append(f"The plan was compiled for `{printable(name)}` of type {target}; here it is missing.")
         elif source != target:
             conversion = _Conversion(name, is_exact=name in exact)
             expr = conversion.of(exactly(name).alias("value"), source, target, name).alias(name)
@@ -63,7 +63,9 @@ def fitted(rollouts: pl.LazyFrame, schema: Mapping[str, Any], exact: Collection[
             if misfit is None and conversion.depends_on_values:
                 misfit = _value_misfit(rollouts, expr)
             if misfit is not None:
-                problems.append(f"The plan was compiled for `{name}` of type {target}; here it is {source}{misfit}.")
+                problems.append(
+                    f"The plan was compiled for `{printable(name)}` of type {target}; here it is {source}{misfit}."
+                )
             columns.append(expr)
     if problems:
         raise ColumnsError("\n".join(problems), _HINT)
@@ -102,7 +104,7 @@ class _Conversion:
         if (convert := self._converter(source, target, place)) is not None:
             return convert(values, source, target, place)
         if self.misfit is None:
-            self.misfit = "" if place == self._column else f" (`{place}` is {source}, not {target})"
+            self.misfit = "" if place == self._column else f" (`{printable(place)}` is {source}, not {target})"
         return pl.lit(None, dtype=target)
 
     def _converter(self, source: Any, target: Any, place: str) -> Callable[[pl.Expr, Any, Any, str], pl.Expr] | None:
@@ -142,7 +144,7 @@ class _Conversion:
         source_fields, target_fields = source.to_schema(), target.to_schema()
         surplus = [name for name, dtype in source_fields.items() if name not in target_fields and dtype != pl.Null]
         if surplus and self.misfit is None:
-            self.misfit = f" (`{place}` has an extra field `{surplus[0]}`)"
+            self.misfit = f" (`{printable(place)}` has an extra field `{printable(surplus[0])}`)"
         fields = [
             self.of(field_of(values, source, name), source_fields[name], dtype, f"{place}.{name}")
             if name in source_fields

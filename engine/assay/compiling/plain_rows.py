@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import RAISED, InputError, said_by
+from assay.errors import RAISED, InputError, printable, said_by
 from assay.names import BAD, COMPLETION
 from assay.values.column import column, text_of
 from assay.values.plain import plain
@@ -43,7 +43,7 @@ class PlainRows:
         self._columns = {name: _values(name, given[name]) for name in names if name in given}
         lengths = {len(values) for values in self._columns.values()}
         if lengths - {self.height}:
-            shown = ", ".join(f"`{name}` {len(values)}" for name, values in self._columns.items())
+            shown = ", ".join(f"`{printable(name)}` {len(values)}" for name, values in self._columns.items())
             raise InputError(f"The columns have different lengths: {shown}.")
         self._columns.setdefault(COMPLETION, [None] * self.height)
         self._problems: list[str | None] = [None] * self.height
@@ -74,7 +74,7 @@ class PlainRows:
         except InputError as error:
             return error.fact.removeprefix("Row 0: ")
         except RAISED as error:
-            return f"`{name}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
+            return f"`{printable(name)}` is {type(value).__name__}, which cannot be read: {said_by(error)}"
         return None
 
     def natural(self, schema: Mapping[str, Any]) -> pl.DataFrame:
@@ -104,7 +104,9 @@ class PlainRows:
                     converted.append(_converted(value, name, dtype))
                 except RAISED:
                     converted.append(None)
-                    problems[at] = problems[at] or f"`{name}` is {type(value).__name__}; the plan reads {dtype}"
+                    problems[at] = (
+                        problems[at] or f"`{printable(name)}` is {type(value).__name__}; the plan reads {dtype}"
+                    )
             series[name] = pl.Series(name, converted, dtype=dtype)
         return pl.DataFrame([*series.values(), *self._bad(problems)])
 
@@ -116,7 +118,7 @@ class PlainRows:
 def _values(name: str, values: Any) -> list[Any]:
     converted = values if type(values) is list and LEAVES.issuperset(map(type, values)) else plain(values)
     if not isinstance(converted, list):
-        raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
+        raise InputError(f"The column `{printable(name)}` is {type(values).__name__}, not a list of values.")
     return converted
 
 

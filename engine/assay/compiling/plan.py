@@ -42,6 +42,7 @@ from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
 from assay.compiling.fitting import fitted
+from assay.compiling.lost_bytes import read_paths
 from assay.compiling.morsels import in_pieces
 from assay.compiling.plain_rows import PlainRows
 from assay.compiling.reading import Conversions, as_given, conversions, opened, unreadable_exprs
@@ -60,6 +61,8 @@ from assay.compiling.verifiers import verifiers_of_run
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, layers
+from assay.expressions.mixed import TYPED
+from assay.expressions.readable import has_type
 from assay.functions.check import OnRow
 from assay.functions.golds import GOLD_COLUMNS
 from assay.functions.registry import function, list_fns
@@ -70,6 +73,7 @@ from assay.system.processes import prepare_process
 from assay.thresholds import THRESHOLDS
 from assay.values.arguments import shown_expr
 from assay.values.failures import no_rollout_expr
+from assay.values.paths import Path
 
 __all__ = ["Plan", "compile", "no_task", "no_task_expr"]
 
@@ -382,6 +386,14 @@ class Plan:
         return conversions(self.verifiers, pl.Schema(self.schema))
 
     @cached_property
+    def paths_to_bytes(self) -> tuple[Path, ...]:
+        """The paths that checks read in columns of values of several kinds that may hold bytes."""
+        nested = {
+            name for name, dtype in self.schema if dtype == TYPED or (dtype.is_nested() and has_type(dtype, pl.Binary))
+        }
+        return tuple(path for path in read_paths(self.verifiers) if path.column in nested)
+
+    @cached_property
     def _read_schema(self) -> pl.Schema:
         """The columns and their types as checks read them."""
         return pl.Schema(dict(self.schema) | {name: dtype for name, (_, dtype) in self.conversions.items()})
@@ -441,7 +453,8 @@ class Plan:
             message = pl.lit(_NO_TASK[0]) + ident + pl.lit(_NO_TASK[1])
             reason = pl.when(pl.col(TASK_FOUND).is_null()).then(message).otherwise(reason)
         bad = [] if no_rollout_expr(schema) is None else [pl.col(BAD)]
-        bad += unreadable_exprs(self.conversions)
+        paths = read_paths(self.verifiers)
+        bad += unreadable_exprs(self.conversions, pl.Schema(self.schema), paths, any_role=self.any_role)
         pairs = [(verifier, spec) for verifier in self._evaluated for spec in verifier.nodes]
         messages = [message for verifier, spec in pairs for message in unscored_exprs(verifier, spec)]
         without = [none_applies_expr(verifier, applies_expr) for verifier in self._evaluated]

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.aggregating.pipeline import one_line
+from assay.compiling.lost_bytes import lost_exprs, lost_in, not_text
 from assay.compiling.requirements import read_columns, referred_columns
 from assay.expressions.lane import exactly, not_hidden
 from assay.expressions.readable import has_type, readable, readable_value
@@ -15,6 +15,7 @@ from assay.spec.verifier import VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
 from assay.values.failures import failure_columns
+from assay.values.paths import Path
 
 __all__ = [
     "Conversions",
@@ -87,13 +88,24 @@ def as_given(name: str, converted: Conversions) -> pl.Expr:
     return pl.col(_GIVEN + name).alias(name) if name in converted else exactly(name)
 
 
-def unreadable_exprs(converted: Conversions) -> list[pl.Expr]:
-    """Return why rows of an opened frame cannot be scored: a String expression for each column of texts."""
-    return [
-        pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(one_line(_not_text(name))))
+def unreadable_exprs(
+    converted: Conversions, schema: pl.Schema, paths: Sequence[Path], *, any_role: bool
+) -> list[pl.Expr]:
+    """Return why rows of an opened frame cannot be scored, as String expressions.
+
+    Args:
+        converted: The columns that are converted.
+        schema: The columns as they are given.
+        paths: The paths that checks read.
+        any_role: Whether the last message counts in a conversation without an assistant message.
+    """
+    columns = [
+        pl.when(pl.col(_GIVEN + name).is_not_null() & exactly(name).is_null()).then(pl.lit(not_text(Path((name,)))))
         for name, (_, dtype) in converted.items()
         if dtype == pl.String
     ]
+    given = {name: _GIVEN + name for name in converted}
+    return [*columns, *lost_exprs(paths, schema, given, any_role=any_role)]
 
 
 # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
@@ -104,12 +116,17 @@ def text_columns(verifiers: Sequence[VerifierSpec], names: Iterable[str]) -> set
     return {name for name, as_text in _read(verifiers, names).items() if as_text}
 
 
-def readable_row(row: Mapping[str, Any], texts: Container[str]) -> tuple[dict[str, Any], str | None]:
-    """Return a row with bytes in some columns as text, and why it cannot be scored."""
+def readable_row(
+    row: Mapping[str, Any], texts: Container[str], paths: Sequence[Path], *, any_role: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return a row as checks read it, and why it cannot be scored.
+
+    Args:
+        row: The row.
+        texts: Columns in which bytes are text.
+        paths: The paths that checks read.
+        any_role: Whether the last message counts in a conversation without an assistant message.
+    """
     converted = {name: readable_value(value) if name in texts else value for name, value in row.items()}
-    lost = (name for name, value in row.items() if isinstance(value, bytes) and converted[name] is None)
-    return converted, next(map(_not_text, lost), None)
-
-
-def _not_text(name: str) -> str:
-    return f"`{name}` holds bytes that are not UTF-8 text"
+    lost = (Path((name,)) for name, value in row.items() if isinstance(value, bytes) and converted[name] is None)
+    return converted, next(map(not_text, lost), None) or lost_in(row, paths, any_role=any_role)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from assay.checks.base import Check, RunCheck
-from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
+from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed, printable
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.expressions.readable import has_type
@@ -19,6 +19,7 @@ from assay.rewards.panel import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
 from assay.values.column import OPEN, STRUCTURED
+from assay.values.paths import Path
 from assay.values.references import columns_of
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "read_columns",
     "reading_for",
     "referred_columns",
+    "referred_paths",
     "refused_rows",
+    "unreferred_paths",
 ]
 
 _WITH_FORM = frozenset((COMPLETION, FN_NAME, *STRUCTURED, *OPEN, "id", *ARGUMENTS))
@@ -98,6 +101,20 @@ def referred_columns(verifiers: Sequence[VerifierSpec]) -> list[str]:
     return [*columns_of(reference for spec in _readers(verifiers) for reference in spec.references)]
 
 
+def referred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
+    """Return the paths in references of specs."""
+    return [path for spec in _readers(verifiers) for reference in spec.references for path in reference.paths]
+
+
+def unreferred_paths(verifiers: Sequence[VerifierSpec]) -> list[Path]:
+    """Return the paths of what checks of Assay read in columns to which no reference leads; without the completion."""
+    checks = [check for check in _checks(verifiers) if check.is_builtin]
+    names = dict.fromkeys(name for check in checks for name in (*check.reads, *check.may_read))
+    others = {COMPLETION, *referred_columns(verifiers)}
+    within: dict[str, tuple[str, ...]] = {"metadata": ("metadata", "expectations")}
+    return [Path(within.get(name, (name,))) for name in names if name not in others]
+
+
 def _readers(verifiers: Sequence[VerifierSpec]) -> list[CheckSpec]:
     """Return all checks that run, with those that decide when others run."""
     return [reader for verifier in verifiers for spec in verifier.nodes for reader in spec.readers]
@@ -138,7 +155,10 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
             problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
     problems += [
-        (f"`{name}` has type {schema[name]}; no check can read Python objects.", "Convert it to text or numbers.")
+        (
+            f"`{printable(name)}` has type {schema[name]}; no check can read Python objects.",
+            "Convert it to text or numbers.",
+        )
         for name in read_columns(verifiers)
         if name in schema and has_type(schema[name], pl.Object)
     ]
@@ -198,7 +218,10 @@ def _not_kept(keep: Sequence[str], columns: Sequence[str]) -> list[tuple[str, st
     known = set(columns)
     lacking = [name for name in keep if name not in known]
     guessed = {name: did_you_mean(name, columns) or f"Columns: {listed(columns)}." for name in lacking[:_SHOWN]}
-    problems = [(f"--keep: the rollouts have no column `{name}`.", guessed.get(name, "")) for name in lacking[:_NAMED]]
+    problems = [
+        (f"--keep: the rollouts have no column `{printable(name)}`.", guessed.get(name, ""))
+        for name in lacking[:_NAMED]
+    ]
     more = len(lacking) - _NAMED
     return [*problems, (f"… and {more:,} other{'s' * (more > 1)}", "")] if more > 0 else problems
 
@@ -208,7 +231,7 @@ def _missing(
 ) -> list[tuple[str, str]]:
     if not missing:
         return []
-    readers = "\n".join(f"  {name}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
+    readers = "\n".join(f"  {printable(name)}: read by {', '.join(needed[name]) or 'every check'}" for name in missing)
     fact = f"The rollouts lack {len(missing)} column{'s' * (len(missing) > 1)}:\n{readers}"
     return [(f"{fact}\nColumns: {listed(not_hidden(schema))}.", _likely(missing, schema))]
 
@@ -271,7 +294,8 @@ def _likely(missing: Sequence[str], schema: Mapping[str, Any]) -> str:
     sources = {name: _sources(name, schema) for name in missing}
     guesses = {name: _guess(name, list(usable)) for name, usable in sources.items()}
     hints = [
-        f"Did you mean `{guess}` for `{name}`? Rename it with --map {shlex.quote(f'{name}={sources[name][guess]}')}."
+        f"Did you mean `{printable(guess)}` for `{name}`? Rename it with "
+        f"--map {shlex.quote(f'{name}={printable(sources[name][guess])}')}."
         for name, guess in guesses.items()
         if guess
     ]

@@ -83,7 +83,8 @@ def _unscored_by(plan: Plan) -> set[_Key] | None:
     """
     if any(applies_expr(verifier, spec) is not None for verifier in plan.verifiers for spec in verifier.nodes):
         return None
-    return {_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}
+    keys = {_key(verifier, spec, form) for verifier, spec, form in _alone(plan) if unscored_exprs(verifier, spec)}
+    return {*keys, *((path,) for path in plan.paths_to_bytes)}
 
 
 def _alone(plan: Plan) -> Iterator[tuple[VerifierSpec, CheckSpec, Mapping[str, Any]]]:

@@ -8,12 +8,15 @@ import polars as pl
 
 from assay.names import HIDDEN
 
-__all__ = ["JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr", "without_nulls"]
+__all__ = ["BYTES", "JSON", "TYPED", "is_typed", "typed", "typed_expr", "untyped", "untyped_expr", "without_nulls"]
 
 _ATOMS = frozenset((str, int, float, bool, type(None)))
 
 JSON = HIDDEN + "json"
 """Field of the struct that holds a value of any type as JSON text."""
+
+BYTES = HIDDEN + "bytes"
+"""Key of the object in such a text that stands for bytes that are not UTF-8; its value is their hexadecimal form."""
 
 TYPED = pl.Struct({JSON: pl.String})
 """Type of a column with values of several types, each as JSON text."""
@@ -25,11 +28,27 @@ def is_typed(value: Any) -> bool:
     return not isinstance(value, str) and value is not None and isinstance(value, Mapping) and [*value] == [JSON]
 
 
-def untyped(value: Any) -> Any:
-    """Return a column's value; decode it if it comes from a ``TYPED`` column."""
+def untyped(value: Any, *, with_bytes: bool = False) -> Any:
+    """Return a column's value; decode it if it comes from a ``TYPED`` column.
+
+    Args:
+        value: The value.
+        with_bytes: Whether bytes that are not UTF-8 are kept; else they are null, as in columns that checks read.
+    """
     if not is_typed(value):
         return value
-    return None if value[JSON] is None else json.loads(value[JSON])
+    text = value[JSON]
+    if text is None or BYTES not in text:
+        return None if text is None else json.loads(text)
+    return json.loads(text, object_hook=_with_bytes if with_bytes else _without_bytes)
+
+
+def _with_bytes(value: dict[str, Any]) -> Any:
+    return bytes.fromhex(value[BYTES]) if [*value] == [BYTES] else value
+
+
+def _without_bytes(value: dict[str, Any]) -> Any:
+    return None if [*value] == [BYTES] else value
 
 
 def typed(name: str, texts: Sequence[str | None]) -> pl.Series:

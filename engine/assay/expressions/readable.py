@@ -11,7 +11,7 @@ import polars as pl
 
 from assay.expressions.lane import field_of
 
-__all__ = ["has_type", "readable", "readable_value"]
+__all__ = ["LOST", "has_type", "is_all_text", "readable", "readable_value"]
 
 _DAY = 86_400
 _FIRST, _LAST = -62_135_596_800, 253_402_300_799
@@ -113,6 +113,24 @@ def has_type(dtype: Any, kinds: Any) -> bool:
     return isinstance(dtype, pl.Map) and (has_type(dtype.key, kinds) or has_type(dtype.value, kinds))
 
 
+def is_all_text(values: pl.Series) -> bool:
+    """Return whether all bytes within values are UTF-8; perhaps not, if some behind nulls are not."""
+    dtype = values.dtype
+    if not has_type(dtype, pl.Binary):
+        return True
+    if isinstance(dtype, pl.Map):
+        values = values.cast(pl.List(pl.Struct({"key": dtype.key, "value": dtype.value})))
+    if isinstance(values.dtype, pl.List | pl.Array):
+        return is_all_text(values.explode())
+    if isinstance(values.dtype, pl.Struct):
+        return all(map(is_all_text, values.struct.unnest().get_columns()))
+    try:
+        values.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return False
+    return True
+
+
 def _decoded(values: pl.Series) -> pl.Series:
     try:
         return values.cast(pl.String)
@@ -130,19 +148,29 @@ def _text(value: bytes | None) -> str | None:
 # ── row by row: the definition ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def readable_value(value: Any) -> Any:
-    """Return a value of a row with bytes as text, and mappings with texts as keys."""
+LOST = object()
+"""Stands for bytes that are not UTF-8, where they are looked for."""
+
+
+def readable_value(value: Any, lost: Any = None) -> Any:
+    """Return a value of a row with bytes as text, and mappings with texts as keys.
+
+    Args:
+        value: The value.
+        lost: What stands for bytes that are not UTF-8.
+    """
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, bytes):
-        return _text(value)
+        text = _text(value)
+        return lost if text is None else text
     if isinstance(value, list | tuple):
-        return [readable_value(item) for item in value]
-    return _readable_mapping(value) if isinstance(value, Mapping) else value
+        return [readable_value(item, lost) for item in value]
+    return _readable_mapping(value, lost) if isinstance(value, Mapping) else value
 
 
-def _readable_mapping(value: Mapping[Any, Any]) -> Any:
-    pairs = [(readable_value(key), readable_value(inner)) for key, inner in value.items()]
-    if all(isinstance(key, str | int | None) and not isinstance(key, bool) for key, _ in pairs):
-        return {str(key): inner for key, inner in pairs if key is not None}
+def _readable_mapping(value: Mapping[Any, Any], lost: Any) -> Any:
+    pairs = [(readable_value(key, lost), readable_value(inner, lost)) for key, inner in value.items()]
+    if all(key is LOST or (isinstance(key, str | int | None) and not isinstance(key, bool)) for key, _ in pairs):
+        return {key if key is LOST else str(key): inner for key, inner in pairs if key is not None}
     return [{"key": key, "value": inner} for key, inner in pairs]

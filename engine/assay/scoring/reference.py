@@ -12,6 +12,7 @@ from assay.aggregating.columns import check_column, detail_columns, extra_column
 from assay.aggregating.pipeline import NO_CHECK, none_applies, one_line, outcome_of, unscored
 from assay.aggregating.results import RESULTS, VERDICTS, ScoredRow
 from assay.checks.base import Outcome, Row, RunCheck
+from assay.compiling.lost_bytes import read_paths
 from assay.compiling.plan import no_task
 from assay.compiling.reading import readable_row, text_columns
 from assay.expressions.completion import completion_text, no_text
@@ -19,6 +20,7 @@ from assay.names import BAD, COMPLETION, LENGTH, TASK_FOUND, TASK_ID
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import MEMO, RAW
 from assay.values.failures import failure
+from assay.values.paths import Path
 
 __all__ = ["score_row", "score_rows"]
 
@@ -43,7 +45,8 @@ def score_rows(
     """Score rollouts one by one; see ``score_row``. Only checks over all rollouts of an example read other rows."""
     checks = [spec.check for verifier in verifiers for spec in verifier.nodes]
     texts = cache(partial(text_columns, verifiers))
-    prepared = [_prepared(row, texts(tuple(row)), any_role=any_role) for row in rows]
+    paths = read_paths(verifiers)
+    prepared = [_prepared(row, texts(tuple(row)), paths, any_role=any_role) for row in rows]
     # including rows that a single check leaves unscored
     scorable = [row for row, reason in prepared if reason is None]
     for check in checks:
@@ -59,9 +62,9 @@ def _length(row: Row) -> dict[str, int | None]:
     return {LENGTH: None if unseen else len(row[COMPLETION])}
 
 
-def _prepared(row: Row, texts: Container[str], *, any_role: bool) -> tuple[Row, str | None]:
+def _prepared(row: Row, texts: Container[str], paths: Sequence[Path], *, any_role: bool) -> tuple[Row, str | None]:
     """Return a row as checks read it, and the reason why it cannot be scored."""
-    row, unreadable = readable_row(row, texts)
+    row, unreadable = readable_row(row, texts, paths, any_role=any_role)
     text = completion_text(row[COMPLETION], any_role=any_role)
     reason = no_text(row[COMPLETION]) if text is None else None
     if TASK_FOUND in row and row[TASK_FOUND] is None:

@@ -4,21 +4,28 @@ Python calls signal handlers in the main thread only, and there Polars waits for
 for a long time. Python writes the signal's number to a socket at once, whatever the main thread does; a thread reads it.
 """
 
+import atexit
 import contextlib
 import signal
 import socket
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from assay.errors import AssayError
 from assay.system.processes import forget_in_children, prepare_process
 
-__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "interruptible", "signalled"]
+__all__ = ["IMPATIENCE", "KEPT", "LEFTOVERS", "Impatience", "Stopped", "await_engine", "interruptible", "signalled"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has no SIGHUP
 _PATIENCE = 5.0
 """Seconds that a run has to end after a signal."""
+_LOOK = 0.01
+"""Seconds between looks at the engine's threads."""
+_QUIET = 5
+"""Looks at which none of them runs Python, before the interpreter may end."""
 
 
 @dataclass
@@ -74,9 +81,25 @@ def interruptible() -> Iterator[threading.Event]:
     with _listening(stop):
         try:
             yield stop
-        except BaseException:
+        except BaseException as error:
             stop.set()
+            if isinstance(error, KeyboardInterrupt):
+                atexit.unregister(await_engine)
+                atexit.register(await_engine)
             raise
+
+
+def await_engine() -> None:
+    """Wait until no thread of the engine runs Python.
+
+    An interrupted run leaves threads that finish their batches; one that calls Python while the interpreter ends aborts the program.
+    """
+    quiet, end = 0, time.monotonic() + _PATIENCE
+    while quiet < _QUIET and time.monotonic() < end:
+        # NOTE: a foreign thread that has asked for its thread object is listed, too
+        known = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}  # noqa: SLF001  (it has no other mark)
+        quiet = quiet + 1 if sys._current_frames().keys() <= known else 0  # noqa: SLF001  (documented)
+        time.sleep(_LOOK)
 
 
 def signalled() -> bool:

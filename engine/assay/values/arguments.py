@@ -104,7 +104,7 @@ def _message(message: Any) -> Any:
 
 def own(value: Any) -> Any:
     """Return a column's value without the null fields that its type adds; one that its row alone decides keeps all fields."""
-    return untyped(value) if is_typed(value) else without_nulls(value)
+    return untyped(value, with_bytes=True) if is_typed(value) else without_nulls(value)
 
 
 def _object(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from assay.errors import InputError
+from assay.errors import InputError, printable
 
 __all__ = ["check_names", "frame_of", "from_arrow", "held", "held_schema"]
 
@@ -46,7 +46,9 @@ def from_arrow(data: Any) -> pl.DataFrame:
         table.validate(full=True)
         duplicates = [name for at, name in enumerate(table.column_names) if name in table.column_names[:at]]
         if duplicates:
-            raise InputError(f"The Arrow data has two columns named `{duplicates[0]}`.", "Rename one of them.")
+            raise InputError(
+                f"The Arrow data has two columns named `{printable(duplicates[0])}`.", "Rename one of them."
+            )
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"The Arrow data is not valid: {error}", "It would crash Polars; write it again from its source."
@@ -137,7 +139,7 @@ def held(table: pa.Table) -> pa.Table:
 
 def _problem(field: pa.Field, error: Exception) -> str:
     inner = "" if str(error) == str(field.type) else f": {error}"
-    return f"Polars cannot hold the column `{field.name}` of type {field.type}{inner}."
+    return f"Polars cannot hold the column `{printable(field.name)}` of type {field.type}{inner}."
 
 
 def _converted(column: pa.ChunkedArray, target: Any) -> pa.ChunkedArray:

@@ -6,17 +6,17 @@ very many fields, deep nesting) become JSON text.
 
 import json
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from assay.errors import AssayWarning, InputError
+from assay.errors import AssayWarning, InputError, printable
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
-from assay.expressions.mixed import typed
+from assay.expressions.mixed import BYTES, typed
 from assay.names import GOLD_COLUMNS
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
@@ -121,7 +121,7 @@ class Column:
         try:
             return self._shape.add(value)
         except ValueError as error:
-            raise InputError(f"Row {at}: `{self.name}` {error}.") from None
+            raise InputError(f"Row {at}: `{printable(self.name)}` {error}.") from None
 
     def _learn(self, values: Sequence[Any]) -> None:
         kinds = {type(value) for value in values if value is not None}
@@ -139,8 +139,11 @@ class Column:
         self._type = merged
 
 
-_LEAF_TYPES = {pa.string(): pl.String, pa.int64(): pl.Int64, pa.float64(): pl.Float64, pa.bool_(): pl.Boolean}
+_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
 """NOTE: Polars builds columns of plain values, because Arrow imports pandas at its first Python value, which takes 0.3 s."""
+
+_ARROW_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_LEAF_TYPES = {arrow: _DTYPES[kind] for kind, arrow in _ARROW_TYPES.items()}
 
 
 def _leaves(values: Sequence[Any], kind: type) -> Any:
@@ -152,9 +155,8 @@ def _leaves(values: Sequence[Any], kind: type) -> Any:
     """
     if kind is int and not all(value is None or -(2**63) <= value < 2**63 for value in values):
         raise OverflowError("an integer of more than 64 bits")
-    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
-    series = pl.Series(values, dtype=_LEAF_TYPES[arrow])
-    return series.to_arrow() if kind is int else pa.nulls(0, arrow)
+    series = pl.Series(values, dtype=_DTYPES[kind])
+    return series.to_arrow() if kind is int else pa.nulls(0, _ARROW_TYPES[kind])
 
 
 _REFUSED = (TypeError, ValueError, OverflowError, pa.ArrowException, pl.exceptions.PolarsError)
@@ -204,9 +206,6 @@ class _Exact(Column):
             return pl.Series(self.name, _mended(values), dtype=dtype)
 
 
-_DTYPES: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
-
-
 def _plain_dtype(kinds: AbstractSet[type], elements: AbstractSet[type]) -> Any:
     """Return the type of values of one plain kind, or of lists of one; None if no type has them all unchanged."""
     kinds, elements = kinds - {type(None)}, elements - {type(None)}
@@ -236,7 +235,7 @@ def _own(value: Any, name: str, row: int) -> Any:
     """Return a value as JSON has it: arrays and tuples as lists, bytes as their text; what JSON lacks is itself.
 
     Raises:
-        InputError: Bytes are not UTF-8.
+        InputError: It is bytes that are not UTF-8. Within a value they stay, for it depends on the check whether they are read.
     """
     if type(value) in LEAVES:
         return value
@@ -244,14 +243,16 @@ def _own(value: Any, name: str, row: int) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"Row {row}: `{name}` has bytes that are not UTF-8 (byte {error.start + 1}).") from None
+            raise InputError(
+                f"Row {row}: `{printable(name)}` has bytes that are not UTF-8 (byte {error.start + 1})."
+            ) from None
     return plain(value)
 
 
 def _own_json(value: Any, name: str) -> str | None:
     """Return the JSON text of a value; a lone surrogate becomes U+FFFD."""
-    text = _json(value, name)
-    return _json(_mended(value), name) if text is not None and "\\ud" in text else text
+    text = _json(value, name, _marked)
+    return _json(_mended(value), name, _marked) if text is not None and "\\ud" in text else text
 
 
 class _Completions(Column):
@@ -287,17 +288,24 @@ class _Completions(Column):
         if message is not None and not _is_plain(message):
             self._exact = True
             self._shape_of(message, at)
+            if message.get("role") in ("assistant", b"assistant"):
+                self._check_text(message.get("content"), at)
         if message is None or self._readable:
             return
-        self._readable = "content" in message and isinstance(message["content"], str | list | tuple | None)
+        self._readable = "content" in message and isinstance(message["content"], str | bytes | list | tuple | None)
         self._keys.update(dict.fromkeys(map(str, message)))
+
+    def _check_text(self, content: Any, at: int) -> None:
+        try:
+            _content_in_text(content, errors="strict")
+        except UnicodeDecodeError as error:
+            problem = f"Row {at}: `{printable(self.name)}` has bytes that are not UTF-8 (byte {error.start + 1})."
+            raise InputError(problem) from None
 
     def settle(self) -> None:
         if self._keys and not self._readable:
             keys = ", ".join(list(self._keys)[:10])
-            fact = (
-                f"No message of `{self.name}` has a readable `content`, so their text is empty; their fields: {keys}."
-            )
+            fact = f"No message of `{printable(self.name)}` has a readable `content`, so their text is empty; their fields: {keys}."
             # a warning, not an error: a row must not be read differently because of other rows
             warnings.warn(f"{fact} {MESSAGE_HINT}", AssayWarning, stacklevel=2)
 
@@ -343,9 +351,23 @@ def _exactly(message: Mapping[str, Any] | None) -> dict[str, str | None]:
 
 
 def _message(message: Mapping[str, Any] | None) -> dict[str, str | None]:
-    role = (message or {}).get("role")
-    text = completion_text([{"content": (message or {}).get("content")}], any_role=True)
+    role, content = ((message or {}).get(name) for name in _FIELDS)
+    role = role.decode(errors="replace") if isinstance(role, bytes) else role
+    text = completion_text([{"content": _content_in_text(content)}], any_role=True)
     return {"role": mended(role) if isinstance(role, str) else None, "content": mended(text or "")}
+
+
+def _content_in_text(content: Any, errors: str = "replace") -> Any:
+    """Return the content of a message with bytes as text, as in columns; bytes of parts that are no text stay.
+
+    Raises:
+        UnicodeDecodeError: They are not UTF-8, and ``errors`` is ``strict``.
+    """
+    if isinstance(content, bytes):
+        return content.decode(errors=errors)
+    if isinstance(content, list | tuple):
+        return [_content_in_text(part.get("text") if isinstance(part, dict) else part, errors) for part in content]
+    return content
 
 
 def _has_flag(value: Any, dtype: Any) -> bool:
@@ -399,20 +421,31 @@ def _merged(left: Any, right: Any, *, floatable: bool) -> Any:
     raise TypeError("several types")
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _marked(value: Any) -> Any:
+    """Return what stands for a value in JSON; for bytes that are not UTF-8 a mark, by which a check that reads them is told."""
+    converted = _plain(value)
+    return {BYTES: value.hex()} if converted is None else converted
+
+
 def text_of(value: Any, name: str) -> str | None:
     """Return a value as text, of a structured one its JSON; ``name`` is that of the column, for messages."""
     return mended(value) if isinstance(value, str) else _json(value, name)
 
 
-def _json(value: Any, name: str) -> str | None:
+def _json(value: Any, name: str, default: Callable[[Any], Any] = _plain) -> str | None:
     try:
-        return None if value is None else json.dumps(value, default=_plain)
+        return None if value is None else json.dumps(value, default=default)
     except ValueError as error:  # an integer past the interpreter's limit
-        raise InputError(f"A value of `{name}` cannot be written as JSON: {error}.") from None
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else str(value)
+        raise InputError(f"A value of `{printable(name)}` cannot be written as JSON: {error}.") from None
 
 
 def _mended(value: Any) -> Any:

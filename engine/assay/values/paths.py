@@ -83,7 +83,10 @@ def _step_text(step: str | int | None) -> str:
         return "[]"
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _STEP.fullmatch(step) and step[0] != "." else f"[{json.dumps(step)}]"
+    # the characters in brackets are escaped, so that a path is one line and nothing in it moves a terminal's cursor
+    match = _STEP.fullmatch(step)
+    is_bare = match and match["name"] == step and step.isprintable() and step == step.strip()
+    return f".{step}" if is_bare else f"[{json.dumps(step)}]"
 
 
 def is_path(text: str) -> bool:
@@ -270,7 +273,7 @@ def missing(path: Path, outlined: Any, where: str) -> ColumnsError:
         inside = inside[inner_step] if isinstance(inner_step, str) else inside[0]
     if isinstance(step, str) and isinstance(inside, dict) and step not in inside:
         hint = did_you_mean(step, inside) or f"Columns: {listed(not_hidden(inside))}."
-        return ColumnsError(f"{owner} has no `{step}` (in the path `{path}`).", hint)
+        return ColumnsError(f"{owner} has no `{Path((step,))}` (in the path `{path}`).", hint)
     kind = kind_of(outlined, prefix)
     if kind == ("object" if isinstance(step, str) else "list"):
         return ColumnsError(f"No record has a value at `{path}`.")

@@ -32,6 +32,8 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
 def _key(key: Any) -> Any:
     """Return a key as JSON and columns have them: a scalar of another library as a number, a tuple as text."""
+    if isinstance(key, bytes):
+        key = key.decode(errors="backslashreplace")
     converted = key if type(key) in LEAVES else plain(key)
     return converted if type(converted) in LEAVES else _text(key)
 

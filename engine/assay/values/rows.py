@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from assay.errors import InputError
+from assay.errors import InputError, printable
 from assay.expressions.json import mended
 from assay.values.column import Column, column
 
@@ -97,7 +97,7 @@ def transposed(rows: Iterable[Any]) -> dict[str, list[Any]]:
             if name not in columns:
                 columns[name] = [None] * height
             elif len(columns[name]) > height:
-                raise InputError(f"Row {height} has two keys that read `{name}`.")
+                raise InputError(f"Row {height} has two keys that read `{printable(name)}`.")
             columns[name].append(value)
         for values in columns.values():
             if len(values) == height:
@@ -117,15 +117,15 @@ def from_columns(
     for key, values in columns.items():
         name = mended(str(key))
         if name in series:
-            raise InputError(f"Two columns have names that read `{name}`.", "Rename one of them.")
+            raise InputError(f"Two columns have names that read `{printable(name)}`.", "Rename one of them.")
         if not isinstance(values, pl.Series | Sequence) or isinstance(values, str | bytes):
-            raise InputError(f"The column `{name}` is {type(values).__name__}, not a list of values.")
+            raise InputError(f"The column `{printable(name)}` is {type(values).__name__}, not a list of values.")
         if isinstance(values, pl.Series):
             series[name] = values.alias(name)
         else:
             series[name] = _series(name, values, mapping or {}, exact)
     if len({len(values) for values in series.values()}) > 1:
-        lengths = ", ".join(f"`{name}` {len(values)}" for name, values in series.items())
+        lengths = ", ".join(f"`{printable(name)}` {len(values)}" for name, values in series.items())
         raise InputError(f"The columns have different lengths: {lengths}.")
     return pl.DataFrame(series)  # by name: in a list, a series named "" would be renamed
 
