@@ -9,9 +9,13 @@ written in each format that has them, by the rules of docs/inputs.md:
   structs without their null fields, for a null field of a struct counts as absent, but one in an object of JSON does not.
 * ``text`` tables have text in every column, and CSV holds them, too: there every cell is text, an empty cell is null, and ``""`` is the
   empty text.
+* ``numbers`` tables have whole numbers, and CSV holds these as text, which is the same for golds that are texts. It is not for params
+  that are numbers (bounds, ``precision``), nor within JSON, nor for booleans and fractions in ``when`` (42 equals 42.0, but not
+  "42.0"); so golds alone refer to them.
 * ``sheet`` tables have text that a workbook holds: no control characters, no empty texts, no rows that are blank.
 
-Texts are UTF-8 and numbers are finite: parquet holds no lone surrogates, and JSON no NaN.
+A path into a column is one that its type has: where a type has it not, no row can have a value, and the table is refused. Objects of
+JSON have no type, and a row without the value is unscored. Texts are UTF-8 and numbers are finite: parquet holds no lone surrogates, and JSON no NaN.
 """
 
 import contextlib
@@ -101,7 +105,17 @@ TYPED = (
 TEXT = (*TYPED, "csv", "tsv", "semicolons", "csv", "CSV tasks")
 SHEET = (*TEXT, "xlsx", "xlsx")
 TASKS = ("parquet tasks", "JSONL tasks", "JSON tasks", "YAML tasks")
-FORMATS = {"typed": (*TYPED, *TASKS), "text": (*TEXT, *TASKS), "sheet": (*SHEET, *TASKS)}
+FORMATS = {"typed": (*TYPED, *TASKS), "numbers": (*TEXT, *TASKS), "text": (*TEXT, *TASKS), "sheet": (*SHEET, *TASKS)}
+TESTS = (
+    {"equals": 42},
+    {"equals": "42"},
+    {"in": [1, 2, "7"]},
+    {"exists": True},
+    {"exists": False},
+    {"matches": r"^\d+$"},
+)
+"""What ``when`` may ask of whole numbers."""
+WHOLE = (42, 0, -1, 1, 2, 3, 7, 2**53 + 1, 2**63 - 1)
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,7 +255,8 @@ def _is_sheet(text):
 
 def _column(rng, values, size, kind):
     """A column of values of one type, with nulls; JSON text of them where there is no such type."""
-    values = [value for value in values if value is not None]
+    if kind == "numbers":
+        return pa.array([_nullable(rng, rng.choice(WHOLE)) for _ in range(size)], pa.int64())
     picked = [rng.choice(values) for _ in range(size)]
     if kind != "typed" or rng.random() < 0.2:
         texts = [_text(value) for value in picked]
@@ -306,8 +321,9 @@ def _table(rng, check, values, kind):
     columns = {name: _column(rng, pools.get(name, VALUES), size, kind) for name in NAMES}
     golds = columns["gold"].to_pylist()
     columns["completion"] = _completions(rng, check, golds, size, kind)
-    prompts = ("a", "Where is it?", "42")
-    columns["prompt"] = pa.array([rng.choice(prompts) for _ in range(size)])
+    prompts = [rng.choice(("a", "Where is it?", "42")) for _ in range(size)]
+    is_chat = kind == "typed" and rng.random() < 0.5
+    columns["prompt"] = pa.array([[{"role": "user", "content": text}] for text in prompts] if is_chat else prompts)
     examples = [rng.choice(check.examples) for _ in range(size)]
     for name in ("metadata", "expected_output_schema"):
         given = [getattr(example, name) for example in examples]
@@ -326,6 +342,11 @@ def _structure(values, kind):
             if _is_held(array.type):
                 return array
     return pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
+
+
+def _compares_texts(check):
+    """Whether a type compares with a gold that is a text, for which 42 is the same as ``"42"``."""
+    return check.gold != "" and not check.json_gold and not check.measured_gold
 
 
 @dataclass(frozen=True)
@@ -352,9 +373,16 @@ def case(seed, number):
     check = CHECKS[number % len(CHECKS)]
     kind = rng.choice([*FORMATS, "typed"])
     taken = references(check)
+    if kind == "numbers" and not _compares_texts(check):
+        kind = "typed"
+    if kind == "numbers":
+        taken = [(number, name) for number, name in taken if _field(check, name) == check.gold]
     example, name = rng.choice(taken) if taken and rng.random() < 0.85 else (rng.randrange(len(check.examples)), None)
     table = _table(rng, check, pool(check, name), kind)
     drawn = _check(rng, check, example, name, {field.name: field.type for field in table.schema})
+    if kind == "numbers":
+        drawn = {key: value for key, value in drawn.items() if key not in ("goldOn", "when")}
+        drawn |= rng.choice(({}, {"when": {"column": "other"} | rng.choice(TESTS)}))
     return Case(drawn, table, kind, tuple(rng.sample(FORMATS[kind], 4)))
 
 
@@ -374,17 +402,33 @@ def rows_of(table):
 
 
 def _lines(rows, rng):
-    escaped = rng.random() < 0.5
-    return "".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in rows)
+    """JSON lines; those after the first, which has all columns, may leave out what is null."""
+    escaped, is_sparse = rng.random() < 0.5, rng.random() < 0.5
+    sparse = [row if number == 0 or not is_sparse else plain(row) for number, row in enumerate(rows)]
+    return "".join(json.dumps(row, ensure_ascii=escaped) + "\n" for row in sparse)
+
+
+def _encoded(table, rng):
+    """The same table, now and then with texts in dictionaries."""
+    if rng.random() < 0.7:
+        return table
+    columns = {name: table[name] for name in table.column_names}
+    return pa.table(
+        {
+            name: values.dictionary_encode() if pa.types.is_string(values.type) else values
+            for name, values in columns.items()
+        }
+    )
 
 
 def _cells(rows, rng, delimiter):
     """CSV, with all texts in quotation marks or only those that need them."""
     out, always = io.StringIO(), rng.random() < 0.5
 
-    def cell(text):
-        if text is None:
+    def cell(value):
+        if value is None:
             return ""
+        text = str(value)
         is_bare = text != "" and text.isalnum() and not always
         return text if is_bare else '"' + text.replace('"', '""') + '"'
 
@@ -406,7 +450,7 @@ def _write_sheet(rows, path):
 
 def source(table, form, folder, rng):  # noqa: C901  (one format after another)
     """A table in a format."""
-    rows, path = rows_of(table), folder / f"rows.{form}"
+    rows, path, table = rows_of(table), folder / f"rows.{form}", _encoded(table, rng)
     match form:
         case "list":
             return rows

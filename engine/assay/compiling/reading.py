@@ -7,7 +7,7 @@ import polars as pl
 
 from assay.aggregating.pipeline import one_line
 from assay.compiling.requirements import read_columns, referred_columns
-from assay.expressions.lane import exactly, not_hidden
+from assay.expressions.lane import exactly, not_hidden, plain, plain_type
 from assay.expressions.readable import has_type, readable, readable_value
 from assay.names import COMPLETION, HIDDEN, TASK_ID, VERIFIER_COLUMNS
 from assay.rewards.panel import Reward
@@ -41,7 +41,13 @@ def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Convers
     converted = {}
     for name, as_text in _read(verifiers, schema.names()).items():
         values = exactly(name).alias("value")
-        pair = readable(values, schema[name], as_text=as_text)
+        if name in STRUCTURED and isinstance(schema[name], pl.Categorical | pl.Enum):
+            pair = (
+                plain(values, schema[name]),
+                plain_type(schema[name]),
+            )  # JSON text, whose repetitions a file stores once
+        else:
+            pair = readable(values, schema[name], as_text=as_text)
         if pair[0] is not values:
             converted[name] = pair
     return converted
