@@ -14,8 +14,9 @@ written in each format that has them, by the rules of docs/inputs.md:
   "42.0"); so golds alone refer to them.
 * ``sheet`` tables have text that a workbook holds: no control characters, no empty texts, no rows that are blank.
 
-A path into a column is one that its type has: where a type has it not, no row can have a value, and the table is refused. Objects of
-JSON have no type, and a row without the value is unscored. Texts are UTF-8 and numbers are finite: parquet holds no lone surrogates, and JSON no NaN.
+A path into a column is one that its type has: where a type lacks it, no row can have a value, and the table is refused. Objects of
+JSON have no type, and a row without the value is unscored. Texts are UTF-8 and numbers are finite: parquet holds no lone surrogates,
+and JSON no NaN.
 """
 
 import contextlib
@@ -30,6 +31,7 @@ import traceback
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -103,7 +105,7 @@ TYPED = (
     "command",
 )
 TEXT = (*TYPED, "csv", "tsv", "semicolons", "csv", "CSV tasks")
-SHEET = (*TEXT, "xlsx", "xlsx")
+SHEET = (*TEXT, *("xlsx", "xlsx") * (find_spec("openpyxl") is not None))
 TASKS = ("parquet tasks", "JSONL tasks", "JSON tasks", "YAML tasks")
 FORMATS = {"typed": (*TYPED, *TASKS), "numbers": (*TEXT, *TASKS), "text": (*TEXT, *TASKS), "sheet": (*SHEET, *TASKS)}
 TESTS = (
@@ -131,18 +133,15 @@ def _fields(check, params):
 def references(check):
     """Params of a check's examples that rows can bring: the number of the example, and the param's name in specs."""
     names = [(field.alias or name) for name, field in check.Params.model_fields.items()]
-    return tuple(
-        (number, name)
-        for number, example in enumerate(check.examples)
-        for name in names
-        if _refers(
-            {
-                "type": check.type,
-                **{k: v for k, v in (example.params or {}).items() if _field(check, k) != _field(check, name)},
-                name: {"column": "gold"},
-            }
-        )
-    )
+    pairs = ((number, name) for number in range(len(check.examples)) for name in names)
+    return tuple(pair for pair in pairs if _refers(_with(check, *pair, {"column": "gold"})))
+
+
+def _with(check, number, name, value):
+    """The check of an example with another value of a param, however the example spells it."""
+    params = (check.examples[number].params or {}).items()
+    others = {other: given for other, given in params if _field(check, other) != _field(check, name)}
+    return {"type": check.type, **others, name: value}
 
 
 def _field(check, name):
@@ -165,13 +164,10 @@ def pool(check, name):
 
 def _check(rng, check, number, name, types):
     """A check of a type that refers to columns of these types, if the type takes references."""
-    params = check.examples[number].params or {}
-    spec = {"type": check.type, **params}
+    spec = {"type": check.type, **(check.examples[number].params or {})}
     if name is not None:
-        spec = {key: value for key, value in spec.items() if key == "type" or _field(check, key) != _field(check, name)}
-        spec[name] = _reference(rng, types)
-        if not _refers(spec):
-            spec[name] = {"column": "gold"}
+        spec = _with(check, number, name, _reference(rng, types))
+        spec = spec if _refers(spec) else _with(check, number, name, {"column": "gold"})
     return spec | _around(rng, types, has_gold=name is not None)
 
 
@@ -240,13 +236,10 @@ def _around(rng, types, *, has_gold):
 
 
 def _text(value):
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list | dict)
-        else str(value)
-    )
+    """A text as it is, a list or an object as JSON, any other value as Python writes it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
 def _is_sheet(text):

@@ -41,11 +41,8 @@ def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Convers
     converted = {}
     for name, as_text in _read(verifiers, schema.names()).items():
         values = exactly(name).alias("value")
-        if name in STRUCTURED and isinstance(schema[name], pl.Categorical | pl.Enum):
-            pair = (
-                plain(values, schema[name]),
-                plain_type(schema[name]),
-            )  # JSON text, whose repetitions a file stores once
+        if name in STRUCTURED and isinstance(schema[name], pl.Categorical | pl.Enum):  # JSON text that repeats
+            pair = plain(values, schema[name]), plain_type(schema[name])
         else:
             pair = readable(values, schema[name], as_text=as_text)
         if pair[0] is not values:

@@ -228,7 +228,10 @@ def _path(text: str) -> Path:
 
 
 def value_at(row: Mapping[str, Any], path: Path) -> Any:
-    """Return the value at a path of a row, through JSON text, without the null fields that the type of a struct adds; None if there is none."""
+    """Return the value at a path of a row, through JSON text; None if there is none.
+
+    It is without the null fields that the type of a struct adds to every row; those of JSON stay.
+    """
     value: Any = row.get(path.column)
     is_json = is_typed(value)
     for step in path.steps[1:]:
