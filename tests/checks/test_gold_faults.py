@@ -316,3 +316,8 @@ def test_drawn_golds_are_judged_alike_by_row_and_by_columns():
         verifier = load_verifier({"checks": [drawn_check(rng, f"c{at}") for at in range(3)]})
         with set_to(small_batch=rng.choice((0, 256))):
             assert_plan_conforms([verifier], [drawn_row(rng) for _ in range(rng.choice((1, 9, 30)))])
+
+
+def test_a_param_has_the_name_that_specs_give_it():
+    reason = fault({"type": "json_schema", "schema": [ANSWER, "a"]}, answer="x")
+    assert reason.startswith('schema is \'["x", "a"]\'')

@@ -379,3 +379,36 @@ def test_a_reason_lists_the_first_phrases_of_a_row():
         """contains_all: does not contain "v", "w", "x", "y", "z", "q", 'a"b'""",
         'contains_all: does not contain "w"',
     ]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "equals", "value": {"column": "gold"}},
+        {"type": "equals", "value": [{"column": "gold"}, "x"]},
+        {"type": "equals", "value": {"template": "{gold}"}},
+        {"type": "similarity", "value": {"column": "gold"}},
+        {"type": "contains", "value": "null", "on": {"column": "gold"}},
+        {"type": "min_length", "value": 12, "on": {"template": "{gold} {gold.list}"}},
+        {"type": "json_match", "value": {"column": "gold"}},
+        {"type": "json_match", "value": [{"column": "gold"}]},
+        {"type": "json_schema", "schema": [{"column": "gold"}]},
+        {"type": "tool_f1", "value": [{"column": "gold"}, "f"]},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("small", [0, 256])
+def test_null_fields_of_structs_are_absent_wherever_a_spec_refers_to_them(check, small):
+    golds = [{"a": 1}, {"b": "x"}, {"list": [{"a": 1}, {"b": "y"}, None]}, {"inner": {"a": 1}}, {"inner": {"b": 2}}]
+    texts = [*map(str, golds), *map(json.dumps, golds), *(json.dumps([gold]) for gold in golds)]
+    rows = [{"completion": text, "gold": golds[number % len(golds)]} for number, text in enumerate(texts)]
+    spec = {"checks": [check | {"missingGold": "fail"}]}
+    with set_to(small_batch=small):
+        typed = score(pl.DataFrame(rows, infer_schema_length=None), spec, keep=(), lenient=True)
+        assert typed.rows() == score(rows, spec, keep=(), lenient=True).rows()
+
+
+def test_nulls_in_json_text_within_a_struct_stay():
+    frame = pl.DataFrame({"completion": ['{"a": null}', "{}"], "gold": [{"text": '{"of": {"a": null}}'}] * 2})
+    spec = {"checks": [{"type": "json_match", "value": {"column": "gold.text.of"}}]}
+    assert score(frame, spec)["reward"].to_list() == [1.0, 0.0]

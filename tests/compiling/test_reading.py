@@ -12,6 +12,7 @@ import pytest
 import assay
 from assay.compiling.sides import beside
 from assay.scoring.reference import score_rows
+from assay.thresholds import set_to
 
 GOLD = {"id": "v", "checks": [{"type": "equals", "value": {"column": "x"}}]}
 INVALID = "`x` holds bytes that are not UTF-8 text"
@@ -312,3 +313,28 @@ def test_parquet_without_the_mark_of_text_is_read(tmp_path):
     table = pa.table({"completion": [b"42", b"7"], "x": [b"42", b"42"]})
     pq.write_table(table, tmp_path / "a.parquet")
     assert assay.score(tmp_path / "a.parquet", GOLD)["reward"].to_list() == [1.0, 0.0]
+
+
+# ── texts that repeat ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "text"),
+    [
+        ("metadata", check(type="task_expectations"), '{"expectations": [{"text": "42"}]}'),
+        ("expected_output_schema", check(type="expected_output_schema"), '{"required": ["42"]}'),
+        ("verifier", None, '{"fn_name": "exact_match", "expected": "{\\"42\\": 1}"}'),
+    ],
+)
+@pytest.mark.parametrize("small", [0, 256])
+def test_json_text_that_a_file_stores_once_for_many_rows_is_json_text(name, spec, text, small, tmp_path):
+    table = pa.table({"completion": ['{"42": 1}', ""], name: [text, text], "id": ["a", "b"]})
+    encoded = table.set_column(1, name, table[name].dictionary_encode())
+    frames = [encoded, pl.from_arrow(table).with_columns(pl.col(name).cast(pl.Enum([text]))), tmp_path / "a.arrow"]
+    with pa.ipc.new_file(frames[-1], encoded.schema) as writer:
+        writer.write_table(encoded)
+    with set_to(small_batch=small):
+        expected = assay.score(table, spec, keep=("id",), lenient=True)
+        assert expected["reward"].to_list() == [1.0, 0.0]
+        for frame in frames:
+            assert assay.score(frame, spec, keep=("id",), lenient=True).equals(expected)

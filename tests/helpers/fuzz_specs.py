@@ -2,6 +2,7 @@
 
 import json
 import random
+from importlib.util import find_spec
 
 from assay.testing import hostile_texts
 
@@ -42,6 +43,57 @@ INSTRUCTIONS = (
     {"detectable_format:number_bullet_lists": {}},
     {"punctuation:none": {}},
 )
+PACKAGES = {"math": "math_verify", "language": "langdetect", "ifeval": "nltk"}
+"""The check types of optional packages."""
+MATHS = (
+    *(
+        "0.5",
+        r"\frac{1}{2}",
+        "x^2+2x+1",
+        "(x+1)^2",
+        r"2\sqrt{3}",
+        r"\sqrt{12}",
+        r"\{1, 2\}",
+        r"\{2, 1\}",
+        "(1, 2)",
+        "1/3",
+        r"50\%",
+    ),
+    *(
+        "",
+        "42",
+        "x = 2",
+        r"\frac",
+        "no number",
+        r"\pi",
+        "1,000",
+        "10^{400}",
+        r"\text{B}",
+        "x < 2",
+        r"(-\infty, 2)",
+        "A",
+    ),
+)
+AROUND = ("{}", "{}", r"\boxed{{{}}}", "<think>1</think> ${}$", "A: {}", "the answer is {}\n", "<answer>{}</answer>")
+SENTENCES = (
+    *("Where is the nearest railway station?", "Wo ist der nächste Bahnhof, bitte?", "Où est la gare la plus proche ?"),
+    *(
+        "今日はとても良い天気ですね。",
+        "Где находится ближайший вокзал?",
+        "The refund, bitte: 返金",
+        "42!",
+        "WHERE IS MY REFUND? IT IS LATE.",
+    ),
+    *("Dr. Smith paid 3.5 dollars. He left. Did he?", "ΠΟΥ ΕΙΝΑΙ", "a refund http://example.com/a un remboursement"),
+)
+LANGUAGES = ("en", "de", "fr", "ja", "ru", "el", "zh-cn", "no such")
+DETECTED = (
+    {"language:response_language": {"language": "de"}, "change_case:english_lowercase": {}},
+    {"change_case:english_capital": {}, "punctuation:no_comma": {}},
+    {"length_constraints:number_sentences": {"relation": "at least", "num_sentences": 2}},
+    {"change_case:capital_word_frequency": {"capital_relation": "less than", "capital_frequency": 2}},
+)
+"""Instructions that take langdetect or nltk."""
 METRICS = (
     "ratio",
     "osa",
@@ -198,6 +250,49 @@ def draw_rows(rng, count):
         }
         for text, task in zip(texts, tasks, strict=True)
     ]
+
+
+def _packaged_leaf(rng):
+    """Return a check of a type that takes an optional package which is installed, or now and then of any other."""
+    gold = rng.choice(
+        ({"column": "answer"}, {"column": "answer"}, {"column": "golds"}, rng.choice(MATHS), {"column": "level"})
+    )
+    checks = {
+        "math": {"value": gold}
+        | rng.choice(
+            ({}, {}, {"precision": 2}, {"strict": False}, {"setRelations": True}, {"parse": "any"}, {"parse": "latex"})
+        ),
+        "language": {"is": rng.choice((*LANGUAGES, {"column": "language"}, {"column": "language"}))},
+        "ifeval": {"mode": rng.choice(("strict", "loose", {"column": "note"}))},
+    }
+    kinds = [name for name, package in PACKAGES.items() if find_spec(package)]
+    kind = rng.choice(kinds) if kinds and rng.random() < 0.8 else None
+    return _leaf(rng) if kind is None else {"type": kind} | checks[kind]
+
+
+def _packaged_row(rng):
+    """Return what a row has for these types: mathematics, or sentences of several languages."""
+    around, task = rng.choice(AROUND), rng.choice(DETECTED)
+    texts = (
+        around.format(rng.choice(MATHS)),
+        rng.choice(SENTENCES),
+        rng.choice(SENTENCES) + "\n" + rng.choice(SENTENCES),
+    )
+    return {
+        "completion": rng.choice((*texts, texts[0], *TEXTS, None)),
+        "answer": rng.choice((None, *MATHS, *MATHS)),
+        "golds": rng.choice((None, [], [None, "0.5"], rng.choices(MATHS, k=2), rng.choices(MATHS, k=3))),
+        "language": rng.choice((None, *LANGUAGES)),
+        "note": rng.choice((None, "strict", "loose", "A: 42")),
+        "instruction_id_list": rng.choice((None, json.dumps([*task]), json.dumps([*task]))),
+        "kwargs": json.dumps([*task.values()]),
+    }
+
+
+def drawn_for_packages(seed, rows=8):
+    """Return a spec with checks that take optional packages, and rows with mathematics and several languages."""
+    rng = random.Random(f"packages {seed}")
+    return draw_spec(rng, draw_leaf=_packaged_leaf), [row | _packaged_row(rng) for row in draw_rows(rng, rows)]
 
 
 def drawn(seed, rows=30):

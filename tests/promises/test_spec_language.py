@@ -6,7 +6,7 @@ import json
 import polars as pl
 import pytest
 from cases import sized
-from fuzz_specs import drawn
+from fuzz_specs import PACKAGES, drawn, drawn_for_packages
 
 import assay
 from assay.errors import SpecError
@@ -16,12 +16,13 @@ from assay.testing import assert_plan_conforms
 pytestmark = pytest.mark.filterwarnings("ignore::assay.errors.AssayWarning")  # of skipped and broken checks
 
 SPECS = sized(5_000, 12)
+PACKAGED = sized(600, 6)
 BATCHES = 6
 
 
-def _usable(seeds):
+def _usable(seeds, draw=drawn):
     for seed in seeds:
-        spec, rows = drawn(seed)
+        spec, rows = draw(seed)
         with contextlib.suppress(SpecError):  # such as weights that add up to 0
             yield seed, load_verifier(spec), rows
 
@@ -32,6 +33,16 @@ def test_columns_give_what_rows_give(batch):
         assert_plan_conforms([verifier], rows) for _, verifier, rows in _usable(range(batch, SPECS, BATCHES))
     )
     assert compared > 10 * SPECS // BATCHES
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_columns_give_what_rows_give_by_optional_packages(batch):
+    for package in PACKAGES.values():
+        pytest.importorskip(package)
+    cases = [*_usable(range(batch, PACKAGED, BATCHES), drawn_for_packages)]
+    compared = sum(assert_plan_conforms([verifier], rows) for _, verifier, rows in cases)
+    assert compared > 2 * len(cases)
+    assert {node.type for _, verifier, _ in cases for node in verifier.nodes} & {*PACKAGES}
 
 
 def _results(frame):

@@ -76,9 +76,12 @@ class GoldCheck(RunCheck):
     @property
     def named_references(self) -> list[tuple[str, Reference]]:
         """The references in the params, in order, each with the param's name in specs."""
-        fields = self.checks.Params.model_fields
-        named = ((fields[name].alias or name, _listed(value)) for name, value in self.given.items())
+        named = ((self._in_specs(field), _listed(value)) for field, value in self.given.items())
         return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
+
+    def _in_specs(self, field: str) -> str:
+        """Return the name of a param in specs; ``""`` for that of a gold where the type has none."""
+        return (self.checks.Params.model_fields[field].alias or field) if field else ""
 
     # ── the definition ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,12 +112,7 @@ class GoldCheck(RunCheck):
         """Return the golds of a row before their steps, without nulls, each with the literal or the reference it comes from."""
         given = self.given[self.checks.gold]
         if self.checks.whole_gold or self.checks.json_gold:
-            if isinstance(given, list):
-                value: Any = [resolved(item, row) for item in given]
-            else:
-                value = (
-                    given.own(row) if isinstance(given, Reference) and self.checks.json_gold else resolved(given, row)
-                )
+            value = [resolved(item, row) for item in given] if isinstance(given, list) else resolved(given, row)
             if not self.checks.json_gold:
                 return [(given, whole) for whole in _wholes(value)]
             return [] if value is None else [(given, value)]
@@ -185,7 +183,7 @@ class GoldCheck(RunCheck):
             if isinstance(value, Reference) and (not golds if name == field else value.row(row) is None)
         }
         if absent or (field in self.given and not golds):
-            return missing([reference for reference in self.references if reference in absent], field)
+            return missing([reference for reference in self.references if reference in absent], self._in_specs(field))
         params = {name: resolved(value, row) for name, value in self.given.items() if name != field}
         return self._fault(params, *golds[0]) if golds else self._refusal(params)
 
@@ -208,11 +206,11 @@ class GoldCheck(RunCheck):
         except BaseException as exception:  # a pattern's limit
             if not own_failure(exception):
                 raise
-            return unusable(name_of(given, field), text, f": {said_by(exception)}")
+            return unusable(name_of(given, self._in_specs(field)), text, f": {said_by(exception)}")
         if gold is not None:
             return self._refusal({**params, field: gold}, given, reading_steps(text, self._bare.gold_steps, reads))
         hint = reading_steps(text, self._bare.gold_steps, reads) or "it can be used without goldOn" * reads(text)
-        return unusable(name_of(given, field), text, ", in which goldOn finds nothing", hint)
+        return unusable(name_of(given, self._in_specs(field)), text, ", in which goldOn finds nothing", hint)
 
     def _refusal(self, params: Mapping[str, Any], given: Any = None, hint: str = "") -> str:
         """Return why the type does not take params.
@@ -228,11 +226,11 @@ class GoldCheck(RunCheck):
             fields, refused, fault = self.checks.Params.model_fields, field_at_fault(error), fault_of(error)
             field = next((name for name in params if refused in (name, fields[name].alias)), self.checks.gold)
             if field in params and field == self.checks.gold:
-                return unusable(name_of(given, field), _text(params[field]), fault, hint)
+                return unusable(name_of(given, self._in_specs(field)), _text(params[field]), fault, hint)
             if not isinstance(self.given.get(field), Reference):  # a literal beside a value of the row, or all params
                 fault = f": {refused}{fault}" if refused else fault
                 field = next(name for name, value in self.given.items() if isinstance(value, Reference))
-            return unusable(name_of(self.given[field], field), _text(params[field]), fault)
+            return unusable(name_of(self.given[field], self._in_specs(field)), _text(params[field]), fault)
         return "gold cannot be used"  # a type of the user's that has taken it now
 
     def outcome(self, row: Row) -> Outcome:
@@ -306,7 +304,7 @@ class GoldCheck(RunCheck):
             return None
         golds = self._golds({})
         if not golds:
-            raise ValueError(f"params.{gold} has no gold")
+            raise ValueError(f"params.{self._in_specs(gold)} has no gold")
         return self._build([self.given | {gold: value} for value in golds])
 
     @property

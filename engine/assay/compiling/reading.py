@@ -7,7 +7,7 @@ import polars as pl
 
 from assay.compiling.lost_bytes import lost_exprs, lost_in, not_text
 from assay.compiling.requirements import read_columns, referred_columns
-from assay.expressions.lane import exactly, not_hidden
+from assay.expressions.lane import exactly, not_hidden, plain, plain_type
 from assay.expressions.readable import has_type, readable, readable_value
 from assay.names import COMPLETION, HIDDEN, TASK_ID, VERIFIER_COLUMNS
 from assay.rewards.panel import Reward
@@ -42,7 +42,10 @@ def conversions(verifiers: Sequence[VerifierSpec], schema: pl.Schema) -> Convers
     converted = {}
     for name, as_text in _read(verifiers, schema.names()).items():
         values = exactly(name).alias("value")
-        pair = readable(values, schema[name], as_text=as_text)
+        if name in STRUCTURED and isinstance(schema[name], pl.Categorical | pl.Enum):  # JSON text that repeats
+            pair = plain(values, schema[name]), plain_type(schema[name])
+        else:
+            pair = readable(values, schema[name], as_text=as_text)
         if pair[0] is not values:
             converted[name] = pair
     return converted

@@ -113,12 +113,6 @@ class Reference:
         values = [value_at(row, part) if isinstance(part, Path) else part for part in self.parts]
         return None if None in values else "".join(map(source_text, values))
 
-    def own(self, row: Mapping[str, Any]) -> Any:
-        """Return ``row``, without the null fields that the type of a struct adds to every row."""
-        value = self.row(row)
-        is_typed_by_row = self.is_template or isinstance(root := row.get(self.columns[0]), str) or is_typed(root)
-        return value if is_typed_by_row else without_nulls(value)
-
     # ── the same as columns ─────────────────────────────────────────────────────────────────────────────────────────
 
     def text_expr(self, schema: pl.Schema) -> pl.Expr:
@@ -234,14 +228,20 @@ def _path(text: str) -> Path:
 
 
 def value_at(row: Mapping[str, Any], path: Path) -> Any:
-    """Return the value at a path of a row, through JSON text; None if there is none."""
+    """Return the value at a path of a row, through JSON text; None if there is none.
+
+    It is without the null fields that the type of a struct adds to every row; those of JSON stay.
+    """
     value: Any = row.get(path.column)
+    is_json = is_typed(value)
     for step in path.steps[1:]:
         value = untyped(value)
-        value = find(loads(value) if isinstance(value, str) else value, Path((step,)))
+        if isinstance(value, str):
+            value, is_json = loads(value), True
+        value = find(value, Path((step,)))
         if value is ABSENT:
             return None
-    return untyped(value)
+    return untyped(value) if is_json or is_typed(value) else without_nulls(value)
 
 
 def _list_of(value: Any) -> Any:
