@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import pickle
 
 import polars as pl
@@ -55,6 +56,12 @@ def test_groups_and_errors_of_a_frame_are_counted():
     assert alerts["flat"].said == "7 of 8 groups are flat: all rewards in them are equal (87.5 %)"
     assert alerts["errors"].said == "2 of 36 rows have an error beside their reward (5.6 %)"
     assert alerts["unscored"].said == "2 of 36 rows are unscored (5.6 %)"
+
+
+@pytest.mark.parametrize("step", [math.nan, math.inf, -math.inf])
+def test_a_step_that_is_no_number_is_its_text_in_json(step):
+    [alert] = Tripwires().update(pl.DataFrame({"reward": [0.0] * 32, "step": step}))
+    assert alert.as_json()["step"] == str(step)
 
 
 @pytest.mark.parametrize("task", ["task_id", "example_id"])

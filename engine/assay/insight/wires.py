@@ -64,8 +64,9 @@ class Alert:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON."""
-        data = asdict(self)
-        return data if isinstance(self.step, int | float | str | None) else data | {"step": str(self.step)}
+        data, step = asdict(self), self.step
+        known = math.isfinite(step) if isinstance(step, float) else isinstance(step, int | str | None)
+        return data if known else data | {"step": str(step)}
 
 
 @dataclass(frozen=True)
