@@ -44,6 +44,7 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 	ASSAY_FUZZ_WHATIFS=3000 $(BIN)/python -m pytest tests/promises/test_fuzz_whatifs.py
 	ASSAY_FUZZ_INSIGHT=5000 $(BIN)/python -m pytest tests/promises/test_fuzz_insight.py
+	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
