@@ -34,7 +34,7 @@ test: $(VENV)/.installed  ## run the whole suite
 test-all: $(VENV)/.installed  ## run the whole suite at its full sizes, which takes some minutes more
 	ASSAY_LONG=1 $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup
 
-fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers, rubrics, command lines, types of columns, formats, thresholds, other weights; for hours
+fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers, rubrics, command lines, types of columns, formats, thresholds, other weights, odd results; for hours
 	ASSAY_FUZZ=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_loader.py
 	ASSAY_FUZZ=2000 $(BIN)/python -m pytest tests/promises/test_fuzz_rubric.py
 	ASSAY_FUZZ=100000 $(BIN)/python -m pytest tests/promises/test_neighbours.py
@@ -44,6 +44,8 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 	ASSAY_FUZZ_FORMATS=20000 $(BIN)/python -m pytest tests/promises/test_fuzz_formats.py
 	ASSAY_FUZZ_THRESHOLDS=2000 $(BIN)/python -m pytest tests/promises/test_thresholds.py
 	ASSAY_FUZZ_WHATIFS=3000 $(BIN)/python -m pytest tests/promises/test_fuzz_whatifs.py
+	ASSAY_FUZZ_INSIGHT=5000 $(BIN)/python -m pytest tests/promises/test_fuzz_insight.py
+	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import random
 import re
 import socket
 import subprocess
@@ -217,6 +218,56 @@ def test_many_clients_among_broken_ones_get_their_own_answers(start):
     metrics = client.ask("GET", "/metrics")[1]
     assert f'path="/reward",status="200"}} {32 * requests}\n' in metrics
     assert "assay_rows_waiting 0\n" in metrics
+
+
+VALUES = (
+    4,
+    4.0,
+    4.5,
+    "4",
+    "",
+    True,
+    None,
+    [],
+    ["4", 5],
+    [[4]],
+    {"a": 4},
+    {"a": {"b": [None]}},
+    2**70,
+    -0.0,
+    "\ud800",
+    "\x1b",
+)
+MESSAGES = ([{"role": "assistant", "content": "it is 4"}], [{"role": "user", "content": None}], [None], [])
+
+
+def body_drawn(draw):
+    """Return a body of a few rows, or one that is refused; what a key holds is of any type."""
+    names = draw.sample(("answer", "note", "metadata", "^a.*$", "task_id", "info"), draw.randrange(7))
+    rows = [
+        {"completion": draw.choice(("it is 4", "4.0", "", *MESSAGES, *VALUES))}
+        | {name: draw.choice(VALUES) for name in names if draw.random() < 0.9}
+        for _ in range(draw.choice((1, 1, 2, 5, 40)))
+    ]
+    kind = draw.randrange(12)
+    body = rows[0] if kind < 3 else [rows, {"row": rows}, {"rows": [4]}][kind - 3] if kind < 6 else {"rows": rows}
+    text = json.dumps(body)
+    return text[: draw.randrange(len(text))] if kind == 6 else text
+
+
+def test_two_clients_whose_rows_have_other_types_get_what_each_gets_alone(start):
+    client, requests = start(), sized(200, 12)
+    chances = [random.Random(seed) for seed in range(2)]
+    bodies = [[body_drawn(draw) for _ in range(requests)] for draw in chances]
+
+    def asked(contents):
+        return [client.ask("POST", "/reward", content) for content in contents]
+
+    alone = [asked(contents) for contents in bodies]
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as threads:
+            assert [*threads.map(asked, bodies)] == alone
+    assert {status for answers in alone for status, _ in answers} == {200, 400}
 
 
 def test_a_server_that_is_killed_leaves_no_client_waiting(tmp_path):

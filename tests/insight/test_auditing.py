@@ -227,6 +227,14 @@ def test_a_probe_of_one_task_goes_by_the_column_that_names_tasks():
     assert of(assay.audit(TONE, rows, probes=[mine]), "mine")["tasks"] == 1
 
 
+@pytest.mark.parametrize("completion", ["no", [{"role": "assistant", "content": "no"}]])
+def test_half_of_a_surrogate_pair_in_a_probe_is_what_it_is_in_a_rollout(completion):
+    spec = {"checks": [{"type": "contains", "value": "\ud800"}, {"type": "contains", "value": "\ufffd"}]}
+    mine = {"probe": "mine", "class": "hack", "completion": "\ud800"}
+    audit = assay.audit(spec, [{"task_id": 1, "completion": completion}], probes=[mine])
+    assert (of(audit, "mine")["mean_reward"], of(audit, "spec_phrases")["mean_reward"]) == (0.5, 0.5)
+
+
 def test_probes_of_users(tmp_path):
     path = tmp_path / "probes.jsonl"
     mine = {"probe": "thanks", "class": "hack", "completion": "Thank you, please!"}

@@ -95,6 +95,12 @@ def test_rewards_whose_difference_overflows_have_none():
     assert found["histogram"]["bins"] == [1, *[0] * 38, 1]
 
 
+@pytest.mark.parametrize("most", [5e-324, 1e-310, 2.0**-1000, 1e308])
+def test_the_bins_of_the_smallest_and_the_largest_differences_are_those_of_others(most):
+    histogram = assay.diff(*frames([0.0, 0.0, most], [0.0, most, 0.0])).delta["histogram"]
+    assert (histogram["high"], histogram["bins"]) == (most, [1] + [0] * 38 + [1])
+
+
 def test_mcnemar_leaves_out_rows_without_a_task():
     test = assay.diff(*frames([1, 1, 1, 0], [0, 0, 0, 1], task_id=["a", "b", None, "c"])).flip_test
     assert (test["test"], test["pass_to_fail"], test["fail_to_pass"]) == ("mcnemar", 2, 1)

@@ -165,4 +165,15 @@ def test_bootstrap_is_that_of_the_definition_whatever_is_drawn_at_once(monkeypat
 
 
 def test_what_is_not_finite_is_none():
+    assert [stats.mean(values) for values in ([], [1e308] * 2, [1e308, -1e308], [math.inf, -math.inf])] == [
+        None,
+        None,
+        0,
+        None,
+    ]
+    assert [stats.ratio(*sums) for sums in ((1, 1, 4), (math.inf, 1e308, 1e308), (1e300, 1e308, math.inf))] == [
+        0.5,
+        None,
+        None,
+    ]
     assert [stats.finite(value) for value in (1.0, None, math.nan, -math.inf)] == [1.0, None, None, None]

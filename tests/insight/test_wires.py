@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import math
 import pickle
 
 import polars as pl
@@ -55,6 +56,27 @@ def test_groups_and_errors_of_a_frame_are_counted():
     assert alerts["flat"].said == "7 of 8 groups are flat: all rewards in them are equal (87.5 %)"
     assert alerts["errors"].said == "2 of 36 rows have an error beside their reward (5.6 %)"
     assert alerts["unscored"].said == "2 of 36 rows are unscored (5.6 %)"
+
+
+@pytest.mark.parametrize("step", [math.nan, math.inf, -math.inf])
+def test_a_step_that_is_no_number_is_its_text_in_json(step):
+    [alert] = Tripwires().update(pl.DataFrame({"reward": [0.0] * 32, "step": step}))
+    assert alert.as_json()["step"] == str(step)
+
+
+@pytest.mark.parametrize("task", ["task_id", "example_id"])
+def test_the_column_that_names_tasks_may_be_that_of_the_steps(task):
+    rows = pl.concat([scores(passed, 64, **{task: [step] * 64}) for step, passed in enumerate((20, 60))])
+    [jump] = fired(Tripwires(by=task).update(rows), "jump")
+    assert (jump.step, jump.rows) == (1, 64)
+
+
+def test_rewards_whose_sum_is_larger_than_a_float_have_no_mean():
+    wires, columns = Tripwires(), {"task_id": ["a"] * 64, "length": [*range(64)]}
+    for step in range(24):
+        rewards = [1e308] * 64 if step % 2 else [-1e308, 1e200] * 32
+        alerts = wires.update(pl.DataFrame({"reward": rewards, **columns}), step=step)
+        assert fired(alerts, "drift") == fired(alerts, "length") == []
 
 
 def test_a_check_is_stuck_after_three_steps_at_one_end():

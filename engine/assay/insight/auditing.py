@@ -18,7 +18,9 @@ from assay.compiling.plan import Plan
 from assay.compiling.requirements import check_one_verifier, exact_columns, read_columns, reading_for
 from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
 from assay.errors import InputError, UsageError, counted, did_you_mean, listed, shown_path
+from assay.expressions.json import mended
 from assay.expressions.lane import exactly
+from assay.insight import stats
 from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
 from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
 from assay.insight.probing.texts import CLASSES, DISGUISES, PROBES, Probe, probes_of
@@ -351,10 +353,12 @@ def _order(name: str, kinds: Mapping[str, str]) -> tuple[int, int]:
 def _completions(probes: Sequence[Probe], real: pl.Series, firsts: pl.Series, best: Mapping[int, int]) -> pl.Series:
     """Return the completions of probes, of the type of the real ones: texts become what the assistant says to the first message."""
     texts = [probe for probe in probes if probe.text is not None]
-    values: list[Any] = [probe.text for probe in texts]
+    values: list[Any] = [mended(probe.text or "") for probe in texts]  # a phrase of a spec may have lone surrogates
     if real.dtype != pl.String:
         openings = {probe.task: _opening(real[firsts[probe.task]]) for probe in texts}
-        values = [[*openings[probe.task], _message(probe.text, real.dtype)] for probe in texts]
+        values = [
+            [*openings[probe.task], _message(text, real.dtype)] for probe, text in zip(texts, values, strict=True)
+        ]
     made = pl.concat([pl.Series(real.name, values, dtype=real.dtype), real])
     numbers = iter(range(len(texts)))
     places = [len(texts) + best[probe.real] if probe.text is None else next(numbers) for probe in probes]
@@ -371,7 +375,7 @@ def _opening(messages: Any) -> list[Any]:
     return opening
 
 
-def _message(text: str | None, dtype: Any) -> dict[str, Any]:
+def _message(text: str, dtype: Any) -> dict[str, Any]:
     """Return a message of the assistant, its content a text, or a list of parts where others are."""
     content = dtype.inner.to_schema().get("content") if isinstance(dtype.inner, pl.Struct) else None
     parts = isinstance(content, pl.List | pl.Array) and isinstance(content.inner, pl.Struct)
@@ -435,8 +439,7 @@ def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
 
 
 def _mean(values: pl.Series) -> float | None:
-    known = values.drop_nulls().to_list()
-    return math.fsum(known) / len(known) if known else None
+    return stats.mean(values.drop_nulls().to_list())
 
 
 def _earned(

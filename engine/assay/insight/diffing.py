@@ -417,7 +417,8 @@ def _histogram(values: pl.Series, rows: pl.Series) -> dict[str, Any]:
     most = max((abs(float(end)) for end in (values.min(), values.max()) if end is not None), default=0.0)  # type: ignore[arg-type]
     bins = [0] * _BINS
     if most > 0:
-        scale = 1.0 if math.isfinite(2 * most) else 0.5
+        # Polars multiplies by the reciprocal, which of the smallest numbers is infinite
+        scale = 0.5 if math.isinf(2 * most) else 2.0**1000 if most < 2.0**-1000 else 1.0
         places = (
             ((values * scale + most * scale) / (2 * (most * scale)) * _BINS).floor().clip(0, _BINS - 1).cast(pl.Int64)
         )

@@ -1,7 +1,7 @@
 """Intervals, tests, quantiles and reproducible draws; what is not defined is None, and no result is NaN or infinite."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import polars as pl
 
 __all__ = ["FEW_TASKS", "TTest", "binomial_tail", "bootstrap", "clustered_se", "correlation", "finite", "holm"]
-__all__ += ["mcnemar", "normal_p", "normal_quantile", "quantiles", "splitmix64", "t_p", "t_quantile", "t_test"]
-__all__ += ["welch", "wilson"]
+__all__ += ["mcnemar", "mean", "normal_p", "normal_quantile", "quantiles", "ratio", "splitmix64", "t_p", "t_quantile"]
+__all__ += ["t_test", "welch", "wilson"]
 
 FEW_TASKS = 30  # an interval of fewer tasks is marked: its coverage is only roughly 95 %
 
@@ -21,6 +21,14 @@ _DRAWS_AT_ONCE = 1 << 21
 def finite(value: float | None) -> float | None:
     """Return a number, None in place of NaN and infinities."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def mean(values: Collection[float]) -> float | None:
+    """Return the mean; None for no values, or where their sum is larger than a float."""
+    try:
+        return finite(math.fsum(values) / len(values)) if len(values) else None
+    except (OverflowError, ValueError):
+        return None
 
 
 def normal_quantile(p: float) -> float:
@@ -154,7 +162,14 @@ def correlation(x: pl.Series, y: pl.Series) -> float | None:
         return None
     centred = both.select(pl.all() - pl.all().mean())
     xy, xx, yy = (float((centred[a] * centred[b]).sum()) for a, b in ("xy", "xx", "yy"))
-    return finite(max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))) if xx > 0 < yy else None
+    return ratio(xy, xx, yy)
+
+
+def ratio(xy: float, xx: float, yy: float) -> float | None:
+    """Return the correlation of which these are the centred products; None where a side is flat, or a product larger than a float."""
+    if not (0 < xx < math.inf and 0 < yy < math.inf and math.isfinite(xy)):
+        return None
+    return max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))
 
 
 def quantiles(values: pl.Series, shares: Sequence[float]) -> list[float | None]:

@@ -173,7 +173,7 @@ def _of_value(groups: pl.DataFrame) -> dict[str, Any]:
 
 def _mean(values: pl.DataFrame, tasks: int, *, is_rate: bool) -> tuple[float | None, list[float] | None]:
     """Return the mean of the groups' values, and its interval."""
-    mean = _average(values["v"]) if values.height else None
+    mean = stats.mean(values["v"])
     if mean is None:
         return None, None
     if tasks < 2:  # noqa: PLR2004
@@ -188,10 +188,3 @@ def _mean(values: pl.DataFrame, tasks: int, *, is_rate: bool) -> tuple[float | N
         return mean, None
     ends = [test.low, test.high]
     return mean, [min(1.0, max(0.0, end)) for end in ends] if is_rate else ends
-
-
-def _average(values: pl.Series) -> float | None:
-    try:
-        return stats.finite(math.fsum(values) / len(values))
-    except OverflowError:
-        return None

@@ -64,8 +64,9 @@ class Alert:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON."""
-        data = asdict(self)
-        return data if isinstance(self.step, int | float | str | None) else data | {"step": str(self.step)}
+        data, step = asdict(self), self.step
+        known = math.isfinite(step) if isinstance(step, float) else isinstance(step, int | str | None)
+        return data if known else data | {"step": str(step)}
 
 
 @dataclass(frozen=True)
@@ -150,15 +151,15 @@ class StepCounts:
         return StepCounts(**sums, products=(products[0], products[1], products[2]), checks=rates)
 
     @property
-    def mean(self) -> float:
-        """The mean reward."""
-        return self.total / self.scored
+    def mean(self) -> float | None:
+        """The mean reward; None where no row is scored, or the sum is larger than a float."""
+        return stats.finite(self.total / self.scored) if self.scored else None
 
     @property
     def correlation(self) -> float | None:
         """Correlation of length and reward within groups; None where either is the same in each group."""
         xx, yy, xy = self.products
-        return stats.finite(max(-1.0, min(1.0, xy / (math.sqrt(xx) * math.sqrt(yy))))) if xx > 0 < yy else None
+        return stats.ratio(xy, xx, yy)
 
 
 def _sum(a: PassCounts, b: PassCounts) -> PassCounts:
@@ -294,7 +295,7 @@ class Tripwires:
         firing = {key for key in memory.firing | self._fired if readings.get(key, True)}
         runs = memory.runs | {name: self._run(name, rate) for name, rate in self._large(current).items()}
         means = memory.means
-        if current.scored and len(means) < self.limits.get("drift", WIRES["drift"])["steps"]:
+        if current.mean is not None and len(means) < self.limits.get("drift", WIRES["drift"])["steps"]:
             means = (*means, current.mean)
         seen = {name: rate for name, rate in current.checks.items() if rate.rows}
         self._memory = _Memory(means, memory.rates | seen, runs, frozenset(firing))
@@ -338,15 +339,17 @@ class Tripwires:
         yield _Reading("length", None, value, limit, abs(value) >= limit, rows, said)
 
     def _drift(self) -> Iterator[_Reading]:
-        limits, means, step = self.limits.get("drift"), self._memory.means, self._current
-        if limits is None or not step.scored or len(means) < max(limits["steps"], 1):
+        limits, means, mean = self.limits.get("drift"), self._memory.means, self._current.mean
+        baseline = stats.mean(means)
+        if limits is None or mean is None or baseline is None or len(means) < limits["steps"]:
             return
-        baseline = math.fsum(means) / len(means)
-        squares = math.fsum((mean - baseline) ** 2 for mean in means)
-        sd = math.sqrt(squares / (len(means) - 1)) if len(means) > 1 else 0.0
-        limit, value = max(limits["change"], limits["sd"] * sd), step.mean - baseline
-        said = f"the mean reward is {step.mean:.3f}; in the first {counted(len(means), 'step')} it was {baseline:.3f}"
-        yield _Reading("drift", None, value, limit, abs(value) > limit, step.scored, said)
+        deviation = math.hypot(*(value - baseline for value in means))  # squares alone may be larger than a float
+        sd = deviation / math.sqrt(len(means) - 1) if len(means) > 1 else 0.0
+        limit, value = max(limits["change"], limits["sd"] * sd), mean - baseline
+        if not math.isfinite(value):
+            return
+        said = f"the mean reward is {mean:.3f}; in the first {counted(len(means), 'step')} it was {baseline:.3f}"
+        yield _Reading("drift", None, value, limit, abs(value) > limit, self._current.scored, said)
 
     def _jump(self, name: str, rate: PassCounts) -> Iterator[_Reading]:
         limits, before = self.limits.get("jump"), self._memory.rates.get(name)
@@ -430,7 +433,7 @@ def _wires() -> str:
 
 def _steps_of(result: Result, by: str | None) -> Iterator[tuple[Any, StepCounts]]:
     """Yield the steps of a result in order, rows without a step as None; with one scan, and another one for lengths."""
-    tasks = result.tasks()
+    tasks = tuple(name for name in result.tasks() if name != by)
     groups = [name for name in result.groups(tasks) if name not in (by, "step")]
     keys = [exactly(name).alias(f"{HIDDEN}key{at}") for at, name in enumerate(groups)]
     step = (pl.lit(0) if by is None else exactly(by)).alias(_STEP)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ def load_tasks(
     notes: tuple[str, ...] = ()
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
         frame = _task_rows(path, _yaml_tasks(path), exact)
-    elif path is not None and path.is_dir() and (path / _HARBOR).is_file():
+    elif path is not None and os.path.isfile(path / _HARBOR):  # noqa: PTH113  (it does not raise)
         frame = _task_rows(path, _harbor_tasks(path), exact)
     else:
         opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%", exact=exact))
@@ -118,10 +119,14 @@ def _yaml_tasks(path: Path) -> list[Any]:
 
 def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
     tasks = []
-    for path in sorted(folder.glob("*/task.json")):
+    for path in sorted(entry / "task.json" for entry in folder.iterdir()):
         try:
             task = json.loads(path.read_text("utf-8-sig"))
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise InputError(f"{shown_path(path)}: not readable JSON: {error}") from None
         except RecursionError:
             raise InputError(f"{shown_path(path)}: not readable JSON: nested too deeply.") from None

@@ -7,7 +7,9 @@ name, holds what the other columns cannot represent, as JSON (see ``tagged_json`
 not belong to a row is in the metadata of the schema.
 """
 
+import errno
 import operator
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -245,6 +247,8 @@ def read_file(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
             table = file.read()
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
+    except PermissionError:
+        raise InputError(f"{shown_path(path)}: {os.strerror(errno.EACCES)}.") from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     try:

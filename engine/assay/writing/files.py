@@ -1,5 +1,6 @@
 """The files of a result: one parquet file, or the parts in a folder."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,8 +28,13 @@ def result_files(path: Path) -> list[Path]:
         InputError: There is no such file, or the folder is of a run that is not finished.
         UsageError: It is something else.
     """
-    if path.is_dir():
-        return _parts(path)
+    try:
+        return _parts(path) if path.is_dir() else _file(path)
+    except OSError as error:  # such as a folder that nobody else may look into
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+
+
+def _file(path: Path) -> list[Path]:
     if path.suffix.lower() != ".parquet":
         hint = "Write it with: assay score … --out NAME.parquet"
         raise UsageError(f"{shown_path(path)}: a result is a parquet file or a folder of parts.", hint)
@@ -45,7 +51,8 @@ def _refuse_special(path: Path) -> None:
 
 
 def _parts(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.glob("*.parquet") if not file.name.startswith(("_", ".")))
+    # NOTE: `glob` finds nothing in a folder that it may not look into
+    files = sorted(file for file in folder.iterdir() if re.fullmatch(r"[^_.].*\.parquet", file.name, re.DOTALL))
     if expected := _expected(folder):
         files = [file for file in files if file.name.startswith("part-")]
         if len(files) != expected:

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +37,8 @@ def sha256_of(path: Path) -> str:
     """
     try:
         if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if file.is_file())
+            files = [Path(folder, name) for folder, _, names in os.walk(path, onerror=_raise) for name in names]
+            files = sorted(file for file in files if file.is_file())
             names = "".join(f"{file.relative_to(path).as_posix()}\0{sha256_of(file)}\n" for file in files)
             return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()
         if not path.is_file():
@@ -45,6 +47,10 @@ def sha256_of(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def sealed(source: Rollouts) -> Rollouts:

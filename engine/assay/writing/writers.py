@@ -353,6 +353,8 @@ def provenance_in(path: str | Path) -> dict[str, Any] | None:
             metadata = pq.read_metadata(file).metadata or {}
     except FileNotFoundError:
         raise InputError(f"{shown_path(path)}: no such file.") from None
+    except PermissionError as error:
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # of the name of a column
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {error}") from None
     stored = metadata.get(PROVENANCE_KEY.encode())

@@ -153,17 +153,20 @@ def test_a_pattern_that_is_refused_before_its_texts_are_sent_leaves_no_half_of_a
     assert asked(ENDLESS, "aa", "b") == [True, False]
 
 
-def test_a_pattern_whose_process_somebody_ended_is_asked_again(monkeypatch):
+def test_a_pattern_whose_process_somebody_ended_is_asked_again_once(monkeypatch):
     monkeypatch.setattr(guarded, "_IDLE", [])
-    server = guarded._take()
-    monkeypatch.setattr(type(server), "usable", True)
-    os.kill(server.process.pid, signal.SIGKILL)
-    server.process.wait()
-    guarded._IDLE.append(server)
-    assert [str(answer) for answer in asked(ENDLESS, "aa")] == [
-        "the regular expression ended the process that it ran in (signal 9)"
-    ]
-    assert asked(ENDLESS, "aa") == [True]
+    ended = [guarded._take() for _ in range(3)]
+    monkeypatch.setattr(type(ended[0]), "usable", True)
+    for server in ended:
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+    guarded._IDLE.extend(ended[:1])
+    assert asked(ENDLESS, "aa", "b") == [True, False]
+    guarded._close_all()
+    guarded._IDLE.extend(ended[1:])
+    message = "the regular expression ended the process that it ran in (signal 9)"
+    assert [str(answer) for answer in asked(ENDLESS, "aa", "b")] == [message] * 2
+    assert asked(ENDLESS, "aa", "b") == [True, False]
     guarded._close_all()
 
 

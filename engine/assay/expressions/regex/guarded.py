@@ -194,6 +194,7 @@ class _Search:
         self._poller = select.poll()
         self._batch = 1
         self._alone: set[int] = set()  # one of these has ended a process
+        self._again: set[tuple[str, int]] = set()  # patterns whose process has ended before it had compiled them
         self._latest = time.monotonic()  # when the latest process was taken
 
     def run(self) -> list[Any]:
@@ -341,7 +342,10 @@ class _Search:
         is_late = signal_ == signal.SIGVTALRM  # the time limit
         gone = RuntimeError(f"the regular expression ended the process that it ran in (signal {signal_})")
         if not request.is_compiled:
-            self._give_up_pattern(request, self._too_expensive(request) if is_late else gone)
+            pattern, _, flags = self._questions[request.left[0]]
+            if is_late or (pattern, flags) in self._again:
+                self._give_up_pattern(request, self._too_expensive(request) if is_late else gone)
+            self._again.add((pattern, flags))  # somebody else may have ended it, such as a system without memory
         elif len(request.left) > 1:  # any of them: each is asked again, alone
             self._alone.update(request.left)
         elif request.left:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from assay.insight.reports.columns import Columns, centred, deviations, mean_of, product
-from assay.insight.stats import finite
+from assay.insight.stats import finite, ratio
 
 __all__ = ["MOST_PAIRED", "Failures", "failures_of", "numbers_of", "pairs_of", "status_of"]
 
@@ -95,11 +95,8 @@ def _correlation_with_rest(sums: _Sums, coefficient: float | None) -> float | No
     """Return the correlation of scores with what the other checks make of the reward; None where they make nothing of it."""
     if coefficient is None or sums.n < 3 or sums.ss <= 0:  # noqa: PLR2004
         return None
-    rest = sums.rr - 2 * coefficient * sums.sr + coefficient**2 * sums.ss
-    if not rest > _NOTHING_LEFT * sums.rr:
-        return None
-    r = (sums.sr - coefficient * sums.ss) / (math.sqrt(sums.ss) * math.sqrt(rest))
-    return finite(max(-1.0, min(1.0, r)))
+    rest = sums.rr - 2 * coefficient * sums.sr + coefficient * coefficient * sums.ss
+    return ratio(sums.sr - coefficient * sums.ss, sums.ss, rest) if rest > _NOTHING_LEFT * sums.rr else None
 
 
 def _beside_the_rest(sums: _Sums, coefficient: float | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ ahead, whatever the size of a group, and joins small groups; it takes twice the 
 types, and always to verify checksums or replace invalid UTF-8, and for types that Polars cannot read itself.
 """
 
+import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -182,7 +183,7 @@ def open_parquet(path: Path, reading: Reading) -> ParquetFile:
         )
     except (PolarsError, pa.ArrowException, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise
+            raise OSError(error.errno, os.strerror(error.errno)) from None  # Arrow's words have the path in them
         problem = _seems(path) or str(error).strip().split("\n", 1)[0]
         raise InputError(f"{shown_path(path)}: not a readable parquet file: {problem}") from None
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
