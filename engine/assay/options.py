@@ -15,6 +15,7 @@ from assay.system.quantities import RowLimit, read_share, read_size
 
 __all__ = [
     "PANELS",
+    "STRICT_HELP",
     "BatchOptions",
     "BenchOptions",
     "CompileOptions",
@@ -22,6 +23,7 @@ __all__ = [
     "FileOptions",
     "FunctionOptions",
     "Option",
+    "PlanOptions",
     "ReadingOptions",
     "ScoreOptions",
     "deciding",
@@ -43,6 +45,9 @@ PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Sca
 INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE, LIMITS = PANELS
 
 _T = TypeVar("_T")
+
+
+STRICT_HELP = "Refuse unknown check types and broken checks."
 
 
 class Option(NamedTuple):
@@ -315,7 +320,21 @@ class _TableOptions(_TextOptions, total=False):
     ]
 
 
-class BatchOptions(_TableOptions, total=False):
+class _Strictness(TypedDict, total=False):
+    strict: Annotated[
+        bool,
+        Option(
+            STRICT_HELP,
+            STRICTNESS,
+            default=True,
+            cli=False,
+            python="Refuse unknown check types, broken checks, and a first batch in which no row has a column that a check reads. "
+            "If False, warn of such checks, and read such columns as null.",
+        ),
+    ]
+
+
+class BatchOptions(_TableOptions, _Strictness, total=False):
     """Options for scoring one batch of Arrow."""
 
 
@@ -353,6 +372,10 @@ class _VerifierOptions(TypedDict, total=False):
 
 
 class CompileOptions(_VerifierOptions, _TableOptions, total=False):
+    """Options for compiling verifiers."""
+
+
+class PlanOptions(CompileOptions, _Strictness, total=False):
     """Options for compiling verifiers to a plan."""
 
 
@@ -414,7 +437,7 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
     strict: Annotated[
         bool,
         Option(
-            "Refuse unknown check types and broken checks.",
+            STRICT_HELP,
             STRICTNESS,
             default=False,
             python="Refuse unknown check types and broken checks before scoring; afterwards, raise FailedRunError where there would "

@@ -12,7 +12,6 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PanicException
 
-from assay.checks.libraries import untested
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import (
     check_one_verifier,
@@ -21,7 +20,7 @@ from assay.compiling.requirements import (
     read_columns,
     reading_for,
 )
-from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
@@ -169,18 +168,6 @@ def tell(messages: Sequence[str]) -> None:
     """Warn the caller about rows that probably contain a mistake."""
     for message in messages:
         warnings.warn(message, AssayWarning, stacklevel=3)
-
-
-def warn(verifiers: Sequence[VerifierSpec]) -> None:
-    """Warn the caller about broken and skipped checks, and about libraries in versions that have not been tested, before the run."""
-    for verifier in verifiers:
-        for message in verifier.warnings:
-            warnings.warn(message, AssayWarning, stacklevel=3)
-    readers = (reader.check for verifier in verifiers for spec in verifier.nodes for reader in spec.readers)
-    for kind, tested in {check.type: check.libraries for check in readers if check is not None}.items():
-        if others := untested(tested):
-            message = f"{kind} libraries not tested: {', '.join(others)}; verdicts may differ from those of tested ones"
-            warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)
