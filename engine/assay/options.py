@@ -142,6 +142,12 @@ def _utf8(flag: str, value: Any) -> Any:
     return value
 
 
+def _all_or_scored(flag: str, value: Any) -> Any:
+    if value not in ("all", "scored"):
+        raise UsageError(f"{flag} {value}: expected all or scored.")
+    return value
+
+
 def _ratio(flag: str, value: Any) -> Any:
     if not value >= 1:
         raise UsageError(f"{flag} {value:g}: a ratio is at least 1.")
@@ -500,13 +506,24 @@ class FileOptions(ScoreOptions, total=False):
     min_pass_rate: Annotated[
         float | str | None,
         Option(
-            "Exit with 3, after writing the result, if less than P% of the scored rows pass.",
+            "Exit with 3, after writing the result, if less than P% of the rows pass.",
             STRICTNESS,
             cli=str | None,
             parse=read_share,
             metavar="P%",
-            python="Raise FailedRunError, after the result is written, if a smaller share of the scored rows passes: ``0.8`` or "
-            '``"80%"``.',
+            python='Raise FailedRunError, after the result is written, if a smaller share of the rows passes: ``0.8`` or ``"80%"``.',
+        ),
+    ]
+    min_pass_rate_of: Annotated[
+        Literal["all", "scored"],
+        Option(
+            "Rows of which --min-pass-rate is the share: all, so that unscored ones do not pass, or those with a reward.",
+            STRICTNESS,
+            default="all",
+            cli=str,
+            parse=_all_or_scored,
+            metavar="all|scored",
+            python="Rows of which ``min_pass_rate`` is the share: all, so that unscored ones do not pass, or those with a reward.",
         ),
     ]
     min_reward: Annotated[

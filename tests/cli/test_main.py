@@ -201,10 +201,13 @@ def test_the_summary_goes_to_stderr_and_to_stdout_as_one_json_document_when_aske
     done = run(command)
     assert done.stdout == ""
     assert "2 of 3 rows scored · mean reward 0.5000 · pass rate 50.0%" in done.stderr
+    doubt = "unscored: 1 of 3 rows (33%); most often: the completion is null (1 row)"
+    assert f"warning: {doubt}\n" in done.stderr
     assert "1 row has an error:\n  unscored, the completion is null: 1\n" in done.stderr
     done = run(f"{command} --json --overwrite")
     found = json.loads(done.stdout)
     assert (found["rows"], found["mean_reward"], found["out"]) == (3, 0.5, where or None)
+    assert found["warnings"] == [doubt]
     assert done.stderr == ""
 
 

@@ -82,8 +82,9 @@ class Block:
     span: tuple[int, int]
 
 
-_ON_PURPOSE = ("-W", "ignore:every row of a batch is unscored", "-W", "ignore:no row of a batch has a gold")
-"""Warnings of what pages show on purpose: a batch without a reward."""
+_SHOWN = ("unscored", "every row of a batch is unscored", "no row of a batch has a gold")
+"""Beginnings of warnings of what pages show on purpose: rows without a reward."""
+_ON_PURPOSE = [word for beginning in _SHOWN for word in ("-W", f"ignore:{beginning}")]
 
 
 def blocks_of(page: str) -> list[Block]:

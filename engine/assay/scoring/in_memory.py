@@ -31,7 +31,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
-from assay.scoring.summary import faults_of
+from assay.scoring.summary import doubts_of, faults_of
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
@@ -84,7 +84,7 @@ def score(
         source, plan = prepare(source, loaded, settled)
         warn(loaded)
         scored = _scored(source, plan, plan.faults)
-    report(faults_of(plan, scored), settled)
+    report(faults_of(plan, scored), settled, doubts_of(scored))
     return scored.select(cs.by_name(plan.columns))
 
 
@@ -149,19 +149,24 @@ def prepare(
     return replace(source, notes=(*source.notes, *plan.notes)), plan
 
 
-def report(failures: Sequence[str], options: ScoreOptions) -> None:
+def report(failures: Sequence[str], options: ScoreOptions, doubts: Sequence[str] = ()) -> None:
     """Warn the caller about a run whose rewards are not what the verifiers mean.
 
+    Args:
+        failures: Why they are not.
+        options: Settled options.
+        doubts: What else to warn of.
+
     Raises:
-        FailedRunError: The run is strict.
+        FailedRunError: The run is strict, and there are failures.
     """
-    if options["lenient"] or not failures:
+    if options["lenient"]:
         return
-    if options["strict"]:
+    if options["strict"] and failures:
         fact = "\n".join(["The rewards are not what the verifiers mean:", *(f"  {failure}" for failure in failures)])
         raise FailedRunError(fact, "Correct the verifiers or the rows, or accept this with lenient=True.")
-    for failure in failures:
-        warnings.warn(failure, AssayWarning, stacklevel=3)
+    for message in (*failures, *doubts):
+        warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 def tell(messages: Sequence[str]) -> None:
