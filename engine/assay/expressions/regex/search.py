@@ -256,7 +256,7 @@ def search_here(
     try:
         if (
             len(values) == 1
-            and (answer := _answer_by_positions(Question(pattern, *values, flags), _SINGLE)) is not None
+            and (answer := _answer_by_positions(Question(pattern, values[0], flags), _SINGLE)) is not None
         ):
             return [answer]
         chosen = route(pattern, flags)
