@@ -12,8 +12,8 @@ from assay.insight.bench import bench
 from assay.options import (
     BatchOptions,
     BenchOptions,
-    CompileOptions,
     FileOptions,
+    PlanOptions,
     ReadingOptions,
     ScoreOptions,
     deciding,
@@ -28,7 +28,7 @@ FUNCTIONS = {
     assay.score_file: FileOptions,
     assay.score_batch: BatchOptions,
     assay.batch_schema: BatchOptions,
-    assay.compile: CompileOptions,
+    assay.compile: PlanOptions,
     bench: BenchOptions,
 }
 SPEC = {"checks": [{"type": "contains", "value": "refund"}]}

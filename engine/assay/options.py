@@ -15,6 +15,7 @@ from assay.system.quantities import RowLimit, read_share, read_size
 
 __all__ = [
     "PANELS",
+    "STRICT_HELP",
     "BatchOptions",
     "BenchOptions",
     "CompileOptions",
@@ -22,6 +23,7 @@ __all__ = [
     "FileOptions",
     "FunctionOptions",
     "Option",
+    "PlanOptions",
     "ReadingOptions",
     "ScoreOptions",
     "deciding",
@@ -43,6 +45,9 @@ PANELS = ("Input", "Verifiers", "Output", "Strictness", "Python functions", "Sca
 INPUT, VERIFIERS, OUTPUT, STRICTNESS, FUNCTIONS, SCALE, LIMITS = PANELS
 
 _T = TypeVar("_T")
+
+
+STRICT_HELP = "Refuse unknown check types and broken checks."
 
 
 class Option(NamedTuple):
@@ -134,6 +139,12 @@ def _distance(flag: str, value: Any) -> Any:
 def _utf8(flag: str, value: Any) -> Any:
     if value not in ("", "replace", "strict"):
         raise UsageError(f"{flag} {value}: expected replace or strict.")
+    return value
+
+
+def _all_or_scored(flag: str, value: Any) -> Any:
+    if value not in ("all", "scored"):
+        raise UsageError(f"{flag} {value}: expected all or scored.")
     return value
 
 
@@ -315,7 +326,21 @@ class _TableOptions(_TextOptions, total=False):
     ]
 
 
-class BatchOptions(_TableOptions, total=False):
+class _Strictness(TypedDict, total=False):
+    strict: Annotated[
+        bool,
+        Option(
+            STRICT_HELP,
+            STRICTNESS,
+            default=True,
+            cli=False,
+            python="Refuse unknown check types, broken checks, and a first batch in which no row has a column that a check reads. "
+            "If False, warn of such checks, and read such columns as null.",
+        ),
+    ]
+
+
+class BatchOptions(_TableOptions, _Strictness, total=False):
     """Options for scoring one batch of Arrow."""
 
 
@@ -353,6 +378,10 @@ class _VerifierOptions(TypedDict, total=False):
 
 
 class CompileOptions(_VerifierOptions, _TableOptions, total=False):
+    """Options for compiling verifiers."""
+
+
+class PlanOptions(CompileOptions, _Strictness, total=False):
     """Options for compiling verifiers to a plan."""
 
 
@@ -414,7 +443,7 @@ class ScoreOptions(_TaskOptions, ReadingOptions, CompileOptions, FunctionOptions
     strict: Annotated[
         bool,
         Option(
-            "Refuse unknown check types and broken checks.",
+            STRICT_HELP,
             STRICTNESS,
             default=False,
             python="Refuse unknown check types and broken checks before scoring; afterwards, raise FailedRunError where there would "
@@ -477,13 +506,24 @@ class FileOptions(ScoreOptions, total=False):
     min_pass_rate: Annotated[
         float | str | None,
         Option(
-            "Exit with 3, after writing the result, if less than P% of the scored rows pass.",
+            "Exit with 3, after writing the result, if less than P% of the rows pass.",
             STRICTNESS,
             cli=str | None,
             parse=read_share,
             metavar="P%",
-            python="Raise FailedRunError, after the result is written, if a smaller share of the scored rows passes: ``0.8`` or "
-            '``"80%"``.',
+            python='Raise FailedRunError, after the result is written, if a smaller share of the rows passes: ``0.8`` or ``"80%"``.',
+        ),
+    ]
+    min_pass_rate_of: Annotated[
+        Literal["all", "scored"],
+        Option(
+            "Rows of which --min-pass-rate is the share: all, so that unscored ones do not pass, or those with a reward.",
+            STRICTNESS,
+            default="all",
+            cli=str,
+            parse=_all_or_scored,
+            metavar="all|scored",
+            python="Rows of which ``min_pass_rate`` is the share: all, so that unscored ones do not pass, or those with a reward.",
         ),
     ]
     min_reward: Annotated[

@@ -59,7 +59,9 @@ def test_gepa_gets_numbers_words_and_objectives(package):
 def test_gepa_has_a_number_and_the_reason_where_there_is_no_reward(package):
     package("gepa.adapters.default_adapter.default_adapter", EvaluationResult=lambda *values: values)
     unscored = (-1.0, "gold is missing: answer", {"right": -1.0, "short": -1.0})
-    assert assay.adapters.gepa(SPEC, unscored=-1.0)({"input": "2 + 2?"}, "4") == unscored
+    assert assay.adapters.gepa(SPEC, unscored=-1.0)({"input": "2 + 2?", "answer": None}, "4") == unscored
+    with pytest.raises(assay.ColumnsError, match="no `answer`"):
+        assay.adapters.gepa(SPEC)({"input": "2 + 2?"}, "4")
 
 
 def test_the_batch_of_gepa_is_one_pass(monkeypatch):

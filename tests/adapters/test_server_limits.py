@@ -233,7 +233,7 @@ def test_a_body_of_many_values_is_refused_before_it_is_parsed(start, monkeypatch
 
 
 def test_a_larger_body_may_have_more_values_if_they_are_large(start):
-    client = start(limits=ServerLimits(values=1000))
+    client = start(limits=ServerLimits(values=1000), strict=False)
     long, short = json.dumps([["a" * 40] * 2000]).encode(), json.dumps([["a"] * 2000]).encode()
     assert client.ask("/reward", b'{"other": ' + long + b"}")[0] == 200
     assert client.ask("/reward", b'{"other": ' + short + b"}")[0] == 413

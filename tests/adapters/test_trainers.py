@@ -252,7 +252,7 @@ def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
     several = reward(["a 4", "b"], ["a", "c"], ["4", None])
     assert several["rewards"] == [1.0, -1.0]
     assert several["extra_logs"]["unscored"] == [0.0, 1.0]
-    assert not caplog.records
+    assert caplog.messages == ["A query is unscored: the completion is null"]
     named = assay.adapters.openrlhf(assay.compile(None, {"completion": str, "fn_name": str}), gold="fn_name")
     result = named(["a 4"], ["a"], ["no_such_function"])
     assert (result["rewards"], result["extra_logs"]["exceptions"]) == (0.0, 1.0)

@@ -201,10 +201,13 @@ def test_the_summary_goes_to_stderr_and_to_stdout_as_one_json_document_when_aske
     done = run(command)
     assert done.stdout == ""
     assert "2 of 3 rows scored · mean reward 0.5000 · pass rate 50.0%" in done.stderr
+    doubt = "unscored: 1 of 3 rows (33%); most often: the completion is null (1 row)"
+    assert f"warning: {doubt}\n" in done.stderr
     assert "1 row has an error:\n  unscored, the completion is null: 1\n" in done.stderr
     done = run(f"{command} --json --overwrite")
     found = json.loads(done.stdout)
     assert (found["rows"], found["mean_reward"], found["out"]) == (3, 0.5, where or None)
+    assert found["warnings"] == [doubt]
     assert done.stderr == ""
 
 
@@ -263,8 +266,8 @@ def test_nothing_from_data_reaches_the_terminal_as_a_command():
     ("specs", "code", "said"),
     [
         ("v.json", 0, ["ok: v.json: 1 check, 200 sample texts scored the same"]),
-        ("unknown.json", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
-        ("unknown.json --strict", 2, ["error: unknown.json", "vibes"]),
+        ("unknown.json", 2, ["error: unknown.json", "vibes"]),
+        ("unknown.json --no-strict", 0, ["warning: unknown.json: vibes", "ok: unknown.json"]),
         ("broken.json", 2, ["error: broken.json: 1 problem", "the check cannot run: PatternError"]),
         ("v.json bad.json broken.json nix.json", 2, ["ok: v.json", "bad.json: 1 problem", "broken.json", "nix.json"]),
         ("v.json --against in.jsonl", 0, ["mean reward 0.5000 on 3 rows of in.jsonl"]),
@@ -303,7 +306,7 @@ def test_check_tells_of_nested_checks_and_what_rollouts_have():
     Path("gsm.json").write_text(json.dumps(GSM))
     rows = [{"completion": f"A: {at}", "answer": f"#### {at}" if at else "zero", "level": 3} for at in range(4)]
     Path("gsm.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run("check gsm.json --against gsm.jsonl")
+    done = run("check gsm.json --against gsm.jsonl --no-strict")
     lines = done.stderr.splitlines()
     assert 'warning: gsm.json: all_of.vibes: skipped, unknown check type "vibes"' in lines
     assert any(line.startswith("warning: gsm.json: all_of.contains: `${answer}` is plain text here") for line in lines)

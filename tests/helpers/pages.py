@@ -82,6 +82,11 @@ class Block:
     span: tuple[int, int]
 
 
+_SHOWN = ("unscored", "every row of a batch is unscored", "no row of a batch has a gold")
+"""Beginnings of warnings of what pages show on purpose: rows without a reward."""
+_ON_PURPOSE = [word for beginning in _SHOWN for word in ("-W", f"ignore:{beginning}")]
+
+
 def blocks_of(page: str) -> list[Block]:
     """The fenced blocks of a page, in order."""
     return [
@@ -154,7 +159,7 @@ def run_page(path: Path) -> list[Result]:
 def _parent() -> subprocess.Popen[str]:
     """The process whose forks run the pages; it ends with its standard input."""
     return subprocess.Popen(
-        [sys.executable, "-W", "error", __file__],
+        [sys.executable, "-W", "error", *_ON_PURPOSE, __file__],
         env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,6 +1,7 @@
 """Minimums of a run: exact, told, and checked after the result is written."""
 
 import json
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -53,8 +54,8 @@ def test_a_run_that_misses_a_minimum_writes_its_result_and_says_which(tmp_path, 
     source = tmp_path / "in.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     with pytest.raises(assay.FailedRunError) as failed:
-        assay.score_file(source, SPEC, out, min_pass_rate=0.7, min_reward=0.6, **options)
-    assert failed.value.fact == "pass rate: 2 of 3 rows passed (66.6667%); --min-pass-rate asks for 70%"
+        assay.score_file(source, SPEC, out, min_pass_rate=0.6, min_reward=0.6, **options)
+    assert failed.value.fact == "pass rate: 2 of 4 rows passed (50%), 1 unscored; --min-pass-rate asks for 60%"
     assert failed.value.hint == "The result is written."
     assert Path(out).exists()
     found = assay.score_file(source, SPEC, min_pass_rate=0.7, min_reward=0.7, lenient=True)
@@ -67,13 +68,23 @@ def test_a_run_that_misses_a_minimum_writes_its_result_and_says_which(tmp_path, 
     ("options", "code", "told"),
     [
         (
-            "--min-pass-rate 70%",
+            "--min-pass-rate 70% --min-pass-rate-of scored",
             3,
             "not reached: pass rate: 2 of 3 rows passed (66.6667%); --min-pass-rate asks for 70%",
         ),
         ("--min-reward 0.7 --lenient", 3, "not reached: mean reward: 0.666667; --min-reward asks for 0.7"),
         ("--min-reward 0.7 --json", 3, "not reached: mean reward: 0.666667; --min-reward asks for 0.7"),
-        ("--min-pass-rate 60% --min-reward 0.6", 0, "3 of 4 rows scored · mean reward 0.6667 · pass rate 66.7%"),
+        (
+            "--min-pass-rate 60%",
+            3,
+            "not reached: pass rate: 2 of 4 rows passed (50%), 1 unscored; --min-pass-rate asks for 60%",
+        ),
+        ("--min-pass-rate 60% --min-pass-rate-of some", 2, "--min-pass-rate-of some: expected all or scored."),
+        (
+            "--min-pass-rate 60% --min-pass-rate-of scored --min-reward 0.6",
+            0,
+            "3 of 4 rows scored · mean reward 0.6667 · pass rate 66.7%",
+        ),
         ("--min-pass-rate 70", 2, "Write --min-pass-rate 70%."),
         ("--min-reward nan", 2, "--min-reward nan: expected a number."),
         ("--max-errors 0", 3, "--max-errors allows 0"),
@@ -120,3 +131,17 @@ def test_reasons_beyond_those_shown_are_counted(tmp_path, monkeypatch):
     assert "  unscored, 24 other reasons: 48\n" in done.stderr
     done = CliRunner().invoke(app, [*command.split(), "--json"])
     assert json.loads(done.stdout)["more_unscored_reasons"] == 9
+
+
+@pytest.mark.parametrize(("unscored", "told"), [(0, False), (10, False), (11, True), (99, True), (100, False)])
+def test_a_run_in_which_more_than_a_tenth_of_the_rows_has_no_reward_says_so(tmp_path, unscored, told):
+    rows = [{"completion": None if at < unscored else "refund"} for at in range(100)]
+    source = tmp_path / "in.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = [f"unscored: {unscored} of 100 rows ({unscored}%); most often: the completion is null ({unscored} rows)"]
+    for score in (lambda: assay.score(rows, SPEC), lambda: assay.score_file(source, SPEC)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            score()
+        messages = [str(warning.message) for warning in caught if str(warning.message).startswith("unscored")]
+        assert messages == (expected if told else [])

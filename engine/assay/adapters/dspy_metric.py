@@ -16,7 +16,9 @@ from assay.values.plain import plain
 __all__ = ["dspy"]
 
 
-def dspy(spec: Verifiers, *, field: str | None = None, unscored: float = 0.0) -> Callable[..., Any]:
+def dspy(
+    spec: Verifiers, *, field: str | None = None, unscored: float = 0.0, strict: bool = True
+) -> Callable[..., Any]:
     """Return a metric: score, feedback, and the scores of the checks as objectives. Calls of several threads are scored together.
 
     The fields of an example are columns, ``answer`` among them. DSPy takes numbers only, so a prediction that cannot be scored has the
@@ -27,6 +29,7 @@ def dspy(spec: Verifiers, *, field: str | None = None, unscored: float = 0.0) ->
         spec: Verifiers, a rubric, or a plan.
         field: The field of a prediction that is the completion; by default its last one. What is not text is read as JSON.
         unscored: The score of a prediction that cannot be scored.
+        strict: As of ``assay.compile``.
 
     Returns:
         ``metric(gold, pred, trace, pred_name, pred_trace)``.
@@ -37,7 +40,7 @@ def dspy(spec: Verifiers, *, field: str | None = None, unscored: float = 0.0) ->
     """
     with package("DSPy", "dspy"):
         from dspy import Prediction
-    scorer = Scorer(spec, unscored)
+    scorer = Scorer(spec, unscored, strict=strict)
 
     def metric(gold: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None) -> Any:
         (outcome,) = scorer.outcomes([(dict(gold.items()), _completion(pred, field))])

@@ -13,7 +13,7 @@ from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.compiling.requirements import needed_columns
-from assay.errors import RAISED, said_by
+from assay.errors import RAISED, ColumnsError, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 
@@ -28,7 +28,7 @@ _PROMPTS = ("input", "prompt", "question")
 _THREADS = 16
 
 
-def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, Any], str], Any]:
+def gepa(spec: Verifiers, *, unscored: float = 0.0, strict: bool = True) -> Callable[[Mapping[str, Any], str], Any]:
     """Return an evaluator, for ``evaluator=`` of ``gepa.optimize`` and of its ``DefaultAdapter``.
 
     The fields of an example are columns, ``answer`` among them; so are those of its ``additional_context``.
@@ -36,6 +36,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, An
     Args:
         spec: Verifiers, a rubric, or a plan.
         unscored: The score of a response that cannot be scored; the reason is its feedback.
+        strict: As of ``assay.compile``.
 
     Returns:
         A function of an example and a response to an ``EvaluationResult`` with the scores of the checks as objectives.
@@ -45,7 +46,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, An
         UsageError: GEPA is not installed.
     """
     result_type = _of_gepa("adapters.default_adapter.default_adapter", "EvaluationResult")
-    scorer = Scorer(spec, unscored)
+    scorer = Scorer(spec, unscored, strict=strict)
 
     def evaluator(data: Mapping[str, Any], response: str) -> Any:
         (outcome,) = scorer.outcomes([(data, response)])
@@ -55,7 +56,7 @@ def gepa(spec: Verifiers, *, unscored: float = 0.0) -> Callable[[Mapping[str, An
 
 
 def gepa_batch(
-    spec: Verifiers, run: Run, *, unscored: float = 0.0
+    spec: Verifiers, run: Run, *, unscored: float = 0.0, strict: bool = True
 ) -> Callable[..., list[tuple[float, dict[str, Any]]]]:
     """Return an evaluator of all pairs of a step, for ``batch_evaluator=`` of ``optimize_anything``.
 
@@ -63,6 +64,7 @@ def gepa_batch(
         spec: Verifiers, a rubric, or a plan.
         run: The program: ``run(candidate, example)`` returns a completion. If it is async, the calls of a step run together.
         unscored: The score of a pair that cannot be scored, or whose program raised.
+        strict: As of ``assay.compile``.
 
     Returns:
         A function of pairs to scores, each with what the reflection model reads: ``Input``, ``Output``, ``Feedback``, and the scores
@@ -71,7 +73,7 @@ def gepa_batch(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    scorer = Scorer(spec, unscored)
+    scorer = Scorer(spec, unscored, strict=strict)
 
     def batch_evaluator(pairs: Sequence[tuple[Any, Any]]) -> list[tuple[float, dict[str, Any]]]:
         return [(outcome["score"], _side_info(outcome)) for outcome in scorer.run(run, pairs)]
@@ -79,7 +81,7 @@ def gepa_batch(
     return batch_evaluator
 
 
-def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0) -> "BatchAdapter":
+def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0, strict: bool = True) -> "BatchAdapter":
     """Return an adapter, for ``adapter=`` of ``gepa.optimize``: it runs the program and scores each batch in one pass.
 
     Args:
@@ -87,12 +89,13 @@ def gepa_adapter(spec: Verifiers, run: Run, *, unscored: float = 0.0) -> "BatchA
         run: The program: ``run(candidate, example)`` returns a completion; the candidate is a mapping of components to texts. If it
             is async, the calls of a batch run together.
         unscored: The score of an example that cannot be scored, or whose program raised.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
         UsageError: GEPA is not installed.
     """
-    return BatchAdapter(Scorer(spec, unscored), run, _of_gepa("core.adapter", "EvaluationBatch"))
+    return BatchAdapter(Scorer(spec, unscored, strict=strict), run, _of_gepa("core.adapter", "EvaluationBatch"))
 
 
 class BatchAdapter:
@@ -134,8 +137,8 @@ class BatchAdapter:
 class Scorer:
     """Scores of pairs of an example and a completion, as plain mappings."""
 
-    def __init__(self, spec: Verifiers, unscored: float) -> None:
-        self._batcher = Batcher(spec)
+    def __init__(self, spec: Verifiers, unscored: float, *, strict: bool) -> None:
+        self._batcher = Batcher(spec, strict=strict)
         self._unscored = unscored
         self._checks = check_columns(self._batcher.plan)
         self._golds = {*needed_columns(self._batcher.plan.verifiers), "answer"} - {COMPLETION, *_PROMPTS}
@@ -153,6 +156,8 @@ class Scorer:
             for example, completion in pairs
         ]
         scored = self._batcher.outcomes_sync(rows)
+        if (missing := next((outcome for outcome in scored if isinstance(outcome, ColumnsError)), None)) is not None:
+            raise missing  # it says nothing about a completion
         return [self._outcome(*pair, result) for pair, result in zip(pairs, scored, strict=True)]
 
     def _outcome(self, example: Any, completion: Any, result: Any) -> dict[str, Any]:

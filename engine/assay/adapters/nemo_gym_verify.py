@@ -14,7 +14,7 @@ __all__ = ["nemo_gym"]
 
 
 def nemo_gym(
-    spec: Verifiers, *, gold: str = "expected_answer", unscored: Unscored = "raise"
+    spec: Verifiers, *, gold: str = "expected_answer", unscored: Unscored = "raise", strict: bool = True
 ) -> Callable[..., Coroutine[Any, Any, dict[str, Any]]]:
     """Return ``verify(self, body)`` for a class of server; requests at the same time are scored together.
 
@@ -22,6 +22,7 @@ def nemo_gym(
         spec: Verifiers, a rubric, or a plan.
         gold: The field of a request with the gold; checks read it as ``answer``, and the other fields by their names.
         unscored: The reward of a response that cannot be scored; by default that is an error, a status of 500.
+        strict: As of ``assay.compile``.
 
     Returns:
         A function whose result is the request with ``reward`` and ``reward_components``.
@@ -29,7 +30,7 @@ def nemo_gym(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    batcher = Batcher(spec)
+    batcher = Batcher(spec, strict=strict)
 
     async def verify(self: Any, body: Any) -> dict[str, Any]:
         del self

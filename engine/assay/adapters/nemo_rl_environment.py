@@ -16,7 +16,7 @@ _GOLDS = ("ground_truth", "expected_answer", "answer")
 """Names of the gold in the metadata of a conversation."""
 
 
-def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
+def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True) -> Any:
     """Return an environment class, for ``ray.remote``.
 
     A gold is the conversation's ``ground_truth``, ``expected_answer`` or ``answer`` in its metadata, read as ``answer``; all of the
@@ -25,6 +25,7 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
     Args:
         spec: Verifiers, a rubric, or a plan.
         unscored: The reward of a conversation that cannot be scored; by default that is an error.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -37,7 +38,7 @@ def nemo_rl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
         raise UsageError(
             "NeMo-RL is not installed.", "It is run from its repository: github.com/NVIDIA-NeMo/RL"
         ) from None
-    plan = plan_of(spec)
+    plan = plan_of(spec, strict=strict)
 
     class AssayEnvironment(EnvironmentInterface):  # type: ignore[misc]
         """One turn, scored."""

@@ -30,7 +30,12 @@ _TRIALS = 32
 
 
 def openrlhf(
-    spec: Verifiers, *, gold: str = "answer", unscored: float = 0.0, special_tokens: Sequence[str] | None = None
+    spec: Verifiers,
+    *,
+    gold: str = "answer",
+    unscored: float = 0.0,
+    special_tokens: Sequence[str] | None = None,
+    strict: bool = True,
 ) -> Callable[..., dict[str, Any]]:
     """Return the ``reward_func`` of a file that ``--reward.remote_url`` names.
 
@@ -39,6 +44,7 @@ def openrlhf(
         gold: The column as which checks read the labels.
         unscored: The reward of a query that cannot be scored.
         special_tokens: What is cut from both ends of a response; by default the special tokens of common tokenizers.
+        strict: As of ``assay.compile``.
 
     Returns:
         ``reward_func(queries, prompts, labels)``; see ``reward_info`` for what it returns, for one query as numbers. Calls of several threads are scored together.
@@ -46,7 +52,7 @@ def openrlhf(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    batcher = Batcher(spec)
+    batcher = Batcher(spec, strict=strict)
     checks = score_names(batcher.plan.results)
     special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
 
@@ -173,6 +179,8 @@ def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[s
     for outcome in outcomes:
         if isinstance(outcome, BaseException):
             _logger.error("A query has no reward: %s", said_by(outcome))
+        elif outcome["reward"] is None:
+            _logger.warning("A query is unscored: %s", outcome["error"])
     results = [{} if isinstance(outcome, BaseException) else outcome for outcome in outcomes]
     rewards = [_number(result.get("reward"), unscored) for result in results]
     logs = {

@@ -29,7 +29,7 @@ def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         output: The output; what is not text is read as JSON.
         context: ``vars``, ``prompt``, and ``config`` of the assertion: ``spec``, the path of a spec or its content, and ``gold``, the
-            variable that checks read as ``answer`` if it has another name.
+            variable that checks read as ``answer`` if it has another name; ``strict``, as of ``assay.compile``.
 
     Returns:
         ``pass``, ``score``, ``reason``, and the score of each check in ``namedScores``.
@@ -41,7 +41,7 @@ def get_assert(output: Any, context: Mapping[str, Any]) -> dict[str, Any]:
     config = context.get("config") or {}
     if "spec" not in config:
         raise UsageError("The assertion names no spec.", "Give one: config: {spec: spec.yaml}")
-    plan = plan_of(config["spec"])
+    plan = plan_of(config["spec"], strict=config.get("strict", True))
     text = output if output is None or isinstance(output, str) else json.dumps(output, default=str)
     variables = context.get("vars") or {}
     row = {"prompt": context.get("prompt"), **variables, "vars": variables, COMPLETION: text}

@@ -10,7 +10,7 @@ import math
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,9 +21,11 @@ from assay.adapters.packages import package
 from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, row_problem
 from assay.adapters.serving.connections import Admitted, connection_class, most_connections
 from assay.adapters.verdicts import score_names
+from assay.compiling.first_batches import check_given
+from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
-from assay.errors import InputError, UsageError, said_by
-from assay.scoring.batching import Batcher, Outcome, Verifiers
+from assay.errors import ColumnsError, InputError, UsageError, said_by
+from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 
 __all__ = ["ServerLimits", "reward_app", "serve"]
 
@@ -70,7 +72,12 @@ class _Rows:
 
 
 def reward_app(
-    spec: Verifiers, *, token: str | None = None, unscored: float = 0.0, limits: ServerLimits | None = None
+    spec: Verifiers,
+    *,
+    token: str | None = None,
+    unscored: float = 0.0,
+    limits: ServerLimits | None = None,
+    strict: bool = True,
 ) -> Any:
     """Return an ASGI application of Starlette with ``/reward``, ``/get_reward``, ``/health`` and ``/metrics``.
 
@@ -79,6 +86,7 @@ def reward_app(
         token: What requests must bring, ``Authorization: Bearer …``; ``/health`` needs none.
         unscored: The reward of an unscored query in ``/get_reward``, which takes numbers only.
         limits: What it accepts.
+        strict: As of ``assay.compile``; requests are refused in which no row has a column that a check reads.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -91,7 +99,7 @@ def reward_app(
         from starlette.middleware import Middleware
         from starlette.routing import Route
     pa.array([[""]])  # Arrow imports pandas now, and not while the first client waits
-    server = _Server(spec, token, unscored, limits or ServerLimits())
+    server = _Server(plan_of(spec, strict=strict), token, unscored, limits or ServerLimits())
     posts = {"/reward": server.rows, "/get_reward": server.queries}
     routes = [Route(path, server.posted(path, read), methods=["POST"]) for path, read in posts.items()]
     routes += [Route("/health", server.health), Route("/metrics", server.metrics)]
@@ -99,9 +107,12 @@ def reward_app(
 
 
 class _Server:
-    def __init__(self, spec: Verifiers, token: str | None, unscored: float, limits: ServerLimits) -> None:
-        self._batcher = Batcher(spec, window=_WINDOW, eager=False)
-        self._plan = self._batcher.plan
+    def __init__(self, plan: Plan, token: str | None, unscored: float, limits: ServerLimits) -> None:
+        # each request is looked at by itself, because a batch may have rows of several
+        self._plan = replace(plan, strict=False)
+        self._is_strict = plan.strict
+        self._accepted: set[frozenset[str]] = set()
+        self._batcher = Batcher(self._plan, window=_WINDOW, eager=False)
         self._beside = Batcher(self._plan)
         self._turn = asyncio.Lock()
         self._token = None if token is None else f"Bearer {token}".encode()
@@ -170,6 +181,7 @@ class _Server:
             raise Refused(413, f"The body has {number:,} rows; at most {most:,} may wait to be scored (--max-waiting).")
         if self._waiting[queue] + number > most:
             raise Refused(503, f"{self._waiting[queue]:,} rows wait to be scored; try again later.")
+        self._look_for_columns([row for place, row in enumerate(rows.rows) if place not in rows.errors])
         self._waiting[queue] += number
         try:
             outcomes = await score([{} if place in rows.errors else row for place, row in enumerate(rows.rows)])
@@ -178,6 +190,22 @@ class _Server:
         self._rows["scored"] += number
         self._rows["unscored"] += sum(_reward(outcome) is None for outcome in outcomes)
         return [rows.errors.get(place, outcome) for place, outcome in enumerate(outcomes)]
+
+    def _look_for_columns(self, rows: Sequence[Row]) -> None:
+        """Look for the columns that checks read.
+
+        Raises:
+            Refused: No row of a request has one of them.
+        """
+        given = {name for row in rows for name in row}
+        known = frozenset(self._columns & given)
+        if not self._is_strict or not rows or known in self._accepted:
+            return
+        try:
+            check_given(self._plan.verifiers, given)
+        except ColumnsError as error:
+            raise Refused(422, str(error)) from None
+        self._accepted.add(known)
 
     async def _in_pieces(self, rows: list[Row], size: int) -> list[Outcome]:
         """Score the rows of a large body a part at a time, because scoring takes several times the memory of what is scored."""

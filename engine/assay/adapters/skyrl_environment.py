@@ -12,7 +12,7 @@ from assay.scoring.batching import Batcher, Verifiers
 __all__ = ["skyrl"]
 
 
-def skyrl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
+def skyrl(spec: Verifiers, *, unscored: Unscored = "raise", strict: bool = True) -> Any:
     """Return an environment class, for ``skyrl_gym.register(id=…, entry_point=…)``.
 
     The gold is ``reward_spec.ground_truth`` of the dataset, read as ``answer``; the other columns of the dataset keep their names.
@@ -20,6 +20,7 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
     Args:
         spec: Verifiers, a rubric, or a plan.
         unscored: The reward of a response that cannot be scored; by default that is an error.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -27,7 +28,7 @@ def skyrl(spec: Verifiers, *, unscored: Unscored = "raise") -> Any:
     """
     with package("skyrl-gym", "skyrl"):
         from skyrl_gym.envs.base_text_env import BaseTextEnv
-    batcher = Batcher(spec)
+    batcher = Batcher(spec, strict=strict)
 
     class AssayEnv(BaseTextEnv):  # type: ignore[misc]
         """One turn, scored."""

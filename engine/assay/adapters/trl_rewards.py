@@ -21,7 +21,12 @@ Rewards = list[float | None]
 
 
 def trl(
-    spec: Verifiers, *, gold: str = "answer", per_check: bool = False, name: str | None = None
+    spec: Verifiers,
+    *,
+    gold: str = "answer",
+    per_check: bool = False,
+    name: str | None = None,
+    strict: bool = True,
 ) -> "RewardOfPass | list[RewardOfPass]":
     """Return a reward function for ``reward_funcs=`` of a trainer.
 
@@ -35,6 +40,7 @@ def trl(
         per_check: Return a function for each check instead, for GDPO and for weights of TRL. They share one pass, and each has
             the check's ``weight``. Gates, required checks and penalties act on the whole reward only.
         name: The name in TRL's tables; by default the verifier's id.
+        strict: As of ``assay.compile``.
 
     Returns:
         A function, or with ``per_check`` a list of them. They pickle, as AsyncGRPO needs.
@@ -42,7 +48,7 @@ def trl(
     Raises:
         SpecError: A verifier cannot be used.
     """
-    plan = plan_of(spec)
+    plan = plan_of(spec, strict=strict)
     name = name or plan.verifiers[0].id
     scores = _Pass(plan, name, gold)
     if not per_check:

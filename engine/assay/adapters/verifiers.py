@@ -21,7 +21,12 @@ _logger = logging.getLogger(__name__)
 
 
 def reward(
-    spec: Verifiers, *, gold: str = "answer", unscored: Unscored = "raise", name: str | None = None
+    spec: Verifiers,
+    *,
+    gold: str = "answer",
+    unscored: Unscored = "raise",
+    name: str | None = None,
+    strict: bool = True,
 ) -> Callable[..., Any]:
     """Return a reward function.
 
@@ -39,11 +44,12 @@ def reward(
         unscored: The reward of a rollout that cannot be scored. By default that is an error: 0.4 marks the trace, which prime-rl leaves
             out. 0.1 would make it the zero of the whole group, so there it is 0.0 for this rollout alone, and logged.
         name: The name in metrics and states; by default the verifier's id.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
     """
-    batcher = Batcher(spec)
+    batcher = Batcher(spec, strict=strict)
     checks = check_columns(batcher.plan)
     name = name or batcher.plan.verifiers[0].id
 

@@ -31,6 +31,7 @@ async def compute_score(
     *,
     spec: Any,
     unscored: Unscored = "raise",
+    strict: bool = True,
     **_: Any,
 ) -> dict[str, Any]:
     """Return the score of a sample, with what verl logs and dumps beside it.
@@ -42,6 +43,7 @@ async def compute_score(
         extra_info: What else verl knows of the sample; checks reach into it by a path, ``extra_info.difficulty``.
         spec: The verifier: a path, or the mapping itself.
         unscored: The reward of a sample that cannot be scored; by default that is an error, which ends the run.
+        strict: As of ``assay.compile``.
 
     Returns:
         ``score``, ``passed`` and ``unscored`` (1.0 or 0.0), ``feedback``, ``error``, and the score of each check: the same keys for
@@ -51,7 +53,7 @@ async def compute_score(
         FailedRunError: The sample cannot be scored.
         SpecError: The verifier cannot be used.
     """
-    result = await _batcher(_key(spec)).score(_row(data_source, solution_str, ground_truth, extra_info))
+    result = await _batcher(_key(spec), strict=strict).score(_row(data_source, solution_str, ground_truth, extra_info))
     return _shown(result, unscored)
 
 
@@ -63,6 +65,7 @@ def score(
     *,
     spec: Any,
     unscored: Unscored = "raise",
+    strict: bool = True,
     **_: Any,
 ) -> float:
     """Return the score alone, at once: what ``verl.trainer.main_eval`` takes. Arguments as of ``compute_score``.
@@ -71,7 +74,7 @@ def score(
         FailedRunError: The sample cannot be scored.
         SpecError: The verifier cannot be used.
     """
-    result = _batcher(_key(spec)).score_sync(_row(data_source, solution_str, ground_truth, extra_info))
+    result = _batcher(_key(spec), strict=strict).score_sync(_row(data_source, solution_str, ground_truth, extra_info))
     return number_of(result, unscored)
 
 
@@ -113,5 +116,5 @@ def _key(spec: Any) -> str:
 
 
 @lru_cache(32)
-def _batcher(key: str) -> Batcher:
-    return Batcher(json.loads(key) if key.startswith(("{", "[")) else key)
+def _batcher(key: str, *, strict: bool) -> Batcher:
+    return Batcher(json.loads(key) if key.startswith(("{", "[")) else key, strict=strict)

@@ -45,6 +45,7 @@ __all__ = [
     "is_overflow",
     "lanes_of",
     "may_err",
+    "missing_golds",
     "must_not_hold",
     "none_applies",
     "none_applies_expr",
@@ -306,6 +307,21 @@ def unscored_exprs(verifier: VerifierSpec, spec: CheckSpec) -> list[pl.Expr]:
     condition = _above(verifier, spec)
     present = [reason for reason in reasons if reason is not None]
     return present if condition is None else [pl.when(condition).then(reason) for reason in present]
+
+
+def missing_golds(verifier: VerifierSpec, spec: CheckSpec) -> tuple[pl.Expr, pl.Expr | None] | None:
+    """Return why the rows that a check runs on have no gold that it can use, and whether it runs; None if rows bring it none.
+
+    The second is None if it runs on all rows.
+    """
+    if spec.check is None or spec.parts:
+        return None
+    with about(subject_of(spec)):
+        missing = spec.check.missing_expr()
+    if missing is None:
+        return None
+    runs = _above(verifier, spec)
+    return (missing if runs is None else pl.when(runs).then(missing)), runs
 
 
 def _fixed_outcomes(spec: CheckSpec, check: Check) -> list[_Fixed]:

@@ -52,6 +52,8 @@ def print_warning(console: Console, message: str) -> None:
 def print_summary(console: Console, summary: "Summary") -> None:
     """Print the problems of a run, its numbers, and each check with its most frequent reasons."""
     print_problems(console, summary)
+    for doubt in summary.doubts:
+        print_warning(console, doubt)
     console.print(
         f"{summary.headline} · {decimal(summary.rows_per_second, ',.0f')} rows/s", highlight=False, soft_wrap=True
     )

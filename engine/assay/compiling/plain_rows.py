@@ -28,6 +28,7 @@ class PlainRows:
 
     Attributes:
         height: Number of rows.
+        given: The columns that at least one row has.
 
     Raises:
         InputError: A row is not a mapping, a column is a single value, or columns have different lengths.
@@ -40,6 +41,7 @@ class PlainRows:
         else:
             rows = [*rows]
             given, self.height = transposed(rows), len(rows)
+        self.given = tuple(map(str, given))
         self._columns = {name: _values(name, given[name]) for name in names if name in given}
         lengths = {len(values) for values in self._columns.values()}
         if lengths - {self.height}:

@@ -41,6 +41,7 @@ from assay.aggregating.pipeline import (
 from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
 from assay.checks.base import Check, RunCheck
+from assay.compiling.first_batches import Attention
 from assay.compiling.fitting import fitted
 from assay.compiling.lost_bytes import read_paths
 from assay.compiling.morsels import in_pieces
@@ -57,7 +58,7 @@ from assay.compiling.requirements import (
     referred_columns,
     refused_rows,
 )
-from assay.compiling.verifiers import verifiers_of_run
+from assay.compiling.verifiers import verifiers_of_run, warn
 from assay.errors import AssayWarning, ColumnsError, SpecError, UsageError, said_by
 from assay.expressions.completion import completion_text_expr, content_warning, no_text_expr
 from assay.expressions.lane import OTHER_ROWS, Lane, about, is_elementwise, layers
@@ -67,7 +68,7 @@ from assay.functions.check import OnRow
 from assay.functions.golds import GOLD_COLUMNS
 from assay.functions.registry import function, list_fns
 from assay.names import BAD, COMPLETION, HIDDEN, LENGTH, NATIVE, TASK_FOUND, TASK_ID, TEXT
-from assay.options import CompileOptions, documented, settle
+from assay.options import PlanOptions, documented, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 from assay.thresholds import THRESHOLDS
@@ -109,6 +110,7 @@ class Plan:
         evaluated: The verifiers with checks in place of those whose outcomes an earlier run has found; none for the verifiers
             themselves.
         few: Whether it is for batches of a few rows: by the definition where that is faster.
+        strict: Whether ``score_rows`` refuses a first batch in which no row has a column that a check reads.
     """
 
     verifiers: tuple[VerifierSpec, ...]
@@ -119,6 +121,7 @@ class Plan:
     lengths: bool = False
     evaluated: tuple[VerifierSpec, ...] = ()
     few: bool = False
+    strict: bool = False
 
     def __post_init__(self) -> None:
         check_columns(self.verifiers, self._read_schema, self.keep)
@@ -220,12 +223,12 @@ class Plan:
 
     # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str] = False) -> pl.LazyFrame:
+    def lazy(self, rollouts: pl.LazyFrame, *, watched: bool | Sequence[str | pl.Expr] = False) -> pl.LazyFrame:
         """Return the output as a lazy frame: one row for each rollout, in order.
 
         Args:
             rollouts: A frame with this plan's schema.
-            watched: Add the hidden columns that the summary reads, or the named ones.
+            watched: Add the hidden columns that the summary reads, or the named ones, or what is made of them.
 
         Raises:
             UsageError: Polars cannot run in this process.
@@ -285,7 +288,7 @@ class Plan:
         return warnings
 
     def score(
-        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str] = ()
+        self, rollouts: pl.DataFrame | pl.LazyFrame, *, rows: int | None = None, watched: Sequence[str | pl.Expr] = ()
     ) -> pl.DataFrame:
         """Score a frame that has this plan's schema, or can be converted to it without loss.
 
@@ -317,7 +320,8 @@ class Plan:
     def score_rows(self, rows: Any) -> pl.DataFrame:
         """Score rows of plain Python values, as trainers and evaluators have them.
 
-        Columns of the plan that the rows lack are null, and so are missing keys. A completion may be text or messages. Golds may be
+        Keys that some rows lack are null, and so are columns that later batches lack; the first batch of a strict plan must have all
+        that checks read. A batch without a reward, or without a gold that a check can use, is warned of. A completion may be text or messages. Golds may be
         lists or arrays (NumPy, PyTorch), which are lists of golds. No type is an error: where a value cannot be read at all, its row is unscored.
 
         Args:
@@ -329,15 +333,24 @@ class Plan:
 
         Raises:
             InputError: A row is not a mapping, columns have different lengths, or a row names a function that is not registered.
+            ColumnsError: No row of the first batch has a column that a check reads.
         """
         prepare_process()
         schema = dict(self.schema)
         names = [*schema, *(name for name in read_columns(self.verifiers) if name not in schema)]
         plain = PlainRows(rows, names, self._exact)
+        if plain.height:
+            self._attention.look(plain.given)
         frame, plan = self._suited(plain, schema)
         for message in plan.refuse(frame, rows=plain.height):
             warnings.warn(message, AssayWarning, stacklevel=2)
-        return plan.score(frame, rows=plain.height)
+        scored = plan.score(frame, rows=plain.height, watched=self._attention.watched)
+        self._attention.warn(scored)
+        return scored.select(self.columns)
+
+    @cached_property
+    def _attention(self) -> Attention:
+        return Attention(self.verifiers, strict=self.strict)
 
     def _suited(self, plain: PlainRows, schema: dict[str, Any]) -> tuple[pl.LazyFrame, "Plan"]:
         """Return plain rows with types that hold their values, and this plan for these types."""
@@ -545,11 +558,11 @@ def _merged(independent: Sequence[list[list[pl.Expr]]]) -> list[list[pl.Expr]]:
     return [[expr for layer in side for expr in layer] for side in zip_longest(*independent, fillvalue=[])]
 
 
-@documented(CompileOptions)
+@documented(PlanOptions)
 def compile(  # noqa: A001  (assay.compile, as re.compile)
     verifiers: VerifierSource | Sequence[VerifierSource] | None = None,
     schema: Mapping[str, Any] | pl.Schema | pl.DataFrame | pl.LazyFrame | None = None,
-    **options: Unpack[CompileOptions],
+    **options: Unpack[PlanOptions],
 ) -> Plan:
     """Compile verifiers into a plan for rollouts of one schema.
 
@@ -562,15 +575,17 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
         A plan; use ``plan.score(frame)`` or ``plan.lazy(frame)``.
 
     Raises:
-        SpecError: A verifier cannot be used.
+        SpecError: A verifier cannot be used, or, unless ``strict`` is False, has checks that are broken or of an unknown type.
         ColumnsError: Columns are missing or have a type that cannot be read.
     """
-    settled = settle(CompileOptions, options, "compile")
+    settled = settle(PlanOptions, options, "compile")
     loaded = verifiers_of_run(verifiers, settled)
+    warn(loaded)
     if schema is None:
         schema = dict.fromkeys([*needed_columns(loaded), *referred_columns(loaded)], pl.String)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])
     columns = tuple(pl.Schema(schema).items())
-    return Plan(loaded, columns, keep, settled["details"], settled["any_role"], settled["lengths"])
+    plan = Plan(loaded, columns, keep, settled["details"], settled["any_role"], settled["lengths"])
+    return replace(plan, strict=settled["strict"])

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -11,14 +12,15 @@ from assay.calls.event_loop import LOOP
 from assay.calls.limits import Limits
 from assay.calls.timeouts import TimeoutCounts
 from assay.checks.base import RunCheck
-from assay.errors import SpecError, UsageError
+from assay.checks.libraries import untested
+from assay.errors import AssayWarning, SpecError, UsageError
 from assay.functions.check import OnRow
 from assay.functions.registry import get
 from assay.names import IN_PROCESS, ROW_VERIFIER, VERIFIER
 from assay.options import CompileOptions, FunctionOptions, ScoreOptions, settle
 from assay.spec.verifier import CheckSpec, VerifierSource, VerifierSpec, load_verifiers, refused
 
-__all__ = ["Rewarding", "closing_checks", "limits_of_run", "on_row", "verifiers_of_run"]
+__all__ = ["Rewarding", "closing_checks", "limits_of_run", "on_row", "verifiers_of_run", "warn"]
 
 
 @runtime_checkable
@@ -125,8 +127,8 @@ def verifiers_of_run(
         if verifier_name is not None:
             raise UsageError("--verifier-name applies to rows that carry their own verifier, not to a rubric.")
         members = sources.members(limits or Limits(), threshold)
-        if strict and (warnings := [warning for member in members for warning in member.warnings]):
-            raise refused("the rubric", warnings)
+        if strict and (problems := [problem for member in members for problem in member.unusable]):
+            raise refused("the rubric", problems)
         return _within(members, limits)
     if verifier_name is None and pass_threshold is not None:
         raise UsageError(
@@ -137,6 +139,18 @@ def verifiers_of_run(
     if verifier_name is not None:
         loaded = _beside(loaded, on_row(verifier_name, pass_threshold=threshold, ident=ROW_VERIFIER))
     return _within(loaded, limits)
+
+
+def warn(verifiers: Sequence[VerifierSpec]) -> None:
+    """Warn the caller about broken and skipped checks, and about libraries in versions that have not been tested, before the run."""
+    for verifier in verifiers:
+        for message in verifier.warnings:
+            warnings.warn(message, AssayWarning, stacklevel=3)
+    readers = (reader.check for verifier in verifiers for spec in verifier.nodes for reader in spec.readers)
+    for kind, tested in {check.type: check.libraries for check in readers if check is not None}.items():
+        if others := untested(tested):
+            message = f"{kind} libraries not tested: {', '.join(others)}; verdicts may differ from those of tested ones"
+            warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 def _beside(specs: tuple[VerifierSpec, ...], rows: VerifierSpec) -> tuple[VerifierSpec, ...]:

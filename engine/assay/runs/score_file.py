@@ -99,7 +99,7 @@ def score_file(
                 summary = _to_file(source, plan, run, taken)
     summary.errors_allowed = settled["max_errors"] is not None
     _measure(summary, settled)
-    report(summary.failures, settled)
+    report(summary.failures, settled, summary.doubts)
     if summary.unmet and not settled["lenient"]:
         written = "Nothing was written" if out is None else "The result is written"
         raise FailedRunError("\n".join(summary.unmet), f"{written}.")
@@ -110,7 +110,9 @@ def _measure(summary: Summary, options: FileOptions) -> None:
     """Compare a run with the minimums that the caller asked for."""
     if options["min_pass_rate"] is not None:
         least = read_share("--min-pass-rate", options["min_pass_rate"])
-        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored))
+        counts_all = options["min_pass_rate_of"] == "all"  # noqa: S105  (a share, not a password)
+        unscored = summary.rows - summary.scored if counts_all else 0
+        summary.gates.append(pass_rate_gate(least, summary.passed, summary.scored, unscored))
     if options["min_reward"] is not None:
         summary.gates.append(reward_gate(options["min_reward"], summary.mean_reward))
 

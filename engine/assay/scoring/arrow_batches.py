@@ -103,13 +103,15 @@ def _compiled(
 ) -> tuple[Plan, Any]:
     """Return the plan for a schema, and the Arrow schema of its results; both are cached."""
     is_plan, keep = isinstance(verifiers, Plan), options["keep"]
-    details, any_role, lengths = options["details"], options["any_role"], options["lengths"]
+    details, any_role, lengths, strict = options["details"], options["any_role"], options["lengths"], options["strict"]
     if is_plan and (keep is not None or not details or any_role or lengths):
         raise UsageError(
             "keep, details, any_role, lengths: a plan is scored as it was compiled.", "Compile another plan."
         )
     keep_key = None if keep is None else tuple(keep)
-    key = verifiers if is_plan else (tuple(schema.items()), _key(verifiers), keep_key, details, any_role, lengths)
+    key = (
+        verifiers if is_plan else (tuple(schema.items()), _key(verifiers), keep_key, details, any_role, lengths, strict)
+    )
     with _LOCK:
         if key not in _PLANS:
             plan = verifiers if isinstance(verifiers, Plan) else compile(verifiers, schema, **options)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -24,7 +24,7 @@ from assay.compiling.requirements import needed_columns, referred_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
 from assay.names import FN_NAME
-from assay.options import ScoreOptions, settle
+from assay.options import PlanOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
 
@@ -60,20 +60,23 @@ class _Call:
     waits: bool = False
 
 
-def plan_of(verifiers: Verifiers, **options: Unpack[ScoreOptions]) -> Plan:
+def plan_of(
+    verifiers: Verifiers, *, strict: bool = True, any_role: bool = False, checks: Sequence[type[Any]] = ()
+) -> Plan:
     """Return a plan for rows of plain values: its results only, without columns that pass through.
 
     Args:
         verifiers: Verifiers, a rubric, or a plan; None if the rows name functions.
-        options: How verifiers are compiled.
+        strict: Refuse what ``assay.compile`` refuses; a plan is as strict as it was compiled.
+        any_role: As of ``assay.compile``.
+        checks: As of ``assay.compile``.
     """
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
-    loaded = verifiers_of_run(verifiers, settle(ScoreOptions, options, "plan_of"))
+    loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
     names = [*needed_columns(loaded), *referred_columns(loaded), _GOLD, *([FN_NAME] if verifiers is None else [])]
     names += [_PROMPT] if _whole(loaded) else []
-    any_role = bool(options.get("any_role"))
-    return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role)
+    return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role, strict=strict)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:
@@ -95,6 +98,7 @@ class Batcher:
         most: Maximum rows of a batch.
         eager: Whether calls of coroutines are scored at the end of their turn. Otherwise they wait as those of threads do, which
             saves work where calls come one by one, as from a network.
+        strict: Refuse unknown check types and broken checks, and a first batch in which no row has a column that a check reads.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -114,8 +118,9 @@ class Batcher:
         window: float = 0.002,
         most: int = 4096,
         eager: bool = True,
+        strict: bool = True,
     ) -> None:
-        self.plan = plan_of(verifiers)
+        self.plan = plan_of(verifiers, strict=strict)
         self.window = window
         self.most = most
         self.eager = eager

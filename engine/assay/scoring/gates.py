@@ -34,11 +34,20 @@ class Gate:
         return {name: getattr(self, name) for name in ("option", "limit", "value", "met")}
 
 
-def pass_rate_gate(least: Fraction, passed: int, scored: int) -> Gate:
-    """Compare the share of the scored rows that passed with a minimum, without rounding."""
-    value = passed / scored if scored else None
-    met = scored > 0 and Fraction(passed, scored) >= least
-    reached = "no row is scored" if value is None else f"{passed:,} of {scored:,} rows passed ({_percent(value)})"
+def pass_rate_gate(least: Fraction, passed: int, scored: int, unscored: int = 0) -> Gate:
+    """Compare the share of the rows that passed with a minimum, without rounding.
+
+    Args:
+        least: The minimum, 0 to 1.
+        passed: Rows that passed.
+        scored: Rows with a reward.
+        unscored: Rows without one that count as not passing.
+    """
+    rows = scored + unscored
+    value = passed / rows if scored else None
+    met = scored > 0 and Fraction(passed, rows) >= least
+    others = f", {unscored:,} unscored" if unscored else ""
+    reached = "no row is scored" if value is None else f"{passed:,} of {rows:,} rows passed ({_percent(value)}){others}"
     words = f"pass rate: {reached}; --min-pass-rate asks for {_percent(float(least))}"
     return Gate("--min-pass-rate", float(least), value, met, words)
 

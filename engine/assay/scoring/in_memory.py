@@ -12,7 +12,6 @@ import polars as pl
 import polars.selectors as cs
 from polars.exceptions import PanicException
 
-from assay.checks.libraries import untested
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import (
     check_one_verifier,
@@ -21,7 +20,7 @@ from assay.compiling.requirements import (
     read_columns,
     reading_for,
 )
-from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run
+from assay.compiling.verifiers import Rewarding, closing_checks, limits_of_run, verifiers_of_run, warn
 from assay.errors import AssayError, AssayWarning, FailedRunError, InputError, OutputError, UsageError
 from assay.expressions.lane import exactly
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
@@ -32,7 +31,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
-from assay.scoring.summary import faults_of
+from assay.scoring.summary import doubts_of, faults_of
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
 from assay.system.signals import interruptible
@@ -85,7 +84,7 @@ def score(
         source, plan = prepare(source, loaded, settled)
         warn(loaded)
         scored = _scored(source, plan, plan.faults)
-    report(faults_of(plan, scored), settled)
+    report(faults_of(plan, scored), settled, doubts_of(scored))
     return scored.select(cs.by_name(plan.columns))
 
 
@@ -150,37 +149,30 @@ def prepare(
     return replace(source, notes=(*source.notes, *plan.notes)), plan
 
 
-def report(failures: Sequence[str], options: ScoreOptions) -> None:
+def report(failures: Sequence[str], options: ScoreOptions, doubts: Sequence[str] = ()) -> None:
     """Warn the caller about a run whose rewards are not what the verifiers mean.
 
+    Args:
+        failures: Why they are not.
+        options: Settled options.
+        doubts: What else to warn of.
+
     Raises:
-        FailedRunError: The run is strict.
+        FailedRunError: The run is strict, and there are failures.
     """
-    if options["lenient"] or not failures:
+    if options["lenient"]:
         return
-    if options["strict"]:
+    if options["strict"] and failures:
         fact = "\n".join(["The rewards are not what the verifiers mean:", *(f"  {failure}" for failure in failures)])
         raise FailedRunError(fact, "Correct the verifiers or the rows, or accept this with lenient=True.")
-    for failure in failures:
-        warnings.warn(failure, AssayWarning, stacklevel=3)
+    for message in (*failures, *doubts):
+        warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 def tell(messages: Sequence[str]) -> None:
     """Warn the caller about rows that probably contain a mistake."""
     for message in messages:
         warnings.warn(message, AssayWarning, stacklevel=3)
-
-
-def warn(verifiers: Sequence[VerifierSpec]) -> None:
-    """Warn the caller about broken and skipped checks, and about libraries in versions that have not been tested, before the run."""
-    for verifier in verifiers:
-        for message in verifier.warnings:
-            warnings.warn(message, AssayWarning, stacklevel=3)
-    readers = (reader.check for verifier in verifiers for spec in verifier.nodes for reader in spec.readers)
-    for kind, tested in {check.type: check.libraries for check in readers if check is not None}.items():
-        if others := untested(tested):
-            message = f"{kind} libraries not tested: {', '.join(others)}; verdicts may differ from those of tested ones"
-            warnings.warn(message, AssayWarning, stacklevel=3)
 
 
 _NO_MEMORY = os.strerror(errno.ENOMEM)

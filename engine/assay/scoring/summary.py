@@ -26,7 +26,7 @@ from assay.scoring.gates import Gate
 from assay.scoring.views import as_html, as_text
 from assay.spec.verifier import CheckSpec, VerifierSpec
 
-__all__ = ["CheckSummary", "Summary", "faults_of"]
+__all__ = ["CheckSummary", "Summary", "doubts_of", "faults_of"]
 
 _REASONS_SHOWN, _UNSCORED_SHOWN = 5, 20
 _REASONS_KEPT = 10_000
@@ -208,6 +208,11 @@ class Summary:
         return [*skipped, *(problem for problem, _ in self._failures())]
 
     @property
+    def doubts(self) -> list[str]:
+        """What to warn of after a run whose rewards stand: many rows have none."""
+        return many_unscored(self.rows, self.rows - self.scored, self.unscored)
+
+    @property
     def failures(self) -> list[str]:
         """The problems that no warning before the run has named."""
         return [problem for problem, is_known in self._failures() if not is_known]
@@ -344,6 +349,7 @@ class Summary:
         unscored = [{"reason": reason, "rows": rows} for reason, rows in top(self.unscored, _UNSCORED_SHOWN)]
         more = len(self.unscored) - len(unscored)
         numbers |= {"gates": [gate.as_json() for gate in self.gates]} if self.gates else {}
+        numbers |= {"warnings": self.doubts} if self.doubts else {}
         numbers |= {"more_unscored_reasons": more} if more else {}
         numbers |= {"by": self.by} if self.by else {}
         return numbers | {
@@ -373,6 +379,27 @@ def faults_of(plan: Plan, scored: pl.DataFrame) -> list[str]:
             entry.rows += len(score) - score.null_count()
             entry.errors += len(error) - error.null_count()
     return summary.failures
+
+
+def many_unscored(rows: int, unscored: int, reasons: Counter[str]) -> list[str]:
+    """Return a warning if more than a tenth of the rows are unscored; not if all are, which is a problem of the run.
+
+    Args:
+        rows: All rows.
+        unscored: Those without a reward.
+        reasons: Why they have none.
+    """
+    if not rows > unscored > rows / 10:
+        return []
+    often = "".join(f"; most often: {reason} ({counted(number, 'row')})" for reason, number in top(reasons, 1))
+    return [f"unscored: {unscored:,} of {counted(rows, 'row')} ({unscored / rows:.0%}){often}"]
+
+
+def doubts_of(scored: pl.DataFrame) -> list[str]:
+    """Return ``Summary.doubts`` of the result of ``plan.score``."""
+    unscored, reasons = scored.filter(pl.col("reward").is_null()), Counter[str]()
+    _count(reasons, unscored["error"])
+    return many_unscored(scored.height, unscored.height, reasons)
 
 
 def _without_task(reasons: pl.Series) -> int:

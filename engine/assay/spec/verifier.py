@@ -112,6 +112,12 @@ class VerifierSpec:
         return tuple(f"{self.id}/{spec.id}: {spec.warning}" for spec in self.warned)
 
     @property
+    def unusable(self) -> tuple[str, ...]:
+        """The warnings of checks that do not run: broken ones and skipped ones."""
+        checks = (spec for spec in self.warned if spec.broken or spec.check is None)
+        return tuple(f"{self.id}/{spec.id}: {spec.warning}" for spec in checks)
+
+    @property
     def warned(self) -> tuple[CheckSpec, ...]:
         """The checks with a warning, including those in groups and in conditions."""
         nodes = (node for check in self.checks for node in check.nodes())
@@ -184,8 +190,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
         SpecError: The spec cannot be used; ``problems`` lists every problem with its place.
     """
     if isinstance(source, VerifierSpec):
-        if strict and source.warnings:
-            raise refused(source.id, source.warnings)
+        if strict and source.unusable:
+            raise refused(source.id, source.unusable)
         return source
     return _loaded(source, checks, strict=strict, load_plugins=True)
 

@@ -222,7 +222,9 @@ def test_positions_are_asked_only_where_python_is_late(monkeypatch):
     searched = []
     search = search_module.Positions.search
     monkeypatch.setattr(
-        search_module.Positions, "search", lambda self, text: searched.append(text) or search(self, text)
+        search_module.Positions,
+        "search",
+        lambda self, text, steps=None: searched.append(text) or search(self, text, steps),
     )
     texts = ["a" * at for at in range(30)] + [LOOPING, "b"]
     with warnings.catch_warnings():

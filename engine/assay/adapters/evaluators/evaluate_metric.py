@@ -12,12 +12,13 @@ from assay.scoring.batching import Verifiers, plan_of
 __all__ = ["evaluate"]
 
 
-def evaluate(spec: Verifiers, *, name: str | None = None) -> Any:
+def evaluate(spec: Verifiers, *, name: str | None = None, strict: bool = True) -> Any:
     """Return a metric: ``metric.compute(predictions=texts, references=golds)``, also in batches, ``combine`` and evaluators.
 
     Args:
         spec: Verifiers, a rubric, or a plan.
         name: The metric's name; by default the verifier's id.
+        strict: As of ``assay.compile``.
 
     Returns:
         An ``evaluate.Metric``. Its result has ``reward`` and ``passed``, the means over what can be scored; the mean of each check; and
@@ -30,7 +31,7 @@ def evaluate(spec: Verifiers, *, name: str | None = None) -> Any:
     with package("evaluate", "evaluate"):
         from datasets import Features, Sequence, Value
         from evaluate import Metric, MetricInfo
-    plan = plan_of(spec)
+    plan = plan_of(spec, strict=strict)
     checks = check_columns(plan)
     golds = (Value("string"), Sequence(Value("string")))
 

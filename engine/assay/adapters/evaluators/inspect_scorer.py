@@ -8,14 +8,14 @@ from typing import Any
 
 from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
-from assay.errors import RAISED, said_by
+from assay.errors import RAISED, ColumnsError, said_by
 from assay.loading.documents.inspect_log import sample_columns
 from assay.scoring.batching import Batcher, Verifiers
 
 __all__ = ["inspect"]
 
 
-def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
+def inspect(spec: Verifiers, *, name: str | None = None, strict: bool = True) -> Any:
     """Return a scorer, for ``scorer=`` of a task and for ``inspect_ai.score(log, …)``.
 
     Checks read the target as ``answer``, several targets as a list of golds, and the fields of the sample's metadata as columns.
@@ -26,6 +26,7 @@ def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
     Args:
         spec: Verifiers, a rubric, or a plan.
         name: The scorer's name in the log; by default the verifier's id.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -33,7 +34,7 @@ def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
     """
     with package("inspect_ai", "inspect"):
         from inspect_ai.scorer import Score, mean, scorer, stderr
-    batcher = Batcher(spec)
+    batcher = Batcher(spec, strict=strict)
     checks = check_columns(batcher.plan)
 
     @scorer(metrics=[mean(), stderr()], name=name or batcher.plan.verifiers[0].id)  # type: ignore[untyped-decorator]
@@ -44,6 +45,8 @@ def inspect(spec: Verifiers, *, name: str | None = None) -> Any:
                 row["answer"] = target.text if len(target) == 1 else list(target)
             try:
                 result = await _scored(batcher, row)
+            except ColumnsError:  # no sample has what a check reads
+                raise
             except RAISED as error:
                 return Score.unscored(reason="scoring_failed", explanation=said_by(error))
             text = state.output.completion

@@ -14,7 +14,7 @@ from assay.scoring.batching import Verifiers, plan_of
 __all__ = ["lighteval"]
 
 
-def lighteval(spec: Verifiers, *, name: str | None = None) -> Any:
+def lighteval(spec: Verifiers, *, name: str | None = None, strict: bool = True) -> Any:
     """Return a metric, for ``metrics=`` of a ``LightevalTaskConfig``.
 
     The gold is the document's, ``answer`` to the checks, a list if it has several; the query is ``prompt``, and the fields of ``specific``
@@ -24,6 +24,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None) -> Any:
     Args:
         spec: Verifiers, a rubric, or a plan.
         name: The metric's name; by default the verifier's id.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
@@ -33,7 +34,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None) -> Any:
         from lighteval.metrics.metrics_sample import SampleLevelComputation
         from lighteval.metrics.utils.metric_utils import SampleLevelMetric
         from lighteval.tasks.requests import SamplingMethod
-    plan = plan_of(spec)
+    plan = plan_of(spec, strict=strict)
 
     class Rewards(SampleLevelComputation):  # type: ignore[misc]
         """Rewards of the responses of a task."""

@@ -15,7 +15,7 @@ from assay.scoring.batching import Verifiers, plan_of
 __all__ = ["ResponseFilter", "lm_eval"]
 
 
-def lm_eval(spec: Verifiers, *, gold: str = "answer") -> "ResponseFilter":
+def lm_eval(spec: Verifiers, *, gold: str = "answer", strict: bool = True) -> "ResponseFilter":
     """Return a filter, for ``filter_fn`` of the filter ``custom``; its ``process_results`` is that of the task.
 
     The fields of a document are columns. A response becomes its results, which the log of samples shows. A response that cannot be scored
@@ -24,11 +24,12 @@ def lm_eval(spec: Verifiers, *, gold: str = "answer") -> "ResponseFilter":
     Args:
         spec: Verifiers, a rubric, or a plan.
         gold: The field of a document with the gold; checks read it as ``answer``.
+        strict: As of ``assay.compile``.
 
     Raises:
         SpecError: A verifier cannot be used.
     """
-    return ResponseFilter(plan_of(spec), gold)
+    return ResponseFilter(plan_of(spec, strict=strict), gold)
 
 
 class ResponseFilter:

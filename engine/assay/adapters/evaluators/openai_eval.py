@@ -26,6 +26,7 @@ def evals(
     eval_registry_path: str | Path,
     *,
     gold: str | None = None,
+    strict: bool = True,
     **settings: Any,
 ) -> Any:
     """Return an eval: ``class: assay.adapters:evals`` in a registry, or ``evals(…).run(recorder)``.
@@ -40,6 +41,7 @@ def evals(
         eval_registry_path: The folder of the registry.
         gold: The field of samples with the gold; checks read it as ``answer``. By default ``ideal``, where a sample has it.
         settings: Other arguments of ``evals.Eval``: ``samples_jsonl``, ``name``, ``seed``, ``registry``.
+        strict: As of ``assay.compile``.
 
     Returns:
         An ``evals.Eval``. Its final report has the mean of each check; ``reward`` and ``pass_rate``, the means over what can be scored;
@@ -60,7 +62,8 @@ def evals(
 
         def __init__(self) -> None:
             super().__init__(completion_fns, Path(eval_registry_path), **settings)
-            self.plan = plan_of(self._prefix_registry_path(spec) if isinstance(spec, str) else spec)
+            source = self._prefix_registry_path(spec) if isinstance(spec, str) else spec
+            self.plan = plan_of(source, strict=strict)
 
         def eval_sample(self, sample: Mapping[str, Any], *_: Any) -> tuple[str, dict[str, Any]]:
             """Return the id of a sample, and its columns with the completion."""

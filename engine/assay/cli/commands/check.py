@@ -7,7 +7,7 @@ import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
 from assay.errors import ColumnsError, SpecError, counted, printable, shown_path
-from assay.options import FileOptions, ScoreOptions, settle
+from assay.options import STRICT_HELP, FileOptions, ScoreOptions, settle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ _SAMPLES = 200
 
 
 @command(modules=("assay.cli.terminal", "assay.testing"))
-@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "strict", "modules", "checks")
+@takes(FileOptions, "tasks", "mapping", "preset", "any_role", "modules", "checks")
 def check(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,
@@ -37,13 +37,14 @@ def check(
         ),
     ] = None,
     rollouts: Annotated[str | None, typer.Option(hidden=True, help="The former name of --against.")] = None,
+    strict: Annotated[bool, typer.Option(help=STRICT_HELP)] = True,
     **options: Any,
 ) -> None:
     """Validate verifiers: list all problems, and try them on sample rows, or against rollouts."""
     from assay.cli.terminal import print_error, print_warning
 
     import_modules(options.pop("modules"))
-    strict, checks = options.pop("strict"), import_checks(options.pop("checks"))
+    checks = import_checks(options.pop("checks"))
     console = to_stderr()
     refused = False
     for path in specs:

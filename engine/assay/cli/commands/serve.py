@@ -8,7 +8,7 @@ import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
 from assay.errors import UsageError, shown_path
-from assay.options import FileOptions
+from assay.options import STRICT_HELP, FileOptions
 
 __all__ = ["serve"]
 
@@ -19,7 +19,7 @@ _TOKEN = "ASSAY_TOKEN"  # noqa: S105  (the name of a variable)
 
 
 @command()
-@takes(FileOptions, "any_role", "strict", "modules", "checks")
+@takes(FileOptions, "any_role", "modules", "checks")
 def serve(
     specs: Annotated[list[str], typer.Argument(help="Verifier files.")],
     *,
@@ -46,6 +46,7 @@ def serve(
     max_waiting: Annotated[
         int, typer.Option(min=1, metavar="ROWS", help="Maximum rows that wait to be scored; a request beyond gets 503.")
     ] = 20_000,
+    strict: Annotated[bool, typer.Option(help=STRICT_HELP)] = True,
     **options: Any,
 ) -> None:
     """Serve rewards over HTTP: POST rows to /reward, or OpenRLHF's queries to /get_reward; /health and /metrics."""
@@ -56,9 +57,9 @@ def serve(
     import_modules(options.pop("modules"))
     token = _token(token_file)
     checks = import_checks(options.pop("checks"))
-    plan = plan_of(specs, checks=checks, **options)
+    plan = plan_of(specs, checks=checks, strict=strict, **options)
     limits = reward_server.ServerLimits(body=max_body * 1_000_000, values=max_values, rows=max_waiting)
-    app = reward_server.reward_app(plan, token=token, unscored=unscored, limits=limits)
+    app = reward_server.reward_app(plan, token=token, unscored=unscored, limits=limits, strict=strict)
 
     def tell(address: str) -> None:
         message = f"serving {', '.join(map(shown_path, specs))} on {address}"

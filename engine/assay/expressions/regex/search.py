@@ -218,10 +218,14 @@ def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict
     return answers
 
 
-def _answer_by_positions(question: Question) -> bool | None:
+_SINGLE = 50_000
+"""Steps for a single text, which take half a millisecond: a query of the linear engine takes longer, and to write its pattern two."""
+
+
+def _answer_by_positions(question: Question, steps: int | None = None) -> bool | None:
     positions_, _ = _positions(question.pattern, question.flags)
     try:
-        return None if positions_ is None else on_any_stack(lambda: positions_.search(question.text))
+        return None if positions_ is None else on_any_stack(lambda: positions_.search(question.text, steps))
     except (TooManyStepsError, RecursionError):
         return None
 
@@ -241,7 +245,7 @@ def search_here(
 ) -> list[Answer | None]:
     """Run ``search_all`` in this process, in bounded time; None for texts that need ``re`` in a separate process.
 
-    It uses ``re`` if that cannot take long, else the linear engine.
+    It uses ``re`` if that cannot take long, else the linear engine; for a single text, sets of positions first.
 
     Raises:
         KeyboardInterrupt: The run has to stop.
@@ -250,6 +254,11 @@ def search_here(
     if None not in answers:
         return answers
     try:
+        if (
+            len(values) == 1
+            and (answer := _answer_by_positions(Question(pattern, values[0], flags), _SINGLE)) is not None
+        ):
+            return [answer]
         chosen = route(pattern, flags)
         if chosen.in_columns:
             waiting = [at for at, answer in enumerate(answers) if answer is None and _goes_into_a_column(values[at])]
