@@ -288,3 +288,10 @@ def test_a_check_of_ones_own_that_raises_while_compiling_is_named():
 
     with pytest.raises(assay.SpecError, match="v/angry: the expression of Angry cannot run: RuntimeError: not today"):
         assay.compile({"id": "v", "checks": [{"type": "angry"}]}, checks=[Angry])
+
+
+def test_a_column_whose_name_reads_as_a_pattern_passes_through_score_rows():
+    plan = assay.compile(PLAIN, {"completion": pl.String, "^c.*$": pl.String}, keep=["^c.*$"])
+    scored = plan.score_rows([{"completion": "ab", "^c.*$": "1"}, {"completion": "ba", "^c.*$": "2"}])
+    assert scored["^c.*$"].to_list() == ["1", "2"]
+    assert tuple(scored.columns) == plan.columns

@@ -12,6 +12,7 @@ from itertools import zip_longest
 from typing import Any, Unpack
 
 import polars as pl
+import polars.selectors as cs
 
 from assay.aggregating.aggregate import reward_steps, verifier_steps
 from assay.aggregating.columns import (
@@ -346,7 +347,7 @@ class Plan:
             warnings.warn(message, AssayWarning, stacklevel=2)
         scored = plan.score(frame, rows=plain.height, watched=self._attention.watched)
         self._attention.warn(scored)
-        return scored.select(self.columns)
+        return scored.select(cs.by_name(plan.columns))
 
     @cached_property
     def _attention(self) -> Attention:
@@ -587,5 +588,5 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])
     columns = tuple(pl.Schema(schema).items())
-    plan = Plan(loaded, columns, keep, settled["details"], settled["any_role"], settled["lengths"])
-    return replace(plan, strict=settled["strict"])
+    details, any_role, lengths = settled["details"], settled["any_role"], settled["lengths"]
+    return Plan(loaded, columns, keep, details, any_role, lengths, strict=settled["strict"])
