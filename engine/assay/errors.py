@@ -15,6 +15,7 @@ AssayWarning               the run goes on, but the user should know (a broken c
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -40,6 +41,7 @@ __all__ = [
     "quoted",
     "said_by",
     "shown_path",
+    "top",
 ]
 
 SHOWN = 60
@@ -203,6 +205,11 @@ def listed(names: Sequence[str]) -> str:
     """Names as messages list them, printable: the first 100, and how many more there are; ``none`` where there is none."""
     more = f" … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return f"{', '.join(map(printable, names[:_LISTED]))}{more}" or "none"
+
+
+def top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
+    """Return the most frequent items; equal counts in alphabetical order, so that repeated runs agree."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 def counted(number: int, noun: str) -> str:

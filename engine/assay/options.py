@@ -136,16 +136,15 @@ def _distance(flag: str, value: Any) -> Any:
     return value
 
 
-def _utf8(flag: str, value: Any) -> Any:
-    if value not in ("", "replace", "strict"):
-        raise UsageError(f"{flag} {value}: expected replace or strict.")
-    return value
+def _one_of(*words: str) -> Callable[[str, Any], Any]:
+    """Return the parser of an option whose value is one of some words; ``""`` where it has no other default."""
 
+    def parse(flag: str, value: Any) -> Any:
+        if value not in words:
+            raise UsageError(f"{flag} {value}: expected {' or '.join(filter(None, words))}.")
+        return value
 
-def _all_or_scored(flag: str, value: Any) -> Any:
-    if value not in ("all", "scored"):
-        raise UsageError(f"{flag} {value}: expected all or scored.")
-    return value
+    return parse
 
 
 def _ratio(flag: str, value: Any) -> Any:
@@ -244,7 +243,7 @@ class ReadingOptions(TypedDict, total=False):
             default="",
             cli=str,
             metavar="replace|strict",
-            parse=_utf8,
+            parse=_one_of("", "replace", "strict"),
             decides=True,
         ),
     ]
@@ -521,7 +520,7 @@ class FileOptions(ScoreOptions, total=False):
             STRICTNESS,
             default="all",
             cli=str,
-            parse=_all_or_scored,
+            parse=_one_of("all", "scored"),
             metavar="all|scored",
             python="Rows of which ``min_pass_rate`` is the share: all, so that unscored ones do not pass, or those with a reward.",
         ),

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from assay.cli.tables import print_notes, print_table
-from assay.errors import AssayError, counted, printable
+from assay.errors import AssayError, counted, printable, top
 from assay.insight.explanation import as_written, explanation
-from assay.scoring.summary import top
 from assay.writing.numbers import count, decimal
 
 if TYPE_CHECKING:

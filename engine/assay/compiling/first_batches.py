@@ -3,7 +3,6 @@
 A file shows its columns before a row is read; a loop shows them with its first batch. What is missing there is missing in all.
 """
 
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from assay.aggregating.columns import hidden
 from assay.aggregating.pipeline import missing_golds
 from assay.compiling.requirements import check_columns
-from assay.errors import AssayWarning, ColumnsError
+from assay.errors import AssayWarning, ColumnsError, top
 from assay.spec.verifier import VerifierSpec
 
 __all__ = ["Attention", "Golds", "check_given"]
@@ -76,9 +76,8 @@ class Attention:
     def __init__(self, verifiers: Sequence[VerifierSpec], *, strict: bool) -> None:
         self._verifiers = verifiers
         self._awaits_columns = strict
-        self._lock = threading.Lock()
         self._warned: set[str] = set()
-        self.golds = {f"__assay/golds/{number}": golds for number, golds in enumerate(Golds.of(verifiers))}
+        self.golds = {hidden(f"golds/{number}"): golds for number, golds in enumerate(Golds.of(verifiers))}
 
     def look(self, given: Collection[str]) -> None:
         """Look at the columns of a batch, until all have been there.
@@ -116,14 +115,11 @@ class Attention:
             self._say(reason, f"every row of a batch is unscored: {reason}")
 
     def _say(self, key: str, message: str) -> None:
-        with self._lock:
-            if key in self._warned:
-                return
+        if key not in self._warned:
             self._warned.add(key)
-        warnings.warn(message, AssayWarning, stacklevel=_STACK)
+            warnings.warn(message, AssayWarning, stacklevel=_STACK)
 
 
 def _commonest(reasons: pl.Series) -> str:
-    """Return the reason that most rows have; of several, the first in the order of the alphabet."""
-    counts = Counter(reasons.to_list())
-    return str(min(counts, key=lambda reason: (-counts[reason], reason)))
+    ((reason, _),) = top(Counter(reasons), 1)
+    return reason

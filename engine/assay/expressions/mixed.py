@@ -38,8 +38,10 @@ def untyped(value: Any, *, with_bytes: bool = False) -> Any:
     if not is_typed(value):
         return value
     text = value[JSON]
-    if text is None or BYTES not in text:
-        return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    if BYTES not in text:
+        return json.loads(text)
     return json.loads(text, object_hook=_with_bytes if with_bytes else _without_bytes)
 
 

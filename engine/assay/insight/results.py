@@ -217,13 +217,14 @@ class Result:
         Raises:
             UsageError: One does not exist, or its values cannot be told apart; the message names the option.
         """
-        for name in self.columns(names, option):
+        keys = self.columns(names, option)
+        for name in keys:
             if not self._is_key(name):
                 fact = (
                     f"{option} {name}: {self.name} has values of type {self.schema[name]} there that no group can have."
                 )
                 raise UsageError(fact, "Convert it to text before, or name another column.")
-        return self.columns(names, option)
+        return keys
 
     def _is_key(self, name: str) -> bool:
         """Return whether rows can be told apart by a column's values, in Polars and in Python."""

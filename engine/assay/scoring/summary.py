@@ -20,7 +20,7 @@ from assay.aggregating.columns import (
 from assay.aggregating.pipeline import may_err, one_reason, short_expr
 from assay.checks.base import Check
 from assay.compiling.plan import Plan, no_task_expr
-from assay.errors import counted
+from assay.errors import counted, top
 from assay.names import FUNCTION, NATIVE
 from assay.scoring.gates import Gate
 from assay.scoring.views import as_html, as_text
@@ -112,11 +112,6 @@ class CheckSummary:
         numbers = {name: getattr(self, name) for name in ("id", "type", "weight", "mean", "failures", "errors")}
         more = len(self.reasons) - len(reasons)
         return numbers | {"reasons": reasons} | ({"more_reasons": more} if more else {})
-
-
-def top(counts: Counter[str], number: int) -> list[tuple[str, int]]:
-    """Return the most frequent items; equal counts in alphabetical order, so that repeated runs agree."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 @dataclass(repr=False)

@@ -3,7 +3,7 @@
 from html import escape
 from typing import Any
 
-from assay.errors import counted, printable
+from assay.errors import counted, printable, top
 
 __all__ = ["as_html", "as_text"]
 
@@ -51,7 +51,7 @@ def _mean(check: Any) -> str:
 def _reason(check: Any) -> str:
     if not check.reasons:
         return ""
-    reason, rows = min(check.reasons.items(), key=lambda item: (-item[1], item[0]))
+    ((reason, rows),) = top(check.reasons, 1)
     text = printable(reason)
     return f"  {rows:,}× {text if len(text) <= _WIDTH else f'{text[: _WIDTH - 1]}…'}"
 

@@ -1,5 +1,6 @@
 """``assay check``: validate verifiers."""
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,11 +74,12 @@ def _checked(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ve
     """Load a verifier without broken checks; list all problems in one error, including those that a run only warns about."""
     from assay.spec.verifier import load_verifier
 
-    try:
-        verifier = load_verifier(path, checks=checks, strict=strict)
-    except SpecError:
-        return load_verifier(path, checks=checks, strict=True)
-    return load_verifier(path, checks=checks, strict=True) if any(spec.broken for spec in verifier.warned) else verifier
+    if not strict:
+        with contextlib.suppress(SpecError):
+            verifier = load_verifier(path, checks=checks)
+            if not any(spec.broken for spec in verifier.warned):
+                return verifier
+    return load_verifier(path, checks=checks, strict=True)
 
 
 def _naming(error: ColumnsError, path: str) -> ColumnsError:

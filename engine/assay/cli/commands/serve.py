@@ -59,7 +59,7 @@ def serve(
     checks = import_checks(options.pop("checks"))
     plan = plan_of(specs, checks=checks, strict=strict, **options)
     limits = reward_server.ServerLimits(body=max_body * 1_000_000, values=max_values, rows=max_waiting)
-    app = reward_server.reward_app(plan, token=token, unscored=unscored, limits=limits, strict=strict)
+    app = reward_server.reward_app(plan, token=token, unscored=unscored, limits=limits)
 
     def tell(address: str) -> None:
         message = f"serving {', '.join(map(shown_path, specs))} on {address}"
