@@ -218,8 +218,10 @@ def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict
     return answers
 
 
-_SINGLE = 50_000
-"""Steps for a single text, which take half a millisecond: a query of the linear engine takes longer, and to write its pattern two."""
+_FEW = 8
+"""Texts of a pattern that are searched by sets of positions first: a query of the linear engine takes longer, and to write its pattern two milliseconds."""
+_STEPS = 50_000
+"""Steps for each of them, which take half a millisecond."""
 
 
 def _answer_by_positions(question: Question, steps: int | None = None) -> bool | None:
@@ -245,7 +247,7 @@ def search_here(
 ) -> list[Answer | None]:
     """Run ``search_all`` in this process, in bounded time; None for texts that need ``re`` in a separate process.
 
-    It uses ``re`` if that cannot take long, else the linear engine; for a single text, sets of positions first.
+    It uses ``re`` if that cannot take long, else the linear engine; for a few texts, sets of positions first.
 
     Raises:
         KeyboardInterrupt: The run has to stop.
@@ -254,11 +256,12 @@ def search_here(
     if None not in answers:
         return answers
     try:
-        if (
-            len(values) == 1
-            and (answer := _answer_by_positions(Question(pattern, values[0], flags), _SINGLE)) is not None
-        ):
-            return [answer]
+        waiting = [at for at, answer in enumerate(answers) if answer is None]
+        if len(waiting) <= _FEW:
+            for at in waiting:
+                answers[at] = _answer_by_positions(Question(pattern, values[at], flags), _STEPS)
+            if None not in answers:
+                return answers
         chosen = route(pattern, flags)
         if chosen.in_columns:
             waiting = [at for at, answer in enumerate(answers) if answer is None and _goes_into_a_column(values[at])]
