@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PROMPTFOO := promptfoo@0.121.20
 CACHE := $(or $(ASSAY_BENCH_CACHE),$(or $(TMPDIR),/tmp)/assay-bench)
 
-.PHONY: help demo test test-all fuzz lint docs bench peers peers-test promptfoo readme golden clean
+.PHONY: help demo test test-all fuzz lint docs bench weight peers peers-test promptfoo readme golden clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -46,6 +46,9 @@ fuzz: $(VENV)/.installed  ## what is drawn by a seed, at length: files, footers,
 	ASSAY_FUZZ_WHATIFS=3000 $(BIN)/python -m pytest tests/promises/test_fuzz_whatifs.py
 	ASSAY_FUZZ_INSIGHT=5000 $(BIN)/python -m pytest tests/promises/test_fuzz_insight.py
 	ASSAY_FUZZ_RESULTS=20000 $(BIN)/python -m pytest tests/promises/test_damaged_results.py
+
+weight: $(VENV)/.installed  ## count lines, functions, names and what a small run enters; with SUITE=1 run the suite, too, for its processor time
+	@$(BIN)/python tests/house/weight.py $(if $(SUITE),--suite)
 
 lint: $(VENV)/.installed  ## ruff and mypy
 	$(BIN)/ruff check .
