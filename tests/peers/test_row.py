@@ -7,6 +7,8 @@ import pytest
 import real_packages
 from pages import DOCS, blocks_of
 
+BLOCKS = blocks_of((DOCS / "trainers" / "row.md").read_text("utf-8"))
+
 PROGRAMS = {
     "mlflow": """
 import mlflow
@@ -119,17 +121,8 @@ assert asyncio.run(reward(None, SimpleNamespace(response="It is 4.", label="5"))
 """A run for each package; slime is on no registry, and is called as it calls."""
 
 
-@pytest.fixture
-def page(tmp_path):
-    blocks = blocks_of((DOCS / "trainers" / "row.md").read_text("utf-8"))
-    for block in blocks:
-        if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, "utf-8")
-    return blocks
-
-
 @pytest.mark.parametrize("package", PROGRAMS, ids=[name or "slime" for name in PROGRAMS])
-def test_a_package_takes_the_row_function(package, page, tmp_path, monkeypatch):
+def test_a_package_takes_the_row_function(package, tmp_path, monkeypatch):
     if package is not None and importlib.util.find_spec(package) is None:
         pytest.skip(f"needs pip install {package.replace('_', '-')}")
     for name, value in {
@@ -138,11 +131,12 @@ def test_a_package_takes_the_row_function(package, page, tmp_path, monkeypatch):
         "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
     }.items():
         monkeypatch.setenv(name, value)
+    for block in BLOCKS:
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, "utf-8")
     (tmp_path / "run.py").write_text(PROGRAMS[package], "utf-8")
     real_packages.run([sys.executable, "-W", "ignore", "run.py"], tmp_path)
 
 
-def test_the_page_shows_what_is_printed(page, tmp_path):
-    (program,) = (block.text for block in page if block.kind == "python" and block.file is None)
-    (shown,) = (block.text for block in page if block.kind == "output")
-    assert real_packages.run([sys.executable, "-c", program], tmp_path) == shown
+def test_the_page_shows_what_is_printed(tmp_path):
+    assert real_packages.run_page("row.md", tmp_path) == [block.text for block in BLOCKS if block.kind == "output"]
