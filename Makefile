@@ -74,6 +74,9 @@ OPTIMISERS := gepa==0.1.4 dspy==3.4.1 inspect_ai==0.3.285
 # lighteval 0.13.0 hashes text, which later versions of xxhash refuse
 EVALUATORS := lm-eval==0.4.13 lighteval==0.13.0 evaluate==0.4.6 datasets==5.2.0 'xxhash<3.6'
 
+CALLERS := mlflow==3.17.2 langsmith==0.15.0 langfuse==5.0.4 braintrust==0.47.0 pydantic-evals==2.62.0
+OTHER_CALLERS := opik==2.2.122 deepeval==4.3.1 openenv==0.10.0
+
 # evals without TensorFlow, web browsers and the like, which only some of its own evals import
 OPENAI_EVALS := backoff blobfile lz4 openai requests tiktoken tqdm zstandard
 
@@ -103,6 +106,10 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(PEERS)/optimisers/bin/python -m pytest tests/peers/test_gepa.py tests/peers/test_dspy.py tests/peers/test_inspect.py tests/peers/test_promptfoo.py
 	$(PEERS)/evaluators/bin/python -m pytest tests/peers/test_lm_eval.py tests/peers/test_lighteval.py tests/peers/test_evaluate.py
 	$(PEERS)/evals/bin/python -m pytest tests/peers/test_evals.py
+	$(call PEER,callers) --editable . $(PEER_TESTS) $(CALLERS)
+	$(call PEER,other-callers) --editable . $(PEER_TESTS) $(OTHER_CALLERS)
+	$(PEERS)/callers/bin/python -m pytest tests/peers/test_row.py
+	$(PEERS)/other-callers/bin/python -m pytest -p no:asyncio tests/peers/test_row.py
 	$(PEERS)/verifiers/bin/python -m pytest tests/peers/test_peer_verifiers.py
 	$(PEERS)/verifiers-0.1/bin/python -m pytest tests/peers/test_peer_verifiers.py
 

@@ -46,6 +46,7 @@ EVALUATORS = {
         "lighteval.md",
         "lm-eval.md",
         "promptfoo.md",
+        "row.md",
         "verifiers.md",
     ),
 }

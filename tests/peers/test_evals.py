@@ -10,7 +10,7 @@ from sums import SPEC, WRONG
 
 import assay
 from assay.adapters import evals as eval_of
-from assay.errors import InputError, UsageError
+from assay.errors import ColumnsError, InputError, UsageError
 
 real_packages.needs("evals", "pip install 'assay[evals]'")
 os.environ.setdefault("OPENAI_API_KEY", "none")  # evals makes a client when it is imported
@@ -97,7 +97,9 @@ def test_a_part_of_the_samples_keeps_its_ids(run, monkeypatch):
 def test_a_run_without_samples_or_scores_has_no_means(run):
     nothing = {"right": None, "short": None, "reward": None, "pass_rate": None}
     assert run([]) == ({**nothing, "unscored": 0}, [])
-    assert run(SAMPLES[3:4])[0] == {**nothing, "unscored": 1}
+    assert run([{"input": "4", "ideal": None}])[0] == {**nothing, "unscored": 1}
+    with pytest.raises(ColumnsError, match="no `answer`"):
+        run([{"input": "4"}])
 
 
 def test_checks_read_the_gold_that_is_named_other_fields_and_the_prompt(run):

@@ -5,6 +5,7 @@ import math
 import random
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from itertools import pairwise
 
 import polars as pl
@@ -81,6 +82,60 @@ def test_a_log_is_scored_by_the_scorer():
     (results,) = scored.results.scores
     assert results.metrics["mean"].value == pytest.approx(((1.0 + 0.25) / 2 + 0.75) / 2)
     assert results.unscored_samples == 2
+
+
+def test_each_check_has_metrics_on_demand():
+    spec = {
+        **SPEC,
+        "checks": [*SPEC["checks"], {"id": "rare", "type": "contains", "value": "4", "when": {"column": "level"}}],
+    }
+    scored = score(log_of(SAMPLES), inspect(spec, per_check=True), display="none")
+    values = [each.scores["math"].value for each in scored.samples]
+    assert values[1] == {"right": 0.0, "short": 1.0, "rare": pytest.approx(math.nan, nan_ok=True), "reward": 0.25}
+    metrics = {each.name: each.metrics["mean"].value for each in scored.results.scores}
+    assert metrics == {"right": 0.75, "short": 0.5, "rare": 1.0, "reward": pytest.approx((0.625 + 0.8) / 2)}
+    assert [each.unscored_samples for each in scored.results.scores] == [2, 2, 3, 2]
+
+
+TASK = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ModelOutput
+from inspect_ai.solver import solver
+from assay.adapters import inspect
+
+scorers = [inspect("v.json", name="sums"), inspect("v.json", per_check=True)]
+
+@solver
+def four():
+    async def solve(state, generate):
+        state.output = ModelOutput.from_content("mockllm/model", "4")
+        return state
+    return solve
+
+@task
+def addition():
+    return Task(dataset=[Sample(input="2 + 2?", target="4"), Sample(input="2 + 3?", target="5")], solver=four(), scorer=scorers)
+"""
+
+
+def test_inspect_score_finds_the_scorer(tmp_path):
+    (tmp_path / "v.json").write_text(json.dumps(SPEC))
+    (tmp_path / "task.py").write_text(TASK)
+    run_inspect = [sys.executable, "-c", "from inspect_ai._cli.main import main; main()"]
+    real_packages.run([*run_inspect, "eval", "task.py", "--model", "mockllm/model", "--log-dir", "logs"], tmp_path)
+    (path,) = (tmp_path / "logs").iterdir()
+    expected = {"sums": 0.625, "right": 0.5, "short": 1.0, "reward": 0.625}
+    by_name = {"": expected, "sums": {"sums": 0.625}}
+    if any(point.name == "assay" for point in entry_points(group="inspect_ai")):  # Assay is installed, not only found
+        by_name |= {"assay/reward": {"reward": 0.625}, "assay/checks": {"right": 0.5, "short": 1.0, "reward": 0.625}}
+    for name, metrics in by_name.items():
+        scorer = ["--scorer", name] if name else []
+        arguments = ["-S", "file=v.json"] if name.startswith("assay/") else []
+        command = ["score", str(path), "--action", "overwrite", "--output-file", "out.eval", "--overwrite"]
+        real_packages.run([*run_inspect, *command, *scorer, *arguments], tmp_path)
+        scores = read_eval_log(str(tmp_path / "out.eval")).results.scores
+        assert {each.name: each.metrics["mean"].value for each in scores} == metrics
 
 
 @pytest.mark.parametrize("name", ["sums.eval", "sums.json"])

@@ -7,6 +7,7 @@ import pytest
 import real_packages
 from sums import SPEC
 
+import assay
 from assay.adapters import lighteval as metric_of
 
 real_packages.needs("lighteval", "pip install 'assay[lighteval]'")
@@ -27,7 +28,7 @@ def prompt(line, task_name=None):
     return Doc(task_name=task_name, query=line["question"], choices=[line["answer"]], gold_index=0)
 
 TASKS_TABLE = [LightevalTaskConfig(
-    name="addition", prompt_function=prompt, hf_repo=FOLDER, hf_subset="default", metrics=[lighteval(SPEC, name="reward")],
+    name="addition", prompt_function=prompt, hf_repo=FOLDER, hf_subset="default", metrics=lighteval(SPEC, name="reward", per_check=True),
     hf_avail_splits=["test"], evaluation_splits=["test"], generation_size=8, stop_sequence=[],
 )]
 """
@@ -63,6 +64,8 @@ def test_a_task_runs_to_its_end(tmp_path, monkeypatch):
     pipeline.evaluate()
     results = pipeline.get_results()["results"]
     assert results["addition:0"]["reward"] == pytest.approx((1.0 + 4 * 0.25) / 5)
+    assert results["addition:0"]["reward/right"] == pytest.approx(1 / 5)
+    assert results["addition:0"]["reward/short"] == 1.0
 
 
 def test_documents_may_have_several_golds_and_responses_and_none():
@@ -79,6 +82,19 @@ def test_documents_may_have_several_golds_and_responses_and_none():
     assert math.isnan(values[2])
     assert values[3] == 1.0
     assert metric.get_corpus_aggregations()["math"](values) == pytest.approx((1.0 + 0.625 + 1.0) / 3)
+
+
+def test_the_metrics_of_checks_share_one_pass(monkeypatch):
+    sizes, score_rows = [], assay.Plan.score_rows
+    monkeypatch.setattr(assay.Plan, "score_rows", lambda plan, rows: sizes.append(len(rows)) or score_rows(plan, rows))
+    metrics = metric_of(SPEC, per_check=True)
+    docs = [Doc(query="2 + 2?", choices=["4"], gold_index=0), Doc(query="?", choices=[], gold_index=[])]
+    for text, right in ("4", 1.0), ("5", 0.0):
+        responses = [ModelResponse(text=[text]), ModelResponse(text=["4", "5"])]
+        first, second = apply_metric(responses, docs, metrics)
+        assert (first["math/right"], first["math/short"]) == (right, 1.0)
+        assert all(math.isnan(value) for value in second.values())
+    assert sizes == [3, 3]
 
 
 def test_the_page_runs_as_it_stands(tmp_path):

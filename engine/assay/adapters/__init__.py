@@ -20,6 +20,7 @@ _HOMES = {
     "nemo_gym": "nemo_gym_verify",
     "nemo_rl": "nemo_rl_environment",
     "openrlhf": "openrlhf_rewards",
+    "row": "row_rewards",
     "skyrl": "skyrl_environment",
     "trl": "trl_rewards",
 }

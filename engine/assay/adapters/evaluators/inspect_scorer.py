@@ -4,6 +4,7 @@ Read from inspect_ai 0.3.285: ``scorer/_scorer.py`` and ``scorer/_metric.py``.
 """
 
 import asyncio
+import math
 from typing import Any
 
 from assay.adapters.packages import package
@@ -15,7 +16,7 @@ from assay.scoring.batching import Batcher, Verifiers
 __all__ = ["inspect"]
 
 
-def inspect(spec: Verifiers, *, name: str | None = None, strict: bool = True) -> Any:
+def inspect(spec: Verifiers, *, name: str | None = None, per_check: bool = False, strict: bool = True) -> Any:
     """Return a scorer, for ``scorer=`` of a task and for ``inspect_ai.score(log, …)``.
 
     Checks read the target as ``answer``, several targets as a list of golds, and the fields of the sample's metadata as columns.
@@ -26,6 +27,7 @@ def inspect(spec: Verifiers, *, name: str | None = None, strict: bool = True) ->
     Args:
         spec: Verifiers, a rubric, or a plan.
         name: The scorer's name in the log; by default the verifier's id.
+        per_check: Make the value a mapping with ``reward`` and the score of each check, NaN if it did not run; each has its metrics.
         strict: As of ``assay.compile``.
 
     Raises:
@@ -36,8 +38,8 @@ def inspect(spec: Verifiers, *, name: str | None = None, strict: bool = True) ->
         from inspect_ai.scorer import Score, mean, scorer, stderr
     batcher = Batcher(spec, strict=strict)
     checks = check_columns(batcher.plan)
+    names = [*(short for short, _ in checks.values()), "reward"]
 
-    @scorer(metrics=[mean(), stderr()], name=name or batcher.plan.verifiers[0].id)  # type: ignore[untyped-decorator]
     def assay_scorer() -> Any:
         async def score(state: Any, target: Any) -> Any:
             row = sample_columns(state)
@@ -53,12 +55,20 @@ def inspect(spec: Verifiers, *, name: str | None = None, strict: bool = True) ->
             if result["reward"] is None:
                 reason = "no_response" if row["completion"] is None else "scoring_failed"
                 return Score.unscored(reason=reason, answer=text, explanation=feedback_of(result))
-            metadata = {"passed": result["passed"], "checks": checks_of(result, checks)}
-            return Score(value=result["reward"], answer=text, explanation=feedback_of(result), metadata=metadata)
+            scores = checks_of(result, checks)
+            value = {**dict.fromkeys(names, math.nan), **scores, "reward": result["reward"]}
+            metadata = {"passed": result["passed"], "checks": scores}
+            value = value if per_check else value["reward"]
+            return Score(value=value, answer=text, explanation=feedback_of(result), metadata=metadata)
 
         return score
 
-    return assay_scorer()
+    # NOTE: of no module, because Inspect puts the module's package before the name, which it leaves out of the log: its command
+    # ``inspect score`` looks for a scorer by the name in the log, and would find none
+    assay_scorer.__module__ = ""
+    metrics = [mean(), stderr()]
+    registered = scorer(dict.fromkeys(names, metrics) if per_check else metrics, name or batcher.plan.verifiers[0].id)
+    return registered(assay_scorer)()
 
 
 async def _scored(batcher: Batcher, row: dict[str, Any]) -> dict[str, Any]:

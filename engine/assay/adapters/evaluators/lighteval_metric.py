@@ -4,17 +4,19 @@ Read from lighteval 0.13.0: ``metrics/__init__.py`` and ``metrics/utils/metric_u
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from assay.adapters.packages import package
-from assay.adapters.verdicts import mean_of_scored
+from assay.adapters.verdicts import check_columns, mean_of_scored
+from assay.compiling.plan import Plan
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 
 __all__ = ["lighteval"]
 
 
-def lighteval(spec: Verifiers, *, name: str | None = None, strict: bool = True) -> Any:
+def lighteval(spec: Verifiers, *, name: str | None = None, per_check: bool = False, strict: bool = True) -> Any:
     """Return a metric, for ``metrics=`` of a ``LightevalTaskConfig``.
 
     The gold is the document's, ``answer`` to the checks, a list if it has several; the query is ``prompt``, and the fields of ``specific``
@@ -24,6 +26,7 @@ def lighteval(spec: Verifiers, *, name: str | None = None, strict: bool = True) 
     Args:
         spec: Verifiers, a rubric, or a plan.
         name: The metric's name; by default the verifier's id.
+        per_check: Return a list of metrics: the reward's, and one for each check, ``<name>/<check>``. They share one pass.
         strict: As of ``assay.compile``.
 
     Raises:
@@ -35,25 +38,50 @@ def lighteval(spec: Verifiers, *, name: str | None = None, strict: bool = True) 
         from lighteval.metrics.utils.metric_utils import SampleLevelMetric
         from lighteval.tasks.requests import SamplingMethod
     plan = plan_of(spec, strict=strict)
+    scores = _Pass(plan)
 
     class Rewards(SampleLevelComputation):  # type: ignore[misc]
-        """Rewards of the responses of a task."""
+        """A result column of the responses of a task."""
+
+        def __init__(self, column: str) -> None:
+            self.column = column
 
         def compute(self, responses: Sequence[Any], docs: Sequence[Any], **_: Any) -> list[float]:
-            """Return the mean reward of each document."""
+            """Return the mean of the column for each document."""
+            return scores.means(self.column, responses, docs)
+
+    def metric(column: str, name: str) -> Any:
+        return SampleLevelMetric(
+            metric_name=name,
+            higher_is_better=True,
+            category=SamplingMethod.GENERATIVE,
+            sample_level_fn=Rewards(column),
+            corpus_level_fn=mean_of_scored,
+            batched_compute=True,
+        )
+
+    name = name or plan.verifiers[0].id
+    reward = metric("reward", name)
+    checks = check_columns(plan).items()
+    return [reward, *(metric(column, f"{name}/{short}") for column, (short, _) in checks)] if per_check else reward
+
+
+class _Pass:
+    """The scores of a task's responses, which its metrics share: lighteval gives each of them the same list."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._of: tuple[Any, list[int], Any] | None = None
+
+    def means(self, column: str, responses: Sequence[Any], docs: Sequence[Any]) -> list[float]:
+        """Return the mean of a result column for each document; the first call for these responses scores them."""
+        if self._of is None or self._of[0] is not responses:
             texts = [list(response.final_text) for response in responses]
             rows = [_row(doc, text) for doc, several in zip(docs, texts, strict=True) for text in several]
-            rewards = iter(plan.score_rows(rows)["reward"].to_list())
-            return [mean_of_scored([next(rewards) for _ in several]) for several in texts]
-
-    return SampleLevelMetric(
-        metric_name=name or plan.verifiers[0].id,
-        higher_is_better=True,
-        category=SamplingMethod.GENERATIVE,
-        sample_level_fn=Rewards(),
-        corpus_level_fn=mean_of_scored,
-        batched_compute=True,
-    )
+            self._of = responses, [len(several) for several in texts], self._plan.score_rows(rows)
+        _, sizes, scores = self._of
+        values = iter(scores[column].to_list())
+        return [mean_of_scored([*islice(values, size)]) for size in sizes]
 
 
 def _row(doc: Any, text: str) -> dict[str, Any]:
