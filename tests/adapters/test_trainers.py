@@ -1,6 +1,7 @@
 """Adapters for trainers, called as the trainers call them; tests/peers runs the trainers themselves."""
 
 import asyncio
+import inspect
 import math
 import pickle
 import random
@@ -16,7 +17,7 @@ from sums import SPEC
 import assay
 from assay.adapters import verl
 from assay.adapters.openrlhf_rewards import _kept_end, response_of
-from assay.errors import FailedRunError, UsageError
+from assay.errors import FailedRunError, SpecError, UsageError
 
 
 def chat(text):
@@ -125,6 +126,8 @@ def test_verl_gets_the_same_keys_for_every_sample():
     right, wrong, unscored = asyncio.run(run())
     assert right == {
         "score": 1.0,
+        "acc": 1.0,
+        "pred": "4",
         "passed": 1.0,
         "unscored": 0.0,
         "feedback": "",
@@ -135,7 +138,7 @@ def test_verl_gets_the_same_keys_for_every_sample():
     }
     assert (wrong["score"], wrong["feedback"]) == (0.25, 'right: does not contain "4"')
     assert (unscored["score"], unscored["unscored"], unscored["error"]) == (-1.0, 1.0, "gold is missing: answer")
-    assert math.isnan(unscored["check/math/right"])
+    assert unscored["check/math/right"] == 0.0
     assert [*right] == [*wrong] == [*unscored]
     assert [type(value) for value in right.values()] == [type(value) for value in unscored.values()]
 
@@ -148,6 +151,95 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text("checks: [{type: contains, value: {column: extra_info.word}}]", "utf-8")
     assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0
+
+
+WITH_CONDITION = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "number", "value": {"column": "answer"}, "on": ["afterThink"]},
+        {"id": "kind", "type": "contains", "value": "y", "when": {"column": "kind", "equals": "k"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("not_run", [0.0, -1.0, 1])
+def test_a_check_that_did_not_run_has_a_number_in_verl(not_run):
+    result = verl.compute_score_sync(**of_verl(spec=WITH_CONDITION, extra_info={"kind": "other"}, not_run=not_run))
+    assert result["check/math/kind"] == not_run
+    assert not any(isinstance(value, float) and math.isnan(value) for value in result.values())
+    ran = verl.compute_score_sync(**of_verl(spec=WITH_CONDITION, extra_info={"kind": "k"}, not_run=not_run))
+    assert (ran["check/math/kind"], ran["acc"], ran["score"]) == (0.0, 0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("checks", "pred"),
+    [
+        (WITH_CONDITION["checks"], "72"),
+        (
+            [{"type": "regex", "pattern": "a", "on": ["think"]}, {"type": "contains", "value": {"column": "answer"}}],
+            None,
+        ),
+        ([{"type": "max_length", "value": 90}, {"type": "min_length", "value": 1, "on": [{"line": "last"}]}], "so 72"),
+        ([{"type": "contains", "value": "72"}], None),
+        ([{"type": "exact_match", "value": {"column": "answer"}, "on": ["boxed"]}], ""),
+        ([{"type": "all_of", "checks": [{"type": "number", "value": {"column": "answer"}}]}], "72"),
+        (
+            [
+                {
+                    "type": "length_penalty",
+                    "max": 3,
+                    "buffer": 1,
+                    "unit": {"column": "tokens"},
+                    "on": [{"line": "first"}],
+                },
+                {"type": "equals", "value": {"column": "ground_truth"}, "on": [{"line": "last"}, "number"]},
+            ],
+            "72",
+        ),
+    ],
+)
+def test_verls_pred_is_what_is_compared_with_the_gold(checks, pred):
+    text = " <think>71</think> It is\nso 72"
+    sample = of_verl(
+        spec={"checks": checks}, solution_str=text, ground_truth="72", extra_info={"tokens": [1], "kind": 1}
+    )
+    assert verl.compute_score_sync(**sample)["pred"] == (text.strip() if pred is None else pred)
+
+
+def test_verls_functions_agree():
+    samples = [
+        of_verl(solution_str=text, ground_truth=gold, unscored=-1.0) for text in ("4", "5") for gold in ("4", None)
+    ]
+
+    async def gathered(function):
+        return await asyncio.gather(*(function(**sample) for sample in samples))
+
+    results = asyncio.run(gathered(verl.compute_score))
+    made = verl.reward(SPEC, unscored=-1.0)
+    assert inspect.iscoroutinefunction(made)
+    given = [{name: value for name, value in sample.items() if name != "spec"} for sample in samples]
+    assert results == [asyncio.run(made(**sample)) for sample in given]
+    at_once = pickle.loads(pickle.dumps(verl.reward(SPEC, sync=True, unscored=-1.0)))  # noqa: S301  (made here)
+    assert not inspect.iscoroutinefunction(at_once)
+    assert results == [at_once(**sample) for sample in given]
+    assert results == [verl.compute_score_sync(**sample) for sample in samples]
+    columns = {f"{name}s": [sample[name] for sample in samples] for name in given[0] if name != "unscored"}
+    assert results == verl.compute_scores(**columns, spec=SPEC, unscored=-1.0)
+    assert [result["score"] for result in results] == [verl.score(**sample) for sample in samples]
+
+
+def test_a_spec_of_a_file_of_verl_is_read_with_the_file(tmp_path):
+    with pytest.raises(SpecError, match="contians"):
+        verl.reward({"checks": [{"type": "contians", "value": "a"}]})
+    with pytest.raises(UsageError, match="unscored='zero'"):
+        verl.reward(SPEC, unscored="zero")
+    with pytest.raises(UsageError, match="not_run='nan'"):
+        verl.reward(SPEC, not_run="nan")
+    path = tmp_path / "spec.yaml"
+    path.write_text("checks: [{type: contains, value: a}]", "utf-8")
+    function = verl.reward(str(path), sync=True)
+    path.unlink()
+    assert function("words", "a", None)["score"] == 1.0
 
 
 def test_verl_may_know_what_json_does_not():
