@@ -16,7 +16,7 @@ from sums import SPEC
 
 import assay
 from assay.adapters import verl
-from assay.adapters.openrlhf_rewards import _kept_end, response_of
+from assay.adapters.openrlhf_rewards import Reasons, _kept_end, response_of
 from assay.errors import FailedRunError, SpecError, UsageError
 
 
@@ -349,6 +349,24 @@ def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
     result = named(["a 4"], ["a"], ["no_such_function"])
     assert (result["rewards"], result["extra_logs"]["exceptions"]) == (0.0, 1.0)
     assert "A query has no reward: InputError" in caplog.text
+
+
+def test_reasons_of_queries_without_a_reward_are_logged_with_their_numbers(caplog):
+    reward = assay.adapters.openrlhf(SPEC)
+    for number in range(120):
+        reward(["a 4"], ["a"], [None if number % 3 else "4"])
+        reward(["a 4"], ["b"], ["4"])
+    assert caplog.messages == [
+        "A query is unscored: the completion is null",
+        "A query is unscored: gold is missing: answer",
+        "A query is unscored: the completion is null (10 so far)",
+        "A query is unscored: gold is missing: answer (10 so far)",
+        "A query is unscored: the completion is null (100 so far)",
+    ]
+    reasons = pickle.loads(pickle.dumps(Reasons()))  # noqa: S301  (made here)
+    reasons.log([ValueError(f"{number}") for number in range(1_005)])
+    assert len(caplog.messages) == 5 + 1_000 + 1
+    assert caplog.messages[-1] == "A query has no reward: other reasons"
 
 
 # ── SkyRL, NeMo-RL, NeMo-Gym ────────────────────────────────────────────────────────────────────────────────────────────
