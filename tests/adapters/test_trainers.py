@@ -10,6 +10,7 @@ import sys
 import types
 
 import numpy as np
+import polars as pl
 import pytest
 from cases import sized
 from sums import SPEC
@@ -17,7 +18,7 @@ from sums import SPEC
 import assay
 from assay.adapters import verl
 from assay.adapters.openrlhf_rewards import Reasons, _kept_end, response_of
-from assay.errors import FailedRunError, SpecError, UsageError
+from assay.errors import AssayWarning, ColumnsError, FailedRunError, SpecError, UsageError
 
 
 def chat(text):
@@ -98,6 +99,117 @@ def test_a_rubric_of_functions_that_see_groups_scores_the_groups_of_a_batch():
 
     reward = assay.adapters.trl(assay.Rubric([best]))
     assert reward(prompts=["a", "a", "b"], completions=["4", "44", "4"]) == [0.0, 1.0, 1.0]
+
+
+def test_completions_may_be_positional_as_ms_swift_gives_them():
+    assert assay.adapters.trl(SPEC)(["4", "5"], prompts=["?"] * 2, answer=["4", "4"]) == [1.0, 0.25]
+    assert assay.adapters.trl(SPEC)(["4"], ["?"], answer=["4"]) == [1.0]
+
+
+def test_a_length_in_tokens_is_the_number_of_trls_completion_ids():
+    spec = {"checks": [{"type": "length_penalty", "max": 4, "buffer": 2, "unit": {"column": "completion_ids"}}]}
+    ids = [[500, 700], [5, 7, 9], [1] * 4, list(range(9)), np.array([1, 2, 3]), [], None]
+    rewards = assay.adapters.trl(spec)(["a"] * len(ids), completion_ids=ids)
+    assert rewards == [1.0, 0.5, 0.0, 0.0, 0.5, 1.0, None]
+
+
+def test_a_column_of_golds_that_is_absent_raises_with_those_there_are():
+    with pytest.raises(ColumnsError, match=r"(?s)no `answer`.*Columns: solution, completion"):
+        assay.adapters.trl(SPEC)(["4"], solution=["4"])
+    with pytest.warns(AssayWarning, match="gold is missing"):
+        assert assay.adapters.trl(SPEC, strict=False)(["4"], solution=["4"]) == [None]
+
+
+def at(step):
+    return {"trainer_state": types.SimpleNamespace(global_step=step), "answer": ["4", "4"]}
+
+
+STAGES = {0: {"short": 0}, 10: {"short": 9}, 20: {"checks": [{"type": "contains", "value": "is"}]}}
+
+
+@pytest.mark.parametrize("curriculum", [STAGES, lambda step: STAGES[step // 10 * 10]], ids=["mapping", "function"])
+def test_what_counts_depends_on_the_step(curriculum):
+    reward = assay.adapters.trl(SPEC, curriculum=curriculum)
+    completions = ["It is 4, I think.", "5"]
+    steps = {step: reward(list(completions), **at(step)) for step in (0, 9, 10, 21, 5)}
+    assert steps == {0: [1.0, 0.0], 9: [1.0, 0.0], 10: [0.25, 0.75], 21: [1.0, 0.0], 5: [1.0, 0.0]}
+
+
+def test_before_the_first_stage_the_spec_counts_and_a_curriculum_pickles():
+    reward = assay.adapters.trl(SPEC, curriculum={10: {"right": 0}})
+    pickled = pickle.loads(pickle.dumps(reward))  # noqa: S301  (made here)
+    for function in (reward, pickled):
+        assert function(["4", "5"], **at(9)) == [1.0, 0.25]
+        assert function(["4", "5"], **at(10)) == [1.0, 1.0]
+
+
+def test_weights_of_a_rubric_depend_on_the_step():
+    def long(completion):
+        return float(len(completion) > 1)
+
+    def right(completion, answer):
+        return float(answer in completion)
+
+    rubric = assay.Rubric([long, right], weights=[2, 0.5])
+    assert [each.weight for each in assay.adapters.trl(rubric, per_check=True)] == [2.0, 0.5]
+    reward = assay.adapters.trl(rubric, curriculum=lambda step: {"long": step})
+    assert [reward(["44", "4"], **at(step)) for step in (0, 3)] == [[0.5, 0.5], [3.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("stages", "problem"),
+    [
+        ({0: {"shrt": 1}}, "Did you mean `short`"),
+        ({0: {"short": math.nan}}, "the weight of 'short' is nan"),
+        ({0: {"short": -1}}, "the weight of 'short' is -1"),
+        ({5: {"short": 0, "right": 0}}, "step 5: all weights of math are 0"),
+        ({"ten": {"short": 1}}, "'ten' is no step"),
+        ({0: {"checks": [{"type": "contians", "value": "a"}]}}, "contians"),
+    ],
+)
+def test_a_mistake_in_a_curriculum_shows_before_the_first_rollout(stages, problem):
+    with pytest.raises((UsageError, SpecError), match=problem):
+        assay.adapters.trl(SPEC, curriculum=stages)
+
+
+def test_a_curriculum_needs_a_step_and_all_columns_of_its_stages():
+    with pytest.raises(UsageError, match="no trainer_state"):
+        assay.adapters.trl(SPEC, curriculum=STAGES)(["4"], answer=["4"])
+    with pytest.raises(UsageError, match="weighed by TRL"):
+        assay.adapters.trl(SPEC, curriculum=STAGES, per_check=True)
+    later = {50: {"checks": [{"type": "contains", "value": {"column": "other"}}]}}
+    with pytest.raises(ColumnsError, match="no `other`"):
+        assay.adapters.trl(SPEC, curriculum=later)(["4", "4"], **at(0))
+
+
+@pytest.mark.parametrize("like", ["verl", "skyrl", "openrlhf", "nemo-rl", "prime-rl"])
+def test_groups_without_a_signal_do_not_train(like):
+    reward, logs = assay.adapters.trl(SPEC, keep_groups=like), Logs()
+    chats = [[{"role": "user", "content": text}] for text in ("a", "a", "b", "b", "a", "a")]
+    completions = ["4", "5", "4", "4", "4", "5" * 20]
+    rewards = reward(completions, prompts=chats, answer=["4"] * 6, **logs.arguments())
+    assert rewards == [1.0, 0.25, None, None, 1.0, 0.0]
+    assert logs.metrics["math/groups_kept"] == 2 / 3
+    assert logs.metrics["math/right"] == 4 / 6
+    functions = pickle.loads(pickle.dumps(assay.adapters.trl(SPEC, keep_groups=like, per_check=True)))  # noqa: S301
+    right, short = (function(completions, prompts=chats, answer=["4"] * 6) for function in functions)
+    assert (right, short) == ([1.0, 0.0, None, None, 1.0, 0.0], [1.0, 1.0, None, None, 1.0, 0.0])
+
+
+def test_a_function_may_decide_which_groups_train():
+    batches = []
+
+    def hardest(frame):
+        batches.append(frame)
+        return frame.filter(pl.col("reward").mean().over("group") < 0.5)
+
+    reward = assay.adapters.trl(SPEC, keep_groups=hardest)
+    assert reward(["4", "5", "5"], prompts=["a", "a", "b"], answer=["4"] * 3) == [None, None, 0.25]
+    assert batches[0].select("group", "prompt").rows() == [(0, "a"), (0, "a"), (1, "b")]
+    with pytest.raises(UsageError, match="Did you mean `skyrl`"):
+        assay.adapters.trl(SPEC, keep_groups="skyr")
+    with pytest.raises(UsageError, match="gives no prompts"):
+        reward(["4"], answer=["4"])
 
 
 # ── verl ────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,11 @@ def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
         for column, spec in present.items():
             columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
         if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
-            columns[column] = verifier.id, float(sum(spec.weight for spec in verifier.checks))
+            of_member = None if verifier.share is None else verifier.share.weight
+            columns[column] = (
+                verifier.id,
+                float(sum(spec.weight for spec in verifier.checks) if of_member is None else of_member),
+            )
     return columns
 
 
