@@ -451,20 +451,34 @@ ESTIMATORS = {
     "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, options=_OF_TRL_GRPO),
     "trl-grpo-batch": _in_place("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale_rewards="batch")),
     "trl-grpo-none": _in_place("r-μ", _GRPO, partial(_trl_grpo, scale_rewards="none")),
-    "trl-gdpo": _in_place(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, several=True, options={"reward_weights": _WEIGHTS}),
+    "trl-gdpo": _in_place(
+        f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}",
+        _GRPO,
+        _trl_gdpo,
+        several=True,
+        options={"reward_weights": _WEIGHTS},
+    ),
     "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo, options=_OF_TRL_RLOO),
-    "trl-rloo-normalized": _in_place(f"x = r - mean of the others, {_ALL}", _RLOO, partial(_trl_rloo, normalize_advantages=True)),
+    "trl-rloo-normalized": _in_place(
+        f"x = r - mean of the others, {_ALL}", _RLOO, partial(_trl_rloo, normalize_advantages=True)
+    ),
     "trl-async-grpo": Estimator(
         "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
     ),
     "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo, options=_OF_VERL),
     "verl-dr-grpo": Estimator("r-μ; alone r", f"{_VERL}267", _centred),
     "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", _vectorized, options=_OF_VERL),
-    "verl-dr-grpo-vectorized": Estimator("as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, norm_adv_by_std_in_grpo=False)),
+    "verl-dr-grpo-vectorized": Estimator(
+        "as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, norm_adv_by_std_in_grpo=False)
+    ),
     "verl-rloo": Estimator("r·n/(n-1) - μ·n/(n-1); alone r", f"{_VERL}587", _verl_rloo),
     "verl-rloo-vectorized": Estimator("(n·r - Σr)/(n-1); alone 0", f"{_VERL}833", _verl_rloo_vectorized),
     "verl-gdpo": _over_tokens_too(
-        f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}", f"{_VERL}361", _verl_gdpo, several=True, options={**_OF_VERL, "gdpo_reward_weights": _WEIGHTS}
+        f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}",
+        f"{_VERL}361",
+        _verl_gdpo,
+        several=True,
+        options={**_OF_VERL, "gdpo_reward_weights": _WEIGHTS},
     ),
     "verl-grpo-passk": Estimator(
         "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null",
@@ -473,7 +487,9 @@ ESTIMATORS = {
         options=_OF_VERL,
     ),
     "verl-dr-grpo-passk": Estimator(
-        "greatest - second for the greatest, else 0; alone null", f"{_VERL}471", partial(_verl_passk, norm_adv_by_std_in_grpo=False)
+        "greatest - second for the greatest, else 0; alone null",
+        f"{_VERL}471",
+        partial(_verl_passk, norm_adv_by_std_in_grpo=False),
     ),
     "verl-reinforce-plus-plus": _over_tokens_too(
         f"r, {_WHITENED}", f"{_VERL}693", partial(_reinforce_plus_plus, baseline=False)
@@ -482,15 +498,28 @@ ESTIMATORS = {
         f"r-μ (alone r), {_WHITENED}", f"{_VERL}533", partial(_reinforce_plus_plus, baseline=True)
     ),
     "verl-opo": _over_tokens_too("r - Σ(tokens·r)/Σ tokens; alone r", f"{_VERL}639", _verl_opo),
-    "verl-gpg": Estimator("rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, options={"f_norm": 1.0}),
+    "verl-gpg": Estimator(
+        "rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, options={"f_norm": 1.0}
+    ),
     "verl-remax": Estimator("r - baseline", f"{_VERL}734", _verl_remax, needs_baselines=True),
     "openrlhf-rloo": Estimator("r - mean of the others; alone null", _OPENRLHF, _openrlhf_rloo, options=_OF_OPENRLHF),
     "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, _openrlhf_dr_grpo, options=_OF_OPENRLHF),
-    "openrlhf-group-norm": Estimator("(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm, options=_OF_OPENRLHF),
+    "openrlhf-group-norm": Estimator(
+        "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm, options=_OF_OPENRLHF
+    ),
     "openrlhf-reinforce": _over_tokens_too(f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce, options=_OF_OPENRLHF),
-    "openrlhf-reinforce-baseline": _over_tokens_too(f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_OF_OPENRLHF),
-    "openrlhf-flash-reinforce": Estimator("r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce, options=_OF_OPENRLHF),
-    "skyrl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_SKYRL}1286", _skyrl_grpo, options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON}),
+    "openrlhf-reinforce-baseline": _over_tokens_too(
+        f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_OF_OPENRLHF
+    ),
+    "openrlhf-flash-reinforce": Estimator(
+        "r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce, options=_OF_OPENRLHF
+    ),
+    "skyrl-grpo": Estimator(
+        "(r-μ)/(σ+1e-6); alone r/(1+1e-6)",
+        f"{_SKYRL}1286",
+        _skyrl_grpo,
+        options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON},
+    ),
     "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", _centred),
     "skyrl-rloo": Estimator("(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", _skyrl_rloo),
     "skyrl-reinforce-plus-plus": _over_tokens_too(
@@ -503,7 +532,9 @@ ESTIMATORS = {
         _nemo_rl_grpo,
         options=_OF_NEMO_RL,
     ),
-    "nemo-rl-grpo-group": Estimator("(r-μ)/(σ+1e-6)", f"{_NEMO_RL}69", partial(_nemo_rl_grpo, use_leave_one_out_baseline=False)),
+    "nemo-rl-grpo-group": Estimator(
+        "(r-μ)/(σ+1e-6)", f"{_NEMO_RL}69", partial(_nemo_rl_grpo, use_leave_one_out_baseline=False)
+    ),
     "nemo-rl-gdpo": Estimator(
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
         f"{_NEMO_RL}116",
@@ -511,7 +542,9 @@ ESTIMATORS = {
         several=True,
         options={**_OF_NEMO_RL, "reward_weights": _WEIGHTS},
     ),
-    "nemo-rl-reinforce-plus-plus": _over_tokens_too(f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, options={"minus_baseline": _SWITCH}),
+    "nemo-rl-reinforce-plus-plus": _over_tokens_too(
+        f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, options={"minus_baseline": _SWITCH}
+    ),
     "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", prime_rl_grpo),
     "prime-rl-max-rl": Estimator("(r-μ)/μ; 0 where μ ≤ 0", f"{_PRIME_RL}max_rl.py:22", _prime_rl_max_rl),
     "verifiers": Estimator("r-μ", "verifiers/rubrics/rubric.py:387", _verifiers, float64=True),
