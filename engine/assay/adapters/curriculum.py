@@ -77,15 +77,19 @@ class Curriculum:
             self._awaits_columns = False
 
     def _compiled(self, step: int, stage: Stage) -> Plan:
-        is_weights = isinstance(stage, Mapping) and all(isinstance(weight, int | float) for weight in stage.values())
+        weights = stage if isinstance(stage, Mapping) and all(map(_is_number, stage.values())) else None
         # NOTE: the stage is kept beside its plan, so that no other has its id
-        key = tuple(sorted(stage.items())) if is_weights else id(stage)
+        key = id(stage) if weights is None else tuple(sorted(weights.items()))
         if key not in self._plans:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            made = _weighted(self._plan, stage, step) if is_weights else plan_of(stage, strict=self._strict)
+            made = plan_of(stage, strict=self._strict) if weights is None else _weighted(self._plan, weights, step)
             self._plans[key] = stage, made
         return self._plans[key][1]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
 
 
 def _rebuilt(plan: Plan, stages: Stages, strict: bool) -> Curriculum:

@@ -190,7 +190,7 @@ def groups(
         >>> assay.groups(rewards, k=2).table.select("task_id", "pass@2").rows()
         [('a', 1.0), ('b', 0.0)]
     """
-    given = {"unscored": unscored, "advantages": advantages, "ci": ci, "baseline": baseline}
+    given: dict[str, Any] = {"unscored": unscored, "advantages": advantages, "ci": ci, "baseline": baseline}
     given["advantage_options"] = dict(advantage_options or {})
     options = _options(open_result(result).with_length(length), by, k, thresholds, vote, task, group, eps, seed, given)
     table, left_out = _keys(options)
