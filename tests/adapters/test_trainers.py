@@ -1,6 +1,7 @@
 """Adapters for trainers, called as the trainers call them; tests/peers runs the trainers themselves."""
 
 import asyncio
+import inspect
 import math
 import pickle
 import random
@@ -9,14 +10,15 @@ import sys
 import types
 
 import numpy as np
+import polars as pl
 import pytest
 from cases import sized
 from sums import SPEC
 
 import assay
 from assay.adapters import verl
-from assay.adapters.openrlhf_rewards import _kept_end, response_of
-from assay.errors import FailedRunError, UsageError
+from assay.adapters.openrlhf_rewards import Reasons, _kept_end, response_of
+from assay.errors import AssayWarning, ColumnsError, FailedRunError, SpecError, UsageError
 
 
 def chat(text):
@@ -99,6 +101,117 @@ def test_a_rubric_of_functions_that_see_groups_scores_the_groups_of_a_batch():
     assert reward(prompts=["a", "a", "b"], completions=["4", "44", "4"]) == [0.0, 1.0, 1.0]
 
 
+def test_completions_may_be_positional_as_ms_swift_gives_them():
+    assert assay.adapters.trl(SPEC)(["4", "5"], prompts=["?"] * 2, answer=["4", "4"]) == [1.0, 0.25]
+    assert assay.adapters.trl(SPEC)(["4"], ["?"], answer=["4"]) == [1.0]
+
+
+def test_a_length_in_tokens_is_the_number_of_trls_completion_ids():
+    spec = {"checks": [{"type": "length_penalty", "max": 4, "buffer": 2, "unit": {"column": "completion_ids"}}]}
+    ids = [[500, 700], [5, 7, 9], [1] * 4, list(range(9)), np.array([1, 2, 3]), [], None]
+    rewards = assay.adapters.trl(spec)(["a"] * len(ids), completion_ids=ids)
+    assert rewards == [1.0, 0.5, 0.0, 0.0, 0.5, 1.0, None]
+
+
+def test_a_column_of_golds_that_is_absent_raises_with_those_there_are():
+    with pytest.raises(ColumnsError, match=r"(?s)no `answer`.*Columns: solution, completion"):
+        assay.adapters.trl(SPEC)(["4"], solution=["4"])
+    with pytest.warns(AssayWarning, match="gold is missing"):
+        assert assay.adapters.trl(SPEC, strict=False)(["4"], solution=["4"]) == [None]
+
+
+def at(step):
+    return {"trainer_state": types.SimpleNamespace(global_step=step), "answer": ["4", "4"]}
+
+
+STAGES = {0: {"short": 0}, 10: {"short": 9}, 20: {"checks": [{"type": "contains", "value": "is"}]}}
+
+
+@pytest.mark.parametrize("curriculum", [STAGES, lambda step: STAGES[step // 10 * 10]], ids=["mapping", "function"])
+def test_what_counts_depends_on_the_step(curriculum):
+    reward = assay.adapters.trl(SPEC, curriculum=curriculum)
+    completions = ["It is 4, I think.", "5"]
+    steps = {step: reward(list(completions), **at(step)) for step in (0, 9, 10, 21, 5)}
+    assert steps == {0: [1.0, 0.0], 9: [1.0, 0.0], 10: [0.25, 0.75], 21: [1.0, 0.0], 5: [1.0, 0.0]}
+
+
+def test_before_the_first_stage_the_spec_counts_and_a_curriculum_pickles():
+    reward = assay.adapters.trl(SPEC, curriculum={10: {"right": 0}})
+    pickled = pickle.loads(pickle.dumps(reward))  # noqa: S301  (made here)
+    for function in (reward, pickled):
+        assert function(["4", "5"], **at(9)) == [1.0, 0.25]
+        assert function(["4", "5"], **at(10)) == [1.0, 1.0]
+
+
+def test_weights_of_a_rubric_depend_on_the_step():
+    def long(completion):
+        return float(len(completion) > 1)
+
+    def right(completion, answer):
+        return float(answer in completion)
+
+    rubric = assay.Rubric([long, right], weights=[2, 0.5])
+    assert [each.weight for each in assay.adapters.trl(rubric, per_check=True)] == [2.0, 0.5]
+    reward = assay.adapters.trl(rubric, curriculum=lambda step: {"long": step})
+    assert [reward(["44", "4"], **at(step)) for step in (0, 3)] == [[0.5, 0.5], [3.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("stages", "problem"),
+    [
+        ({0: {"shrt": 1}}, "Did you mean `short`"),
+        ({0: {"short": math.nan}}, "the weight of 'short' is nan"),
+        ({0: {"short": -1}}, "the weight of 'short' is -1"),
+        ({5: {"short": 0, "right": 0}}, "step 5: all weights of math are 0"),
+        ({"ten": {"short": 1}}, "'ten' is no step"),
+        ({0: {"checks": [{"type": "contians", "value": "a"}]}}, "contians"),
+    ],
+)
+def test_a_mistake_in_a_curriculum_shows_before_the_first_rollout(stages, problem):
+    with pytest.raises((UsageError, SpecError), match=problem):
+        assay.adapters.trl(SPEC, curriculum=stages)
+
+
+def test_a_curriculum_needs_a_step_and_all_columns_of_its_stages():
+    with pytest.raises(UsageError, match="no trainer_state"):
+        assay.adapters.trl(SPEC, curriculum=STAGES)(["4"], answer=["4"])
+    with pytest.raises(UsageError, match="weighed by TRL"):
+        assay.adapters.trl(SPEC, curriculum=STAGES, per_check=True)
+    later = {50: {"checks": [{"type": "contains", "value": {"column": "other"}}]}}
+    with pytest.raises(ColumnsError, match="no `other`"):
+        assay.adapters.trl(SPEC, curriculum=later)(["4", "4"], **at(0))
+
+
+@pytest.mark.parametrize("like", ["verl", "skyrl", "openrlhf", "nemo-rl", "prime-rl"])
+def test_groups_without_a_signal_do_not_train(like):
+    reward, logs = assay.adapters.trl(SPEC, keep_groups=like), Logs()
+    chats = [[{"role": "user", "content": text}] for text in ("a", "a", "b", "b", "a", "a")]
+    completions = ["4", "5", "4", "4", "4", "5" * 20]
+    rewards = reward(completions, prompts=chats, answer=["4"] * 6, **logs.arguments())
+    assert rewards == [1.0, 0.25, None, None, 1.0, 0.0]
+    assert logs.metrics["math/groups_kept"] == 2 / 3
+    assert logs.metrics["math/right"] == 4 / 6
+    functions = pickle.loads(pickle.dumps(assay.adapters.trl(SPEC, keep_groups=like, per_check=True)))  # noqa: S301
+    right, short = (function(completions, prompts=chats, answer=["4"] * 6) for function in functions)
+    assert (right, short) == ([1.0, 0.0, None, None, 1.0, 0.0], [1.0, 1.0, None, None, 1.0, 0.0])
+
+
+def test_a_function_may_decide_which_groups_train():
+    batches = []
+
+    def hardest(frame):
+        batches.append(frame)
+        return frame.filter(pl.col("reward").mean().over("group") < 0.5)
+
+    reward = assay.adapters.trl(SPEC, keep_groups=hardest)
+    assert reward(["4", "5", "5"], prompts=["a", "a", "b"], answer=["4"] * 3) == [None, None, 0.25]
+    assert batches[0].select("group", "prompt").rows() == [(0, "a"), (0, "a"), (1, "b")]
+    with pytest.raises(UsageError, match="Did you mean `skyrl`"):
+        assay.adapters.trl(SPEC, keep_groups="skyr")
+    with pytest.raises(UsageError, match="gives no prompts"):
+        reward(["4"], answer=["4"])
+
+
 # ── verl ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -125,6 +238,8 @@ def test_verl_gets_the_same_keys_for_every_sample():
     right, wrong, unscored = asyncio.run(run())
     assert right == {
         "score": 1.0,
+        "acc": 1.0,
+        "pred": "4",
         "passed": 1.0,
         "unscored": 0.0,
         "feedback": "",
@@ -135,7 +250,7 @@ def test_verl_gets_the_same_keys_for_every_sample():
     }
     assert (wrong["score"], wrong["feedback"]) == (0.25, 'right: does not contain "4"')
     assert (unscored["score"], unscored["unscored"], unscored["error"]) == (-1.0, 1.0, "gold is missing: answer")
-    assert math.isnan(unscored["check/math/right"])
+    assert unscored["check/math/right"] == 0.0
     assert [*right] == [*wrong] == [*unscored]
     assert [type(value) for value in right.values()] == [type(value) for value in unscored.values()]
 
@@ -148,6 +263,95 @@ def test_verl_stops_at_an_unscored_sample_unless_a_number_is_given(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text("checks: [{type: contains, value: {column: extra_info.word}}]", "utf-8")
     assert verl.score(**of_verl(spec=str(path), extra_info={"word": "4", "other": {"a": 1}})) == 1.0
+
+
+WITH_CONDITION = {
+    "id": "math",
+    "checks": [
+        {"id": "right", "type": "number", "value": {"column": "answer"}, "on": ["afterThink"]},
+        {"id": "kind", "type": "contains", "value": "y", "when": {"column": "kind", "equals": "k"}},
+    ],
+}
+
+
+@pytest.mark.parametrize("not_run", [0.0, -1.0, 1])
+def test_a_check_that_did_not_run_has_a_number_in_verl(not_run):
+    result = verl.compute_score_sync(**of_verl(spec=WITH_CONDITION, extra_info={"kind": "other"}, not_run=not_run))
+    assert result["check/math/kind"] == not_run
+    assert not any(isinstance(value, float) and math.isnan(value) for value in result.values())
+    ran = verl.compute_score_sync(**of_verl(spec=WITH_CONDITION, extra_info={"kind": "k"}, not_run=not_run))
+    assert (ran["check/math/kind"], ran["acc"], ran["score"]) == (0.0, 0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("checks", "pred"),
+    [
+        (WITH_CONDITION["checks"], "72"),
+        (
+            [{"type": "regex", "pattern": "a", "on": ["think"]}, {"type": "contains", "value": {"column": "answer"}}],
+            None,
+        ),
+        ([{"type": "max_length", "value": 90}, {"type": "min_length", "value": 1, "on": [{"line": "last"}]}], "so 72"),
+        ([{"type": "contains", "value": "72"}], None),
+        ([{"type": "exact_match", "value": {"column": "answer"}, "on": ["boxed"]}], ""),
+        ([{"type": "all_of", "checks": [{"type": "number", "value": {"column": "answer"}}]}], "72"),
+        (
+            [
+                {
+                    "type": "length_penalty",
+                    "max": 3,
+                    "buffer": 1,
+                    "unit": {"column": "tokens"},
+                    "on": [{"line": "first"}],
+                },
+                {"type": "equals", "value": {"column": "ground_truth"}, "on": [{"line": "last"}, "number"]},
+            ],
+            "72",
+        ),
+    ],
+)
+def test_verls_pred_is_what_is_compared_with_the_gold(checks, pred):
+    text = " <think>71</think> It is\nso 72"
+    sample = of_verl(
+        spec={"checks": checks}, solution_str=text, ground_truth="72", extra_info={"tokens": [1], "kind": 1}
+    )
+    assert verl.compute_score_sync(**sample)["pred"] == (text.strip() if pred is None else pred)
+
+
+def test_verls_functions_agree():
+    samples = [
+        of_verl(solution_str=text, ground_truth=gold, unscored=-1.0) for text in ("4", "5") for gold in ("4", None)
+    ]
+
+    async def gathered(function):
+        return await asyncio.gather(*(function(**sample) for sample in samples))
+
+    results = asyncio.run(gathered(verl.compute_score))
+    made = verl.reward(SPEC, unscored=-1.0)
+    assert inspect.iscoroutinefunction(made)
+    given = [{name: value for name, value in sample.items() if name != "spec"} for sample in samples]
+    assert results == [asyncio.run(made(**sample)) for sample in given]
+    at_once = pickle.loads(pickle.dumps(verl.reward(SPEC, sync=True, unscored=-1.0)))  # noqa: S301  (made here)
+    assert not inspect.iscoroutinefunction(at_once)
+    assert results == [at_once(**sample) for sample in given]
+    assert results == [verl.compute_score_sync(**sample) for sample in samples]
+    columns = {f"{name}s": [sample[name] for sample in samples] for name in given[0] if name != "unscored"}
+    assert results == verl.compute_scores(**columns, spec=SPEC, unscored=-1.0)
+    assert [result["score"] for result in results] == [verl.score(**sample) for sample in samples]
+
+
+def test_a_spec_of_a_file_of_verl_is_read_with_the_file(tmp_path):
+    with pytest.raises(SpecError, match="contians"):
+        verl.reward({"checks": [{"type": "contians", "value": "a"}]})
+    with pytest.raises(UsageError, match="unscored='zero'"):
+        verl.reward(SPEC, unscored="zero")
+    with pytest.raises(UsageError, match="not_run='nan'"):
+        verl.reward(SPEC, not_run="nan")
+    path = tmp_path / "spec.yaml"
+    path.write_text("checks: [{type: contains, value: a}]", "utf-8")
+    function = verl.reward(str(path), sync=True)
+    path.unlink()
+    assert function("words", "a", None)["score"] == 1.0
 
 
 def test_verl_may_know_what_json_does_not():
@@ -257,6 +461,24 @@ def test_openrlhf_gets_numbers_and_counts_what_has_no_reward(caplog):
     result = named(["a 4"], ["a"], ["no_such_function"])
     assert (result["rewards"], result["extra_logs"]["exceptions"]) == (0.0, 1.0)
     assert "A query has no reward: InputError" in caplog.text
+
+
+def test_reasons_of_queries_without_a_reward_are_logged_with_their_numbers(caplog):
+    reward = assay.adapters.openrlhf(SPEC)
+    for number in range(120):
+        reward(["a 4"], ["a"], [None if number % 3 else "4"])
+        reward(["a 4"], ["b"], ["4"])
+    assert caplog.messages == [
+        "A query is unscored: the completion is null",
+        "A query is unscored: gold is missing: answer",
+        "A query is unscored: the completion is null (10 so far)",
+        "A query is unscored: gold is missing: answer (10 so far)",
+        "A query is unscored: the completion is null (100 so far)",
+    ]
+    reasons = pickle.loads(pickle.dumps(Reasons()))  # noqa: S301  (made here)
+    reasons.log([ValueError(f"{number}") for number in range(1_005)])
+    assert len(caplog.messages) == 5 + 1_000 + 1
+    assert caplog.messages[-1] == "A query has no reward: other reasons"
 
 
 # ── SkyRL, NeMo-RL, NeMo-Gym ────────────────────────────────────────────────────────────────────────────────────────────

@@ -140,3 +140,15 @@ def test_a_folder_of_parts(tmp_path):
     (model,) = data["summary"]
     assert model["metrics"]["pass@1"]["value"] == pytest.approx(0.65)
     assert data["k"] == [1, 4]
+
+
+def test_it_takes_options_of_a_trainer(rewards, tmp_path):
+    out = tmp_path / "groups.parquet"
+    chosen = ("--advantage-option", "normalize_rewards=false", "--advantage-option", "use_leave_one_out_baseline=false")
+    run(rewards, "--advantages", "nemo-rl-grpo", *chosen, "--out", out)
+    options = {"normalize_rewards": False, "use_leave_one_out_baseline": False}
+    table = assay.groups(rewards, advantages="nemo-rl-grpo", advantage_options=options).table
+    assert pl.read_parquet(out).equals(table)
+    run(rewards, "--advantages", "trl-grpo", "--advantage-option", "scale_rewards=batch")
+    assert "expected NAME=VALUE" in run(rewards, "--advantages", "trl-grpo", "--advantage-option", "a", code=2).stderr
+    assert "only for the advantages" in run(rewards, "--advantage-option", "a=1", code=2).stderr

@@ -146,8 +146,11 @@ def _meaning(param: Any) -> str:
 
 def estimators_as_markdown() -> str:
     """The estimators of advantages."""
-    lines = [f"| `{name}` | {made.formula} | {made.source} |\n" for name, made in ESTIMATORS.items()]
-    return "".join(["| name | formula | source |\n|---|---|---|\n", *lines])
+    lines = [
+        f"| `{name}` | {made.formula} | {', '.join(f'`{option}`' for option in made.options)} | {made.source} |\n"
+        for name, made in ESTIMATORS.items()
+    ]
+    return "".join(["| name | formula | options | source |\n|---|---|---|---|\n", *lines])
 
 
 def filters_as_markdown() -> str:

@@ -1,7 +1,8 @@
 """verl's own reward loop, with actors of Ray, asks for the rewards of Assay by its configuration alone."""
 
 import asyncio
-import math
+import json
+import types
 
 import pytest
 
@@ -141,7 +142,82 @@ def test_an_unscored_sample_stops_verl_or_gets_the_number(tokenizer):
     outputs = asyncio.run(run(unscored=0.0))
     assert [output["reward_score"] for output in outputs] == [1.0, 0.0]
     assert outputs[1]["reward_extra_info"]["unscored"] == 1.0
-    assert math.isnan(outputs[1]["reward_extra_info"]["check/math/right"])
+    assert outputs[1]["reward_extra_info"]["check/math/right"] == 0.0
+
+
+@pytest.mark.parametrize("manager", ["naive", "dapo", "gdpo", "rate_limited", "remote", "importlib"])
+def test_every_reward_manager_takes_a_function_that_answers_at_once(cluster, tokenizer, tmp_path, manager):
+    from verl.trainer.ppo.reward import load_reward_manager
+    from verl.utils import hf_tokenizer
+
+    (tmp_path / "spec.json").write_text(json.dumps(SPEC), "utf-8")
+    file = tmp_path / "reward.py"
+    file.write_text(
+        "from assay.adapters import verl\n"
+        f"compute_score = verl.reward({str(tmp_path / 'spec.json')!r}, sync=True, unscored=0.0)\n",
+        "utf-8",
+    )
+    config = config_of(tokenizer)
+    config.reward.max_concurrent = 4
+    config.trainer = {"experiment_name": "x"}
+    config.algorithm = {"adv_estimator": "gdpo", "gdpo_reward_keys": ["check/math/right", "check/math/level"]}
+    if manager == "importlib":
+        module = {"path": "pkg://verl.experimental.reward_loop.reward_manager.naive", "name": None}
+        config.reward.reward_manager = {"source": manager, "name": "NaiveRewardManager", "module": module}
+    else:
+        config.reward.reward_manager.name = manager
+    golds = ["a", "b", None, "c"]
+    rewards = expected(golds)["reward"].fill_null(0.0).to_list()
+    for function in (
+        {**config.reward.custom_reward_function, "name": "compute_score_sync"},
+        {"path": str(file), "name": "compute_score", "reward_kwargs": {}},
+    ):
+        config.reward.custom_reward_function = function
+        config.reward.custom_reward_function.reward_kwargs.unscored = 0.0
+        made = load_reward_manager(config, hf_tokenizer(tokenizer))
+
+        async def run(made=made):
+            made.loop = asyncio.get_running_loop()
+            data = batch(golds)
+            return await asyncio.gather(*(made.run_single(data[at : at + 1]) for at in range(len(golds))))
+
+        outputs = asyncio.run(run())
+        assert [float(output["reward_score"]) for output in outputs] == rewards
+        assert [output["reward_extra_info"]["pred"] for output in outputs] == ["a b", "b c", "a d", "b b"]
+
+
+def test_gdpo_and_majority_votes_take_the_scores_of_checks_that_did_not_run():
+    import numpy as np
+    import torch
+    from verl.trainer.ppo.core_algos import compute_gdpo_outcome_advantage
+    from verl.trainer.ppo.metric_utils import process_validation_metrics
+
+    from assay.adapters.verl import compute_scores
+
+    spec = {
+        "id": "v",
+        "checks": [
+            *SPEC["checks"],
+            {"id": "k", "type": "contains", "value": "b", "when": {"column": "kind"} | {"equals": "k"}},
+        ],
+    }
+    infos = [{"word": "a", "kind": kind} for kind in ("k", "other", "k", "other")]
+    scores = compute_scores(["words"] * 4, ["a b", "b b", "a", "b"], ["a"] * 4, infos, spec=spec)
+    keys = ["check/v/right", "check/v/level", "check/v/k"]
+    columns = {key: np.array([score[key] for score in scores]) for key in keys}
+    mask = torch.ones(4, 1)
+    advantages, _ = compute_gdpo_outcome_advantage(
+        token_level_rewards=mask,
+        response_mask=mask,
+        index=np.array(["x"] * 4),
+        non_tensor_batch=columns,
+        batch={"prompts": mask, "attention_mask": torch.ones(4, 2).long()},
+        config=types.SimpleNamespace(gdpo_reward_keys=keys, get={"gdpo_reward_keys": keys}.get),
+    )
+    assert torch.isfinite(advantages).all()
+    values = {name: [score[name] for score in scores] for name in ("score", "acc", "pred")}
+    metrics = process_validation_metrics(["words"] * 4, ["same"] * 4, values)
+    assert {"maj@4/mean", "mean@4"} <= {*metrics["words"]["acc"]}
 
 
 def test_the_offline_evaluation_takes_the_score_alone(tokenizer):

@@ -6,7 +6,7 @@ from typing import Any
 from assay.errors import FailedRunError, UsageError, listed
 from assay.names import EXPECTED
 
-__all__ = ["Unscored", "number_of", "with_gold"]
+__all__ = ["Unscored", "check_unscored", "number_of", "with_gold"]
 
 _ANSWER = "answer"
 
@@ -31,6 +31,16 @@ def with_gold(columns: Mapping[str, Any], gold: str) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if name != EXPECTED} | {_ANSWER: columns[gold]}
 
 
+def check_unscored(unscored: Unscored) -> None:
+    """Check that an option is a number or ``raise``.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if not isinstance(unscored, int | float) and unscored != "raise":
+        raise UsageError(f"unscored={unscored!r}: expected a number, or 'raise'.")
+
+
 def number_of(result: Mapping[str, Any], unscored: Unscored) -> float:
     """Return the reward of a result as a number.
 
@@ -38,12 +48,10 @@ def number_of(result: Mapping[str, Any], unscored: Unscored) -> float:
         FailedRunError: It is unscored, and ``unscored`` is ``raise``.
         UsageError: ``unscored`` is neither a number nor ``raise``.
     """
-    is_number = isinstance(unscored, int | float)
-    if not is_number and unscored != "raise":  # at the first rollout, not at the first unscored one
-        raise UsageError(f"unscored={unscored!r}: expected a number, or 'raise'.")
+    check_unscored(unscored)  # at the first rollout, not at the first unscored one
     if (reward := result["reward"]) is not None:
         return float(reward)
-    if is_number:
+    if unscored != "raise":
         return float(unscored)
     raise FailedRunError(
         f"A rollout cannot be scored: {result['error']}", "With unscored=0.0 such a rollout gets that reward."

@@ -1,16 +1,28 @@
 """The ``verify`` of a resources server of NeMo-Gym, which gets one response of the model for each request.
 
-nemo-gym 0.5.1 has no usable package on a registry: this follows the shape of its ``verify``, which was not run.
+Read from nemo-gym 0.4.0: ``base_resources_server.py``.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from assay.adapters.golds import Unscored, number_of, with_gold
 from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
 
 __all__ = ["nemo_gym"]
+
+
+class Request(BaseModel, extra="allow"):
+    """What NeMo-Gym posts to ``/verify``: a task with its fields, and the model's response.
+
+    NOTE: FastAPI reads the body of a request by its type; one of ``Any`` would be a parameter of the address.
+    """
+
+    responses_create_params: dict[str, Any]
+    response: dict[str, Any]
 
 
 def nemo_gym(
@@ -25,14 +37,14 @@ def nemo_gym(
         strict: As of ``assay.compile``.
 
     Returns:
-        A function whose result is the request with ``reward`` and ``reward_components``.
+        A function whose result is the request with ``reward`` and ``reward_components``, the score of each check that ran.
 
     Raises:
         SpecError: A verifier cannot be used.
     """
     batcher = Batcher(spec, strict=strict)
 
-    async def verify(self: Any, body: Any) -> dict[str, Any]:
+    async def verify(self: Any, body: Request) -> dict[str, Any]:
         del self
         fields = plain(body)
         row = {name: value for name, value in fields.items() if name not in ("response", "responses_create_params")}

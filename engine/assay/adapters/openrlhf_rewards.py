@@ -1,12 +1,14 @@
 """The reward function of OpenRLHF.
 
 A query is the prompt and the response, with special tokens. OpenRLHF logs an exception and goes on without a reward, so nothing is
-raised here: what went wrong has a number in ``extra_logs``. Read from openrlhf 0.11.2: ``utils/agent.py``.
+raised here: what went wrong has a number in ``extra_logs``, and its reason is logged. Read from openrlhf 0.11.2: ``utils/agent.py``.
 """
 
 import logging
 import re
+import threading
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -15,7 +17,7 @@ from assay.adapters.verdicts import score_names
 from assay.errors import AssayError, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers
 
-__all__ = ["openrlhf", "response_of", "reward_info", "rows_of"]
+__all__ = ["Reasons", "openrlhf", "response_of", "reward_info", "rows_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -27,6 +29,12 @@ _LEAST = 8
 
 _TRIALS = 32
 """Places of a prompt where a query may begin that are compared as they are; as a rule, the first is right."""
+
+
+_MOST_REASONS = 1_000
+"""Different reasons that are counted."""
+
+_OTHER = "other reasons"
 
 
 def openrlhf(
@@ -53,7 +61,7 @@ def openrlhf(
         SpecError: A verifier cannot be used.
     """
     batcher = Batcher(spec, strict=strict)
-    checks = score_names(batcher.plan.results)
+    checks, reasons = score_names(batcher.plan.results), Reasons()
     special = _SPECIAL if special_tokens is None else "|".join(map(re.escape, special_tokens)) or r"(?!)"
 
     def reward_func(
@@ -66,7 +74,7 @@ def openrlhf(
             outcomes = batcher.outcomes_sync(rows)
         except AssayError as error:  # Polars cannot run in this process
             outcomes = [error] * len(rows)
-        info = reward_info(outcomes, unscored, checks)
+        info = reward_info(outcomes, unscored, checks, reasons)
         return _only(info) if len(rows) == 1 else info
 
     return reward_func
@@ -164,23 +172,50 @@ def _without_special(text: str, special: str) -> str:
     return text if text[end:].strip() else text[:begin]
 
 
-def reward_info(outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str]) -> dict[str, Any]:
+class Reasons:
+    """Reasons why queries have no reward, and how many each has: logged with the first query, the tenth, the hundredth, and so on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[int, str]] = Counter()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Reasons, ()
+
+    def log(self, outcomes: Sequence[Outcome]) -> None:
+        """Count the queries without a reward, and log what is new of them."""
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                self._log(logging.ERROR, "A query has no reward", said_by(outcome))
+            elif outcome["reward"] is None:
+                self._log(logging.WARNING, "A query is unscored", outcome["error"])
+
+    def _log(self, level: int, message: str, reason: str) -> None:
+        with self._lock:
+            is_counted = (level, reason) in self._counts or len(self._counts) < _MOST_REASONS
+            key = level, reason if is_counted else _OTHER
+            self._counts[key] += 1
+            number = self._counts[key]
+        if str(number).strip("0") == "1":
+            _logger.log(level, "%s: %s%s", message, key[1], "" if number == 1 else f" ({number:,} so far)")
+
+
+def reward_info(
+    outcomes: Sequence[Outcome], unscored: float, checks: Sequence[str], reasons: Reasons
+) -> dict[str, Any]:
     """Return rewards in the shape of OpenRLHF: a list each.
 
     Args:
         outcomes: The results of each query, or the exception.
         unscored: The reward of a query without one.
         checks: The result columns to log.
+        reasons: Logs why queries have no reward.
 
     Returns:
         ``rewards`` and ``scores``, the same; and in ``extra_logs`` ``unscored`` and ``exceptions``, 1.0 for a query that has none or
         raised one, and the score of each check, ``unscored`` where it did not run.
     """
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            _logger.error("A query has no reward: %s", said_by(outcome))
-        elif outcome["reward"] is None:
-            _logger.warning("A query is unscored: %s", outcome["error"])
+    reasons.log(outcomes)
     results = [{} if isinstance(outcome, BaseException) else outcome for outcome in outcomes]
     rewards = [_number(result.get("reward"), unscored) for result in results]
     logs = {

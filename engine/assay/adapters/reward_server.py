@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from assay.adapters.openrlhf_rewards import reward_info, rows_of
+from assay.adapters.openrlhf_rewards import Reasons, reward_info, rows_of
 from assay.adapters.packages import package
 from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, row_problem
 from assay.adapters.serving.connections import Admitted, connection_class, most_connections
@@ -117,6 +117,7 @@ class _Server:
         self._turn = asyncio.Lock()
         self._token = None if token is None else f"Bearer {token}".encode()
         self._unscored = unscored
+        self._reasons = Reasons()
         self._limits = limits
         self._bodies = Bodies(limits)
         self._columns = {*dict(self._plan.schema), *read_columns(self._plan.verifiers)}
@@ -254,7 +255,7 @@ class _Server:
         texts = [None if place in errors else query for place, query in enumerate(queries)]
 
         def show(outcomes: Sequence[Outcome]) -> Any:
-            return reward_info(outcomes, self._unscored, self._checks)
+            return reward_info(outcomes, self._unscored, self._checks, self._reasons)
 
         return _Rows(rows_of(texts, prompts, labels), errors, show)
 

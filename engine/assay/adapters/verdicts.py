@@ -5,9 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from assay.checks.golds import GoldCheck
 from assay.compiling.plan import Plan
+from assay.expressions.completion import completion_text
+from assay.names import COMPLETION
+from assay.steps.subject import Subject
+from assay.values.arguments import MEMO, RAW
+from assay.values.references import gold_text
 
-__all__ = ["check_columns", "checks_of", "feedback_of", "mean_of_scored", "score_names"]
+__all__ = ["answer_of", "answer_subject", "check_columns", "checks_of", "feedback_of", "mean_of_scored", "score_names"]
 
 
 def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
@@ -20,7 +26,11 @@ def check_columns(plan: Plan) -> dict[str, tuple[str, float]]:
         for column, spec in present.items():
             columns[column] = (f"{verifier.id}/{spec.id}" if several else spec.id), float(spec.weight)
         if not present and (column := f"score/{verifier.id}") in plan.results:  # a function is its own verifier
-            columns[column] = verifier.id, float(sum(spec.weight for spec in verifier.checks))
+            of_member = None if verifier.share is None else verifier.share.weight
+            columns[column] = (
+                verifier.id,
+                float(sum(spec.weight for spec in verifier.checks) if of_member is None else of_member),
+            )
     return columns
 
 
@@ -48,3 +58,22 @@ def mean_of_scored(values: Sequence[float | None]) -> float:
     """Return the mean of the values that are neither None nor NaN; NaN if there is none."""
     numbers = [value for value in values if value is not None and not math.isnan(value)]
     return fmean(numbers) if numbers else math.nan
+
+
+def answer_subject(plan: Plan) -> Subject:
+    """Return where a row's answer is, to compare with those of other rows, as majority votes do.
+
+    It is what the first check reads that compares with a gold of the row; without such a check, what the first check with steps
+    reads; else the completion.
+    """
+    checks = [spec for verifier in plan.verifiers for spec in verifier.nodes if spec.group is None]
+    of_gold = [spec for spec in checks if isinstance(spec.check, GoldCheck) and spec.check.compares]
+    return next((spec.subject for spec in of_gold[:1] or checks if spec.subject is not None), Subject())
+
+
+def answer_of(row: Mapping[str, Any], subject: Subject) -> str:
+    """Return the text that a row gives as its answer; ``""`` where there is nothing to read."""
+    text = completion_text(row[COMPLETION])
+    if text is not None:
+        text = subject.row({**row, COMPLETION: text, RAW: row[COMPLETION], MEMO: {}}).value
+    return "" if text is None else gold_text(text).strip()

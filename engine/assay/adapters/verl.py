@@ -4,23 +4,24 @@
     reward.custom_reward_function.name=compute_score
     +reward.custom_reward_function.reward_kwargs.spec=/path/to/spec.yaml
 
-verl asks for one sample at a time; the samples that a worker asks for at the same time are scored in one batch. Read from verl 0.9.1:
-``trainer/ppo/reward.py`` and ``experimental/reward_loop``.
+verl asks for one sample at a time; the samples that a worker asks for at the same time are scored in one batch. ``reward`` makes the
+function of a file of the user's, whose spec is read with the file. Read from verl 0.9.1: ``trainer/ppo/reward.py`` and
+``experimental/reward_loop``; and from 0.6.1, 0.7.1 and 0.8.0: ``workers/reward_manager``.
 """
 
 import json
-import math
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
-from assay.adapters.golds import Unscored, number_of
-from assay.adapters.verdicts import score_names
-from assay.errors import RAISED
-from assay.scoring.batching import Batcher
+from assay.adapters.golds import Unscored, check_unscored, number_of
+from assay.adapters.verdicts import answer_of, answer_subject, score_names
+from assay.compiling.requirements import needed_columns, referred_columns
+from assay.errors import RAISED, UsageError
+from assay.scoring.batching import Batcher, Verifiers
 from assay.values.plain import plain
 
-__all__ = ["compute_score", "score"]
+__all__ = ["compute_score", "compute_score_sync", "compute_scores", "reward", "score"]
 
 
 async def compute_score(
@@ -31,6 +32,7 @@ async def compute_score(
     *,
     spec: Any,
     unscored: Unscored = "raise",
+    not_run: float = 0.0,
     strict: bool = True,
     **_: Any,
 ) -> dict[str, Any]:
@@ -40,21 +42,72 @@ async def compute_score(
         data_source: The name of the dataset; a column that checks may read, as ``extra_info`` is.
         solution_str: The response, decoded without special tokens.
         ground_truth: The gold, read as ``answer`` and as ``ground_truth``: a value, a list of golds, or JSON text.
-        extra_info: What else verl knows of the sample; checks reach into it by a path, ``extra_info.difficulty``.
+        extra_info: What else verl knows of the sample. Its fields are columns, if checks name them; a path leads there, too:
+            ``extra_info.difficulty``.
         spec: The verifier: a path, or the mapping itself.
         unscored: The reward of a sample that cannot be scored; by default that is an error, which ends the run.
+        not_run: The score of a check that did not run; it is a number, because a NaN makes all advantages of GDPO NaN.
         strict: As of ``assay.compile``.
 
     Returns:
-        ``score``, ``passed`` and ``unscored`` (1.0 or 0.0), ``feedback``, ``error``, and the score of each check: the same keys for
-        every sample. A check that did not run is NaN.
+        The same keys for every sample: ``score``; ``acc``, 1.0 if the sample passes, which DAPO's filter reads; ``pred``, the text
+        that is compared with the gold, for maj@k; ``passed`` and ``unscored`` (1.0 or 0.0), ``feedback``, ``error``, and the score
+        of each check.
 
     Raises:
         FailedRunError: The sample cannot be scored.
         SpecError: The verifier cannot be used.
     """
-    result = await _batcher(_key(spec), strict=strict).score(_row(data_source, solution_str, ground_truth, extra_info))
-    return _shown(result, unscored)
+    made = _reward_of(spec, strict=strict)
+    row = made.row(data_source, solution_str, ground_truth, extra_info)
+    return made.shown(row, await made.batcher.score(row), unscored, not_run)
+
+
+def compute_score_sync(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Any = None,
+    *,
+    spec: Any,
+    unscored: Unscored = "raise",
+    not_run: float = 0.0,
+    strict: bool = True,
+    **_: Any,
+) -> dict[str, Any]:
+    """Return what ``compute_score`` returns, at once: for reward managers that do not await, those of verl 0.6 to 0.8 and ``remote``.
+
+    Raises:
+        FailedRunError: The sample cannot be scored.
+        SpecError: The verifier cannot be used.
+    """
+    made = _reward_of(spec, strict=strict)
+    row = made.row(data_source, solution_str, ground_truth, extra_info)
+    return made.shown(row, made.batcher.score_sync(row), unscored, not_run)
+
+
+def compute_scores(
+    data_sources: Sequence[str],
+    solution_strs: Sequence[str],
+    ground_truths: Sequence[Any],
+    extra_infos: Sequence[Any],
+    *,
+    spec: Any,
+    unscored: Unscored = "raise",
+    not_run: float = 0.0,
+    strict: bool = True,
+    **_: Any,
+) -> list[dict[str, Any]]:
+    """Return what ``compute_score`` returns for each sample of a batch: for the reward manager ``batch`` of verl 0.6 to 0.8.
+
+    Raises:
+        FailedRunError: A sample cannot be scored.
+        SpecError: The verifier cannot be used.
+    """
+    made = _reward_of(spec, strict=strict)
+    rows = list(map(made.row, data_sources, solution_strs, ground_truths, extra_infos))
+    results = made.batcher.plan.score_rows(rows).to_dicts()
+    return [made.shown(row, result, unscored, not_run) for row, result in zip(rows, results, strict=True)]
 
 
 def score(
@@ -74,18 +127,79 @@ def score(
         FailedRunError: The sample cannot be scored.
         SpecError: The verifier cannot be used.
     """
-    result = _batcher(_key(spec), strict=strict).score_sync(_row(data_source, solution_str, ground_truth, extra_info))
-    return number_of(result, unscored)
+    made = _reward_of(spec, strict=strict)
+    return number_of(made.batcher.score_sync(made.row(data_source, solution_str, ground_truth, extra_info)), unscored)
 
 
-def _row(data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> dict[str, Any]:
-    return {
-        "completion": solution_str,
-        "answer": ground_truth,
-        "ground_truth": ground_truth,
-        "data_source": data_source,
-        "extra_info": _info(extra_info),
-    }
+def reward(
+    spec: Verifiers,
+    *,
+    sync: bool = False,
+    unscored: Unscored = "raise",
+    not_run: float = 0.0,
+    strict: bool = True,
+) -> Callable[..., Any]:
+    """Return the ``compute_score`` of a file of the user's: the spec is read with the file, before the first sample.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        sync: Whether the function answers at once, as ``compute_score_sync``.
+        unscored: As of ``compute_score``.
+        not_run: As of ``compute_score``.
+        strict: As of ``assay.compile``.
+
+    Raises:
+        SpecError: The verifier cannot be used.
+        UsageError: An option has a value that it does not take.
+    """
+    check_unscored(unscored)
+    if not isinstance(not_run, int | float):
+        raise UsageError(f"not_run={not_run!r}: expected a number.")
+    function = compute_score_sync if sync else compute_score
+    return partial(function, spec=_Reward(spec, strict=strict), unscored=unscored, not_run=not_run)
+
+
+class _Reward:
+    """A verifier for samples of verl.
+
+    Args:
+        spec: Verifiers, a rubric, or a plan.
+        strict: As of ``assay.compile``.
+    """
+
+    def __init__(self, spec: Verifiers, *, strict: bool) -> None:
+        self.batcher = Batcher(spec, strict=strict)
+        verifiers = self.batcher.plan.verifiers
+        self._answer = answer_subject(self.batcher.plan)
+        self._named = dict.fromkeys([*needed_columns(verifiers), *referred_columns(verifiers)])
+
+    def row(self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Any) -> dict[str, Any]:
+        """Return a sample as columns: those of verl, and the fields of ``extra_info`` that checks name."""
+        fields = extra_info if isinstance(extra_info, Mapping) else {}
+        return {name: plain(fields[name]) for name in self._named if name in fields} | {
+            "completion": solution_str,
+            "answer": ground_truth,
+            "ground_truth": ground_truth,
+            "data_source": data_source,
+            "extra_info": _info(extra_info),
+        }
+
+    def shown(
+        self, row: Mapping[str, Any], result: Mapping[str, Any], unscored: Unscored, not_run: float
+    ) -> dict[str, Any]:
+        """Return the results of a row with verl's keys."""
+        passed = float(bool(result["passed"]))
+        scores = {name: not_run if result[name] is None else result[name] for name in score_names(result)}
+        return {
+            "score": number_of(result, unscored),
+            "acc": passed,
+            "pred": answer_of(row, self._answer),
+            "passed": passed,
+            "unscored": float(result["reward"] is None),
+            "feedback": result["feedback"] or "",
+            "error": result["error"] or "",
+            **{name: float(value) for name, value in scores.items()},
+        }
 
 
 def _info(extra_info: Any) -> Any:
@@ -99,22 +213,13 @@ def _info(extra_info: Any) -> Any:
         return extra_info
 
 
-def _shown(result: Mapping[str, Any], unscored: Unscored) -> dict[str, Any]:
-    return {
-        "score": number_of(result, unscored),
-        "passed": float(bool(result["passed"])),
-        "unscored": float(result["reward"] is None),
-        "feedback": result["feedback"] or "",
-        "error": result["error"] or "",
-        **{name: math.nan if result[name] is None else float(result[name]) for name in score_names(result)},
-    }
-
-
-def _key(spec: Any) -> str:
-    """Return a verifier of a configuration as text: a path, or the JSON of a mapping."""
-    return spec if isinstance(spec, str) else json.dumps(plain(spec))
+def _reward_of(spec: Any, *, strict: bool) -> _Reward:
+    """Return the verifier of a configuration: a path, or a mapping; or one that is made already."""
+    if isinstance(spec, _Reward):
+        return spec
+    return _configured(spec if isinstance(spec, str) else json.dumps(plain(spec)), strict=strict)
 
 
 @lru_cache(32)
-def _batcher(key: str, *, strict: bool) -> Batcher:
-    return Batcher(json.loads(key) if key.startswith(("{", "[")) else key, strict=strict)
+def _configured(key: str, *, strict: bool) -> _Reward:
+    return _Reward(json.loads(key) if key.startswith(("{", "[")) else key, strict=strict)

@@ -79,6 +79,11 @@ class GoldCheck(RunCheck):
         named = ((self._in_specs(field), _listed(value)) for field, value in self.given.items())
         return [(name, item) for name, items in named for item in items if isinstance(item, Reference)]
 
+    @property
+    def compares(self) -> bool:
+        """Whether the output is compared with a gold, not measured by it."""
+        return bool(self.checks.gold) and not self.checks.measured_gold
+
     def _in_specs(self, field: str) -> str:
         """Return the name of a param in specs; ``""`` for that of a gold where the type has none."""
         return (self.checks.Params.model_fields[field].alias or field) if field else ""

@@ -6,7 +6,7 @@ task: they say what holds for new tasks like these.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal, get_args
@@ -120,6 +120,7 @@ class _Options:
     vote: str | None
     unscored: Unscored
     advantages: str | None
+    advantage_options: Mapping[str, Any]
     baseline: str | None
     eps: float
     ci: Method
@@ -145,6 +146,7 @@ def groups(
     vote: str | None = None,
     unscored: Unscored = "skip",
     advantages: str | None = None,
+    advantage_options: Mapping[str, Any] | None = None,
     length: str | None = None,
     baseline: str | None = None,
     eps: float = 1e-6,
@@ -166,6 +168,7 @@ def groups(
             the mean of the others. 0.0 in a group whose rewards are all equal, null for a single row. Or as a trainer computes them:
             the names of ``assay.advantages``, with the checks as rewards for those that normalize each (GDPO).
         length: Column with the tokens of each text, for trainers that normalize over tokens; by default each row counts as one.
+        advantage_options: Options of the trainer's estimator by its own names, as ``options`` of ``assay.advantages``.
         baseline: Column with the reward of each task's greedy response, for ReMax.
         eps: What is added to the standard deviation by ``grpo``.
         ci: How intervals are made: with Student's ``t``, or by ``bootstrap`` over tasks.
@@ -187,7 +190,8 @@ def groups(
         >>> assay.groups(rewards, k=2).table.select("task_id", "pass@2").rows()
         [('a', 1.0), ('b', 0.0)]
     """
-    given = {"unscored": unscored, "advantages": advantages, "ci": ci, "baseline": baseline}
+    given: dict[str, Any] = {"unscored": unscored, "advantages": advantages, "ci": ci, "baseline": baseline}
+    given["advantage_options"] = dict(advantage_options or {})
     options = _options(open_result(result).with_length(length), by, k, thresholds, vote, task, group, eps, seed, given)
     table, left_out = _keys(options)
     measured, per_row = _measured(options, table)
@@ -263,6 +267,10 @@ def _options(
     if taken := {*keys} & {*_MEASURES, *_SUMMARY, "row", "advantage"}:
         fact = f"{result.name}: `{min(taken)}` names a group, but the table has a column of that name of its own."
         raise UsageError(fact, "Rename the column.")
+    if given["advantage_options"] and given["advantages"] not in ESTIMATORS:
+        raise UsageError(
+            "--advantage-option: only for the advantages of a trainer.", "Name one: --advantages verl-grpo"
+        )
     if given["baseline"] is not None:
         result.columns([given["baseline"]], "--baseline")
     if vote is not None:
@@ -499,7 +507,8 @@ _MEASURES = ("rows", "scored", "passed", "mean", "std", "min", "max", "flat")
 def _as_trainers_do(options: _Options, groups: pl.DataFrame) -> pl.DataFrame:
     """Return the advantages that a trainer computes, by row."""
     result, like = options.result, options.advantages or ""
-    scores = [check.column for check in result.checks] if ESTIMATORS[like].several else []
+    several = ESTIMATORS[like].with_options(options.advantage_options, like).several
+    scores = [check.column for check in result.checks] if several else []
     numbers = [exactly(name).cast(pl.Float64) for name in scores or ["reward"]]
     is_scored = pl.col("reward").is_not_null()
     fail = options.unscored == "fail"
@@ -509,7 +518,10 @@ def _as_trainers_do(options: _Options, groups: pl.DataFrame) -> pl.DataFrame:
     others = [exactly(name) for name in dict.fromkeys((length, baseline)) if name is not None]
     columns = [pl.col(ROW), *(number.alias(name) for name, number in rewards.items()), *others]
     rows = result.collect(_in_groups(options, groups, result.numbered, columns)).sort(ROW)
-    found = compute_advantages(rows, _GROUP, like=like, reward=[*rewards], length=length, baseline=baseline)
+    chosen = options.advantage_options
+    found = compute_advantages(
+        rows, _GROUP, like=like, options=chosen, reward=[*rewards], length=length, baseline=baseline
+    )
     options.notes.extend(note for note in found.notes if "without a reward" not in note)
     return found.frame.select(_GROUP, ROW, pl.col("advantage").cast(pl.Float64))
 

@@ -287,3 +287,77 @@ def test_what_is_refused(options, message):
     with pytest.raises(UsageError) as raised:
         assay.advantages(draw(1).with_columns(reward=0.5), **({"by": "task_id", "like": "trl-grpo"} | options))
     assert message in str(raised.value)
+
+
+# ── options of the packages ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("like", "options", "name"),
+    [
+        ("verl-grpo", {"norm_adv_by_std_in_grpo": False}, "verl-dr-grpo"),
+        ("verl-grpo-vectorized", {"norm_adv_by_std_in_grpo": False}, "verl-dr-grpo-vectorized"),
+        ("verl-grpo-passk", {"norm_adv_by_std_in_grpo": False}, "verl-dr-grpo-passk"),
+        ("skyrl-grpo", {"grpo_norm_by_std": False}, "skyrl-dr-grpo"),
+        ("trl-grpo", {"scale_rewards": "batch"}, "trl-grpo-batch"),
+        ("trl-grpo", {"scale_rewards": False}, "trl-grpo-none"),
+        ("trl-grpo", {"scale_rewards": True}, "trl-grpo"),
+        ("trl-grpo", {"multi_objective_aggregation": "normalize_then_sum"}, "trl-gdpo"),
+        ("trl-rloo", {"normalize_advantages": True}, "trl-rloo-normalized"),
+        ("nemo-rl-grpo", {"use_leave_one_out_baseline": False}, "nemo-rl-grpo-group"),
+        ("openrlhf-rloo", {"reward.clip_range": [-10, 10]}, "openrlhf-rloo"),
+    ],
+)
+def test_options_are_the_names_that_have_them(like, options, name):
+    frame = draw(5)
+    assert computed(frame, like, options=options).frame.equals(computed(frame, name).frame)
+
+
+def test_options_without_a_name_follow_their_formulas():
+    frame = pl.DataFrame({"task_id": ["a"] * 3 + ["b"] * 2, "reward": [1.0, 0.0, 0.5, 2.0, 0.0], "other": [0.0] * 5})
+
+    def of(like, **options):
+        return assay.advantages(frame, "task_id", like=like, options=options).frame["advantage"].to_list()
+
+    group, others = [0.5, -0.5, 0.0, 1.0, -1.0], [0.75, -0.75, 0.0, 2.0, -2.0]
+    assert of("nemo-rl-grpo", normalize_rewards=False) == others
+    assert of("nemo-rl-grpo", normalize_rewards=False, use_leave_one_out_baseline=False) == group
+    assert of("trl-rloo", reward_clip_range=[0, 1]) == [0.75, -0.75, 0.0, 1.0, -1.0]
+    assert of("openrlhf-dr-grpo", **{"reward.clip_range": [-0.25, 0.25]}) == [0.25, -0.25, 0.0, 0.25, -0.25]
+    assert of("openrlhf-dr-grpo", **{"reward.clip_range": None}) == group
+    raw, mean = frame["reward"], frame["reward"].mean()
+    std = raw.std(ddof=0)
+    assert of("nemo-rl-reinforce-plus-plus", minus_baseline=False) == pytest.approx(((raw - mean) / std).to_list())
+    for normalize in (True, False):
+        for leave in (True, False):
+            x = pl.Series(of("nemo-rl-grpo", normalize_rewards=normalize, use_leave_one_out_baseline=leave))
+            found = of("nemo-rl-gdpo", normalize_rewards=normalize, use_leave_one_out_baseline=leave)
+            assert found == pytest.approx(((x - x.mean()) / x.std()).to_list(), rel=1e-5)
+    x = pl.Series(of("verl-grpo", norm_adv_by_std_in_grpo=False))
+    assert of("verl-gdpo", norm_adv_by_std_in_grpo=False) == pytest.approx((x / x.std()).to_list(), rel=1e-5)
+    assert assay.advantages(
+        frame, "task_id", like="verl-gdpo", reward=["reward", "other"], weights=[1, 2]
+    ).frame.equals(
+        assay.advantages(
+            frame, "task_id", like="verl-gdpo", reward=["reward", "other"], options={"gdpo_reward_weights": [1, 2]}
+        ).frame
+    )
+
+
+@pytest.mark.parametrize(
+    ("like", "options", "problem"),
+    [
+        ("verl-grpo", {"norm_adv_by_std": False}, "has no option norm_adv_by_std"),
+        ("verl-rloo", {"epsilon": 1.0}, "has no option epsilon"),
+        ("verl-grpo", {"norm_adv_by_std_in_grpo": 0}, "0 is none of its values"),
+        ("trl-grpo", {"scale_rewards": "all"}, "'all' is none of its values"),
+        ("verl-grpo", {"epsilon": "small"}, "'small' cannot be used"),
+        ("verl-grpo", {"epsilon": math.nan}, "nan cannot be used"),
+        ("trl-rloo", {"reward_clip_range": [1]}, r"\[1\] cannot be used"),
+        ("trl-rloo", {"reward_clip_range": "ab"}, "'ab' cannot be used"),
+        ("trl-grpo", {"reward_weights": [1, 2]}, "2 for 1 column"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(like, options, problem):
+    with pytest.raises(UsageError, match=problem):
+        assay.advantages(draw(1), "task_id", like=like, options=options)

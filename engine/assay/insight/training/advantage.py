@@ -1,7 +1,7 @@
 """Advantages of the rollouts of a frame, as a trainer computes them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ def advantages(
     by: Sequence[str] | str,
     *,
     like: str,
+    options: Mapping[str, Any] | None = None,
     reward: Sequence[str] | str = "reward",
     weights: Sequence[float] | None = None,
     length: str | None = None,
@@ -65,6 +66,8 @@ def advantages(
         frame: Rollouts with rewards: the batch of a training step. Rows of a group may stand anywhere; their order counts.
         by: Columns that name the group, as ``task_id`` does.
         like: The trainer and its estimator, for example ``trl-grpo`` or ``verl-rloo``.
+        options: Options of the trainer's estimator by its own names, ``{"norm_adv_by_std_in_grpo": False}``; docs/advantages.md has
+            all of them. Options that are not given have the trainer's defaults.
         reward: Column of rewards; several for trainers that add rewards, or normalize each (GDPO).
         weights: Weight of each column of rewards; by default 1.
         length: Column with the number of tokens of each response, for estimators that normalize over tokens; by default each row
@@ -83,7 +86,12 @@ def advantages(
         >>> assay.advantages(rollouts, "task_id", like="verl-grpo").frame["advantage"].to_list()
         [0.4999989867210388, -1.4999970197677612, 0.4999989867210388, 0.4999989867210388]
     """
-    estimator = estimator_of(like)
+    estimator, given = estimator_of(like), dict(options or {})
+    if (of_options := estimator.weights_of(given)) is not None:
+        if weights is not None:
+            raise UsageError("weights: among the options, too.", "Leave one of them out.")
+        weights = of_options
+    estimator = estimator.with_options(given, like)
     table = frame.lazy().collect()
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
     if baseline is None and estimator.needs_baselines:
@@ -115,7 +123,8 @@ def advantages(
     notes += [f"{like} weighs rows by tokens, here one each: name their column, length"] * (
         estimator.over_tokens and length is None
     )
-    return Advantages(table.with_columns(column), {"like": like, **facts}, tuple(notes))
+    chosen = {"like": like, "options": given} if given else {"like": like}
+    return Advantages(table.with_columns(column), {**chosen, **facts}, tuple(notes))
 
 
 def _by_row(estimator: Estimator, batch: Batch, has_group: pl.Series) -> tuple[pl.Series, dict[str, int]]:

@@ -4,13 +4,15 @@ Sources: trl 1.16.0, verl 0.9.1, openrlhf 0.11.2, skyrl 0.3.0, nemo-rl 0.6.0 (7e
 In formulas, r is a reward, μ and σ are mean and standard deviation of its group (ddof 1), n the rows of the group.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import polars as pl
 
+from assay.errors import UsageError, did_you_mean
 from assay.insight.training.batch import Batch
 from assay.insight.training.sums import (
     MOST_ORDERED,
@@ -24,6 +26,9 @@ from assay.insight.training.sums import (
 __all__ = ["ESTIMATORS", "Estimator", "Unscored", "nemo_rl_moments", "prime_rl_grpo"]
 
 Unscored = Literal["left out", "zero", "zero in place"]
+
+_SWITCH, _OFF = (True, False), (False, True)
+_RANGE, _WEIGHTS, _EPSILON = "range", "weights", 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,22 +46,61 @@ class Estimator:
         needs_baselines: Whether each row needs the reward of another rollout.
         several: Whether it is made for several rewards of a row.
         takes_weights: Whether rewards may have weights.
+        options: What the package lets people choose, by its names: choices, the first by default; a number, the default; a
+            ``range``, that is two numbers or None; or the ``weights`` of several rewards.
     """
 
     formula: str
     source: str
-    compute: Callable[[Batch], pl.Series]
+    compute: Callable[..., pl.Series]
     unscored: Unscored = "left out"
     float64: bool = False
     over_tokens: bool = False
     needs_baselines: bool = False
     several: bool = False
     takes_weights: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_options(self, given: Mapping[str, Any], like: str) -> "Estimator":
+        """Return the estimator with options of the package.
+
+        Raises:
+            UsageError: There is no such option, or it does not take the value.
+        """
+        values = {}
+        for name, value in given.items():
+            if name not in self.options:
+                hint = did_you_mean(name, self.options) or f"Options: {', '.join(self.options) or 'none'}."
+                raise UsageError(f"{like} has no option {name}.", hint)
+            _check_option(f"{like}, option {name}", self.options[name], value)
+            if self.options[name] != _WEIGHTS:
+                values[name.rpartition(".")[2]] = value
+        several = self.several or values.get("multi_objective_aggregation") == "normalize_then_sum"
+        return replace(self, compute=partial(self.compute, **values), several=several)
+
+    def weights_of(self, given: Mapping[str, Any]) -> Sequence[float] | None:
+        """Return the weights of rewards among options; None if they are not given."""
+        return next((value for name, value in given.items() if self.options.get(name) == _WEIGHTS), None)
 
     @property
     def dtype(self) -> Any:
         """Type of the numbers."""
         return pl.Float64 if self.float64 else pl.Float32
+
+
+def _check_option(what: str, expected: Any, value: Any) -> None:
+    if expected == _WEIGHTS or (expected == _RANGE and value is None):
+        return
+    if isinstance(expected, tuple):
+        if not any(type(value) is type(choice) and value == choice for choice in expected):
+            choices = ", ".join(str(choice).lower() if isinstance(choice, bool) else choice for choice in expected)
+            raise UsageError(f"{what}: {value!r} is none of its values.", f"Expected {choices}.")
+        return
+    numbers = value if expected == _RANGE and isinstance(value, Sequence) else [value]
+    are_numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers)
+    if isinstance(value, str) or not are_numbers or len(numbers) != (2 if expected == _RANGE else 1):
+        wanted = "two numbers, or none" if expected == _RANGE else "a finite number"
+        raise UsageError(f"{what}: {value!r} cannot be used.", f"Expected {wanted}.")
 
 
 # ── what formulas have in common ────────────────────────────────────────────────────────────────────────────────────────
@@ -140,11 +184,15 @@ def _weighted(parts: list[pl.Series], weights: tuple[float, ...]) -> pl.Series:
 # ── trl ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _trl_grpo(batch: Batch, scale: str) -> pl.Series:
+def _trl_grpo(
+    batch: Batch, scale_rewards: str | bool = "group", multi_objective_aggregation: str = "sum_then_normalize"
+) -> pl.Series:
+    if multi_objective_aggregation == "normalize_then_sum":
+        return _trl_gdpo(batch)
     centred = batch.reward - batch.mean(batch.reward)
-    if scale == "none":
+    if scale_rewards in ("none", False):
         return centred
-    among = batch if scale == "group" else batch.with_reward(batch.reward).whole
+    among = batch.with_reward(batch.reward).whole if scale_rewards == "batch" else batch
     return centred / (_nan_std(among, among.reward) + 1e-4)
 
 
@@ -165,14 +213,13 @@ def _trl_normalized(batch: Batch, values: pl.Series) -> pl.Series:
     return (values - whole.mean(whole.reward)) / (_nan_std(whole, whole.reward) + 1e-4)
 
 
-def _trl_rloo(batch: Batch) -> pl.Series:
-    reward = batch.reward
+def _trl_rloo(
+    batch: Batch, *, normalize_advantages: bool = False, reward_clip_range: Sequence[float] | None = None
+) -> pl.Series:
+    reward = batch.reward if reward_clip_range is None else batch.reward.clip(*reward_clip_range)
     others = batch.count(reward) - 1.0
-    return reward - (batch.sum(reward) - reward) / others
-
-
-def _trl_rloo_normalized(batch: Batch) -> pl.Series:
-    return _trl_normalized(batch, _trl_rloo(batch))
+    values = reward - (batch.sum(reward) - reward) / others
+    return _trl_normalized(batch, values) if normalize_advantages else values
 
 
 def _trl_async_grpo(batch: Batch) -> pl.Series:
@@ -194,16 +241,22 @@ def _centred(batch: Batch) -> pl.Series:
     return batch.reward - _baseline(batch, batch.reward)
 
 
-def _grpo(batch: Batch) -> pl.Series:
-    return _centred(batch) / (_zero_alone(batch, _std(batch, batch.reward), 1.0) + 1e-6)
+def _grpo(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
+    centred = _centred(batch)
+    scale = _zero_alone(batch, _std(batch, batch.reward), 1.0) + epsilon if norm_adv_by_std_in_grpo else None
+    return centred if scale is None else centred / scale
 
 
-def _vectorized(batch: Batch, *, scaled: bool) -> pl.Series:
+def _skyrl_grpo(batch: Batch, *, grpo_norm_by_std: bool = True, epsilon: float = _EPSILON) -> pl.Series:
+    return _grpo(batch, norm_adv_by_std_in_grpo=grpo_norm_by_std, epsilon=epsilon)
+
+
+def _vectorized(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
     mean = batch.sum(batch.reward, plain_sum) / batch.size
     centred = batch.reward - mean
     std = (batch.sum(centred * centred, plain_sum) / (batch.size - 1.0).clip(1.0)).sqrt()
     values = batch.reward - _zero_alone(batch, mean)
-    return values / (_zero_alone(batch, std, 1.0) + 1e-6) if scaled else values
+    return values / (_zero_alone(batch, std, 1.0) + epsilon) if norm_adv_by_std_in_grpo else values
 
 
 def _verl_rloo(batch: Batch) -> pl.Series:
@@ -217,16 +270,17 @@ def _verl_rloo_vectorized(batch: Batch) -> pl.Series:
     return (n * batch.reward - batch.sum(batch.reward, plain_sum)) / (n - 1.0).clip(1.0) * (n > 1.0).cast(pl.Float32)
 
 
-def _verl_gdpo(batch: Batch) -> pl.Series:
-    return _whitened(batch, _weighted([_grpo(batch.with_reward(part)) for part in batch.rewards], batch.weights))
+def _verl_gdpo(batch: Batch, **options: Any) -> pl.Series:
+    parts = [_grpo(batch.with_reward(part), **options) for part in batch.rewards]
+    return _whitened(batch, _weighted(parts, batch.weights))
 
 
-def _verl_passk(batch: Batch, *, scaled: bool) -> pl.Series:
+def _verl_passk(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float = _EPSILON) -> pl.Series:
     table = pl.DataFrame({"group": batch.group, "reward": batch.reward})
     two = table.group_by("group").agg(pl.col("reward").top_k(2).sort(descending=True)).sort("group")["reward"]
     best, second = batch.each(two.list.get(0)), batch.each(two.list.get(1, null_on_oob=True))
     margin = best - second
-    margin = margin / (_std(batch, batch.reward) + 1e-6) if scaled else margin
+    margin = margin / (_std(batch, batch.reward) + epsilon) if norm_adv_by_std_in_grpo else margin
     # of rows that are equally good each has a margin of 0
     return _choose((batch.reward == best) | second.is_null(), margin, pl.lit(0.0, pl.Float32))
 
@@ -241,11 +295,12 @@ def _verl_opo(batch: Batch) -> pl.Series:
     return batch.reward - _zero_alone(batch, batch.sum(tokens * batch.reward) / number)
 
 
-def _verl_gpg(batch: Batch) -> pl.Series:
+def _verl_gpg(batch: Batch, f_norm: float = 1.0) -> pl.Series:
     # a number by a tensor is, to PyTorch, the number times the tensor's reciprocal
     nonzero = pl.Series([max(1, int((batch.reward != 0.0).sum()))], dtype=pl.Float32)
     factor = _reciprocal(nonzero.new_from_index(0, len(batch.reward))) * len(batch.reward)
-    return factor * _centred(batch)
+    values = factor * _centred(batch)
+    return values if f_norm == 1.0 else values / f_norm
 
 
 def _verl_remax(batch: Batch) -> pl.Series:
@@ -258,43 +313,48 @@ def _skyrl_rloo(batch: Batch) -> pl.Series:
     return _zero_alone(batch, _centred(batch) * factor)
 
 
-def _skyrl_maxrl(batch: Batch) -> pl.Series:
+def _skyrl_maxrl(batch: Batch, epsilon: float = _EPSILON) -> pl.Series:
     mean = batch.mean(batch.reward)
-    return _choose(batch.single, batch.reward, (batch.reward - mean) / (mean + 1e-6))
+    return _choose(batch.single, batch.reward, (batch.reward - mean) / (mean + epsilon))
 
 
 # ── openrlhf, nemo-rl, prime-rl, verifiers ──────────────────────────────────────────────────────────────────────────────
 
 
-def _clipped(values: pl.Series) -> pl.Series:
-    """Return rewards within ``reward.clip_range``, by default from -10 to 10."""
-    return values.clip(-10.0, 10.0)
+_CLIP_RANGE = (-10.0, 10.0)
+"""``reward.clip_range`` of OpenRLHF by default."""
+
+Clip = Sequence[float] | None
 
 
-def _openrlhf_rloo(batch: Batch) -> pl.Series:
-    return _clipped(batch.reward - (batch.sum(batch.reward) - batch.reward) / (batch.size - 1.0))
+def _clipped(values: pl.Series, clip_range: Clip) -> pl.Series:
+    return values if clip_range is None else values.clip(*clip_range)
 
 
-def _openrlhf_dr_grpo(batch: Batch) -> pl.Series:
-    return _clipped(batch.reward - batch.mean(batch.reward))
+def _openrlhf_rloo(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
+    return _clipped(batch.reward - (batch.sum(batch.reward) - batch.reward) / (batch.size - 1.0), clip_range)
 
 
-def _openrlhf_group_norm(batch: Batch) -> pl.Series:
+def _openrlhf_dr_grpo(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
+    return _clipped(batch.reward - batch.mean(batch.reward), clip_range)
+
+
+def _openrlhf_group_norm(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
     std = _std_of_rows(batch, batch.reward)
-    return _clipped((batch.reward - batch.mean(batch.reward)) / (std + 1e-9))
+    return _clipped((batch.reward - batch.mean(batch.reward)) / (std + 1e-9), clip_range)
 
 
-def _openrlhf_reinforce(batch: Batch) -> pl.Series:
-    return _normalized(batch, _clipped(batch.reward))
+def _openrlhf_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
+    return _normalized(batch, _clipped(batch.reward, clip_range))
 
 
-def _openrlhf_reinforce_baseline(batch: Batch) -> pl.Series:
-    return _normalized(batch, _openrlhf_dr_grpo(batch))
+def _openrlhf_reinforce_baseline(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
+    return _normalized(batch, _openrlhf_dr_grpo(batch, clip_range))
 
 
-def _openrlhf_flash_reinforce(batch: Batch) -> pl.Series:
+def _openrlhf_flash_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
     whole = batch.whole
-    return _clipped(batch.reward - whole.mean(whole.reward))
+    return _clipped(batch.reward - whole.mean(whole.reward), clip_range)
 
 
 def nemo_rl_moments(batch: Batch, values: pl.Series, *, leave_one_out: bool) -> tuple[pl.Series, pl.Series]:
@@ -315,8 +375,12 @@ def nemo_rl_moments(batch: Batch, values: pl.Series, *, leave_one_out: bool) -> 
     return _choose(flat, values, mean), _choose(flat, pl.lit(0.0, pl.Float32), std)
 
 
-def _nemo_rl_scaled(batch: Batch, values: pl.Series, *, leave_one_out: bool) -> pl.Series:
-    mean, std = nemo_rl_moments(batch, values, leave_one_out=leave_one_out)
+def _nemo_rl_scaled(
+    batch: Batch, values: pl.Series, *, use_leave_one_out_baseline: bool = True, normalize_rewards: bool = True
+) -> pl.Series:
+    mean, std = nemo_rl_moments(batch, values, leave_one_out=use_leave_one_out_baseline)
+    if not normalize_rewards:
+        return values - mean
     return _choose(std > 0.0, (values - mean) / (std + 1e-6), values - mean)
 
 
@@ -327,19 +391,21 @@ def _is_flat(batch: Batch, values: pl.Series) -> pl.Series:
     return batch.each(ends["flat"])
 
 
-def _nemo_rl_grpo(batch: Batch, *, leave_one_out: bool) -> pl.Series:
-    return _nemo_rl_scaled(batch, batch.reward, leave_one_out=leave_one_out)
+def _nemo_rl_grpo(batch: Batch, **options: Any) -> pl.Series:
+    return _nemo_rl_scaled(batch, batch.reward, **options)
 
 
-def _nemo_rl_gdpo(batch: Batch) -> pl.Series:
-    parts = [_nemo_rl_scaled(batch, part, leave_one_out=True) for part in batch.rewards]
+def _nemo_rl_gdpo(batch: Batch, **options: Any) -> pl.Series:
+    parts = [_nemo_rl_scaled(batch, part, **options) for part in batch.rewards]
     whole = batch.with_reward(_weighted(parts, batch.weights)).whole
     values = _weighted(parts, batch.weights)
     std, centred = _std(whole, whole.reward), values - whole.mean(whole.reward)
     return _choose(std > 0.0, centred / std, centred)
 
 
-def _nemo_rl_reinforce_plus_plus(batch: Batch) -> pl.Series:
+def _nemo_rl_reinforce_plus_plus(batch: Batch, *, minus_baseline: bool = True) -> pl.Series:
+    if not minus_baseline:
+        return _normalized(batch, batch.reward)
     mean, _ = nemo_rl_moments(batch, batch.reward, leave_one_out=False)
     return _normalized(batch, batch.reward - mean)
 
@@ -371,32 +437,59 @@ _ALL, _WHITENED = "(x - mean of all)/(σ of all + 1e-4)", "whitened over tokens 
 _PARTS = "for each reward (r-μ)/"
 _FLOOR = "normalized over tokens (ddof 0, variance at least 1e-8)"
 
+_OF_TRL_GRPO = {
+    "scale_rewards": ("group", "batch", "none", True, False),
+    "multi_objective_aggregation": ("sum_then_normalize", "normalize_then_sum"),
+    "reward_weights": _WEIGHTS,
+}
+_OF_TRL_RLOO = {"normalize_advantages": _OFF, "reward_clip_range": _RANGE, "reward_weights": _WEIGHTS}
+_OF_VERL = {"norm_adv_by_std_in_grpo": _SWITCH, "epsilon": _EPSILON}
+_OF_OPENRLHF = {"reward.clip_range": _RANGE}
+_OF_NEMO_RL = {"use_leave_one_out_baseline": _SWITCH, "normalize_rewards": _SWITCH}
+
 ESTIMATORS = {
-    "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, partial(_trl_grpo, scale="group")),
-    "trl-grpo-batch": _in_place("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale="batch")),
-    "trl-grpo-none": _in_place("r-μ", _GRPO, partial(_trl_grpo, scale="none")),
-    "trl-gdpo": _in_place(f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}", _GRPO, _trl_gdpo, several=True),
-    "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo),
-    "trl-rloo-normalized": _in_place(f"x = r - mean of the others, {_ALL}", _RLOO, _trl_rloo_normalized),
+    "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, options=_OF_TRL_GRPO),
+    "trl-grpo-batch": _in_place("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale_rewards="batch")),
+    "trl-grpo-none": _in_place("r-μ", _GRPO, partial(_trl_grpo, scale_rewards="none")),
+    "trl-gdpo": _in_place(
+        f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}",
+        _GRPO,
+        _trl_gdpo,
+        several=True,
+        options={"reward_weights": _WEIGHTS},
+    ),
+    "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo, options=_OF_TRL_RLOO),
+    "trl-rloo-normalized": _in_place(
+        f"x = r - mean of the others, {_ALL}", _RLOO, partial(_trl_rloo, normalize_advantages=True)
+    ),
     "trl-async-grpo": Estimator(
         "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
     ),
-    "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo),
+    "verl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_VERL}267", _grpo, options=_OF_VERL),
     "verl-dr-grpo": Estimator("r-μ; alone r", f"{_VERL}267", _centred),
-    "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", partial(_vectorized, scaled=True)),
-    "verl-dr-grpo-vectorized": Estimator("as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, scaled=False)),
+    "verl-grpo-vectorized": Estimator("as verl-grpo", f"{_VERL}334", _vectorized, options=_OF_VERL),
+    "verl-dr-grpo-vectorized": Estimator(
+        "as verl-dr-grpo", f"{_VERL}334", partial(_vectorized, norm_adv_by_std_in_grpo=False)
+    ),
     "verl-rloo": Estimator("r·n/(n-1) - μ·n/(n-1); alone r", f"{_VERL}587", _verl_rloo),
     "verl-rloo-vectorized": Estimator("(n·r - Σr)/(n-1); alone 0", f"{_VERL}833", _verl_rloo_vectorized),
     "verl-gdpo": _over_tokens_too(
-        f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}", f"{_VERL}361", _verl_gdpo, several=True
+        f"{_PARTS}(σ+1e-6), their weighted sum {_WHITENED}",
+        f"{_VERL}361",
+        _verl_gdpo,
+        several=True,
+        options={**_OF_VERL, "gdpo_reward_weights": _WEIGHTS},
     ),
     "verl-grpo-passk": Estimator(
         "(greatest - second)/(σ+1e-6) for the greatest, else 0; alone null",
         f"{_VERL}471",
-        partial(_verl_passk, scaled=True),
+        _verl_passk,
+        options=_OF_VERL,
     ),
     "verl-dr-grpo-passk": Estimator(
-        "greatest - second for the greatest, else 0; alone null", f"{_VERL}471", partial(_verl_passk, scaled=False)
+        "greatest - second for the greatest, else 0; alone null",
+        f"{_VERL}471",
+        partial(_verl_passk, norm_adv_by_std_in_grpo=False),
     ),
     "verl-reinforce-plus-plus": _over_tokens_too(
         f"r, {_WHITENED}", f"{_VERL}693", partial(_reinforce_plus_plus, baseline=False)
@@ -405,34 +498,53 @@ ESTIMATORS = {
         f"r-μ (alone r), {_WHITENED}", f"{_VERL}533", partial(_reinforce_plus_plus, baseline=True)
     ),
     "verl-opo": _over_tokens_too("r - Σ(tokens·r)/Σ tokens; alone r", f"{_VERL}639", _verl_opo),
-    "verl-gpg": Estimator("rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg),
+    "verl-gpg": Estimator(
+        "rows/(rows with r ≠ 0)·(r-μ); alone without μ", f"{_VERL}770", _verl_gpg, options={"f_norm": 1.0}
+    ),
     "verl-remax": Estimator("r - baseline", f"{_VERL}734", _verl_remax, needs_baselines=True),
-    "openrlhf-rloo": Estimator("r - mean of the others; alone null", _OPENRLHF, _openrlhf_rloo),
-    "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, _openrlhf_dr_grpo),
-    "openrlhf-group-norm": Estimator("(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm),
-    "openrlhf-reinforce": _over_tokens_too(f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce),
-    "openrlhf-reinforce-baseline": _over_tokens_too(f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline),
-    "openrlhf-flash-reinforce": Estimator("r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce),
-    "skyrl-grpo": Estimator("(r-μ)/(σ+1e-6); alone r/(1+1e-6)", f"{_SKYRL}1286", _grpo),
+    "openrlhf-rloo": Estimator("r - mean of the others; alone null", _OPENRLHF, _openrlhf_rloo, options=_OF_OPENRLHF),
+    "openrlhf-dr-grpo": Estimator("r-μ", _OPENRLHF, _openrlhf_dr_grpo, options=_OF_OPENRLHF),
+    "openrlhf-group-norm": Estimator(
+        "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm, options=_OF_OPENRLHF
+    ),
+    "openrlhf-reinforce": _over_tokens_too(f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce, options=_OF_OPENRLHF),
+    "openrlhf-reinforce-baseline": _over_tokens_too(
+        f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_OF_OPENRLHF
+    ),
+    "openrlhf-flash-reinforce": Estimator(
+        "r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce, options=_OF_OPENRLHF
+    ),
+    "skyrl-grpo": Estimator(
+        "(r-μ)/(σ+1e-6); alone r/(1+1e-6)",
+        f"{_SKYRL}1286",
+        _skyrl_grpo,
+        options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON},
+    ),
     "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", _centred),
     "skyrl-rloo": Estimator("(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", _skyrl_rloo),
     "skyrl-reinforce-plus-plus": _over_tokens_too(
         f"r, {_WHITENED}", f"{_SKYRL}1167", partial(_reinforce_plus_plus, baseline=False)
     ),
-    "skyrl-maxrl": Estimator("(r-μ)/(μ+1e-6); alone r", f"{_SKYRL}1339", _skyrl_maxrl),
+    "skyrl-maxrl": Estimator("(r-μ)/(μ+1e-6); alone r", f"{_SKYRL}1339", _skyrl_maxrl, options={"epsilon": _EPSILON}),
     "nemo-rl-grpo": Estimator(
         "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0",
         f"{_NEMO_RL}69",
-        partial(_nemo_rl_grpo, leave_one_out=True),
+        _nemo_rl_grpo,
+        options=_OF_NEMO_RL,
     ),
-    "nemo-rl-grpo-group": Estimator("(r-μ)/(σ+1e-6)", f"{_NEMO_RL}69", partial(_nemo_rl_grpo, leave_one_out=False)),
+    "nemo-rl-grpo-group": Estimator(
+        "(r-μ)/(σ+1e-6)", f"{_NEMO_RL}69", partial(_nemo_rl_grpo, use_leave_one_out_baseline=False)
+    ),
     "nemo-rl-gdpo": Estimator(
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
         f"{_NEMO_RL}116",
         _nemo_rl_gdpo,
         several=True,
+        options={**_OF_NEMO_RL, "reward_weights": _WEIGHTS},
     ),
-    "nemo-rl-reinforce-plus-plus": _over_tokens_too(f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus),
+    "nemo-rl-reinforce-plus-plus": _over_tokens_too(
+        f"r-μ, {_FLOOR}", f"{_NEMO_RL}209", _nemo_rl_reinforce_plus_plus, options={"minus_baseline": _SWITCH}
+    ),
     "prime-rl-grpo": Estimator("r-μ", f"{_PRIME_RL}grpo.py:25", prime_rl_grpo),
     "prime-rl-max-rl": Estimator("(r-μ)/μ; 0 where μ ≤ 0", f"{_PRIME_RL}max_rl.py:22", _prime_rl_max_rl),
     "verifiers": Estimator("r-μ", "verifiers/rubrics/rubric.py:387", _verifiers, float64=True),

@@ -12,7 +12,7 @@ from assay.insight.training.batch import ROW, Batch, batch_of
 from assay.insight.training.estimators import nemo_rl_moments, prime_rl_grpo
 from assay.insight.training.sums import numpy_sum, plain_sum
 
-__all__ = ["FILTERS", "GroupFilter", "KeptGroups", "keep_groups"]
+__all__ = ["FILTERS", "GroupFilter", "KeptGroups", "filter_of", "keep_groups"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,17 @@ FILTERS = {
 """The filters by the name of the package."""
 
 
+def filter_of(like: str) -> GroupFilter:
+    """Return the filter of a name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if like not in FILTERS:
+        raise UsageError(f"like {like}: unknown.", did_you_mean(like, FILTERS) or f"Expected {', '.join(FILTERS)}.")
+    return FILTERS[like]
+
+
 def keep_groups(
     frame: pl.DataFrame | pl.LazyFrame, by: Sequence[str] | str, *, like: str, reward: str = "reward"
 ) -> KeptGroups:
@@ -107,13 +118,12 @@ def keep_groups(
         >>> assay.keep_groups(rollouts, "task_id", like="skyrl").frame["task_id"].to_list()
         ['b', 'b']
     """
-    if like not in FILTERS:
-        raise UsageError(f"like {like}: unknown.", did_you_mean(like, FILTERS) or f"Expected {', '.join(FILTERS)}.")
+    chosen = filter_of(like)
     table = frame.lazy().collect()
     keys = [*dict.fromkeys(columns_of(table, by, "by"))]
-    rewards = numbers_of(table, reward, "reward").cast(FILTERS[like].dtype)
+    rewards = numbers_of(table, reward, "reward").cast(chosen.dtype)
     batch = batch_of(table.select(keys), [rewards], [1.0])
-    rows = batch.rows.filter(FILTERS[like].keeps(batch)) if len(batch.rows) else batch.rows
+    rows = batch.rows.filter(chosen.keeps(batch)) if len(batch.rows) else batch.rows
     is_kept = pl.int_range(table.height, dtype=pl.UInt32, eager=True).is_in(rows.implode()).alias(ROW)
     kept = table.with_columns(is_kept).filter(pl.col(ROW).any().over(keys)).drop(ROW)
     has_group = pl.all_horizontal(pl.col(keys).is_not_null())

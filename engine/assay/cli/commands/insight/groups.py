@@ -1,5 +1,6 @@
 """``assay groups``: each task's rollouts together, each model's mean over tasks, and models in pairs."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -65,6 +66,13 @@ def groups(
             metavar="NAME",
         ),
     ] = None,
+    advantage_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An option of the trainer, by its own name: norm_adv_by_std_in_grpo=false. Repeatable.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
     length: LengthColumn = None,
     baseline: Annotated[
         str | None, typer.Option(help="Column with the reward of a greedy response, for ReMax.", metavar="COLUMN")
@@ -104,6 +112,7 @@ def groups(
             k=_sizes(k),
             thresholds=_shares(thresholds),
             vote=vote,
+            advantage_options=dict(map(_option, advantage_option or ())),
             length=length,
             baseline=baseline,
             eps=eps,
@@ -120,3 +129,14 @@ def groups(
         write_data(json_text(found.as_json()) + "\n")
     else:
         print_groups(to_stderr(), found)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        fact = f"--advantage-option {text}: expected NAME=VALUE."
+        raise UsageError(fact, "For example --advantage-option norm_adv_by_std_in_grpo=false")
+    try:
+        return name, json.loads(value)
+    except ValueError:  # a word, as of scale_rewards
+        return name, value
