@@ -101,11 +101,16 @@ def to_stderr() -> "Console":
     return open_console(stderr=True)
 
 
-def show(render: "Callable[[Console], None]") -> None:
-    """Print what a function renders on standard output; rich would hide a closed pipe from ``command``."""
+def show(render: "Callable[[Console], None]", *, width: int | None = 160) -> None:
+    """Print what a function renders on standard output; rich would hide a closed pipe from ``command``.
+
+    Args:
+        render: Prints on a console.
+        width: Columns where standard output is no terminal; None for those that the environment says.
+    """
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
-    render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))
+    render(open_console(file=text, force_terminal=terminal, width=None if terminal else width))
     write_data(text.getvalue())
 
 
