@@ -29,7 +29,7 @@ from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
-from assay.names import FUNCTION, IN_PROCESS, NATIVE
+from assay.names import FUNCTION, IN_PROCESS, MANIFEST, NATIVE
 from assay.options import FileOptions, settle
 from assay.runs.manifest import read_manifest
 from assay.runs.recorded import settings_in
@@ -46,7 +46,7 @@ from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import files_of, provenance_of, task_files_of
 from assay.writing.recorded_files import recorded_files
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
-from assay.writing.writers import MANIFEST, open_writer, read_provenance
+from assay.writing.writers import open_writer, read_provenance
 
 __all__ = ["Verification", "verify"]
 
