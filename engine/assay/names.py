@@ -10,8 +10,10 @@ __all__ = [
     "HIDDEN",
     "IN_PROCESS",
     "LENGTH",
+    "MANIFEST",
     "NATIVE",
     "PARAMS",
+    "PROVENANCE_KEY",
     "ROW_VERIFIER",
     "TASK_FOUND",
     "TASK_ID",
@@ -43,6 +45,12 @@ ROW_VERIFIER = "row_verifier"
 
 FUNCTION = "function"
 """Kind of a verifier that is one function of a rubric."""
+
+PROVENANCE_KEY = "assay"
+"""Key of the provenance (JSON) in the metadata of a parquet footer."""
+
+MANIFEST = "_manifest.json"
+"""File in a folder of parts that describes the run."""
 
 HIDDEN = "__assay/"
 """Prefix of every column that the engine adds for itself; none of them reaches a result."""

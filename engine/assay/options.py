@@ -590,7 +590,7 @@ class FileOptions(ScoreOptions, total=False):
     modules: Annotated[
         Sequence[str],
         Option(
-            "Python module to import, which registers functions, check types or verifier classes. May be repeated.",
+            "Python module, or file.py, to import, which registers functions, check types or verifier classes. May be repeated.",
             FUNCTIONS,
             default=(),
             cli=list[str] | None,

@@ -40,7 +40,7 @@ CASES = {
     "another case": ({"Output": "4"}, BY_SPEC),
     "a typo": ({"completon": "4"}, BY_SPEC),
     "a name with a space": ({"my completion": "4"}, BY_SPEC),
-    "messages": ({"messages": CHAT}, BY_SPEC),
+    "conversations": ({"conversation": CHAT}, BY_SPEC),
     "messages beside a number": ({"output": 4, "messages": CHAT}, BY_SPEC),
     "a list of texts": ({"responses": ["4", "4"]}, BY_SPEC),
     "a list of conversations": ({"responses": [CHAT, CHAT]}, BY_SPEC),

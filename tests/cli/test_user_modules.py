@@ -77,13 +77,12 @@ def test_a_rubric_without_a_name_is_refused(name):
 
 def test_a_rubric_that_is_missing_or_something_else_is_named_with_its_file():
     Path("mine.py").write_text(
-        "import assay\n\ndef reward(completion):\n    return 1.0\n\nrubrik = assay.Rubric([reward])\n"
+        "import assay\n\ndef reward(completion):\n    return 1.0\n\nrubrik = assay.Rubric([reward])\nclass Mine:\n    pass\n"
     )
     message = refused("score in.jsonl --rubric mine:rubric")
     assert "mine.py) has no `rubric`." in message
     assert "Did you mean `rubrik`?" in message
-    message = refused("score in.jsonl --rubric mine:reward")
-    assert "is function, not an assay.Rubric.\n  mine.py, line 3\n" in message
+    assert "is type, not an assay.Rubric." in refused("score in.jsonl --rubric mine:Mine")
 
 
 @pytest.mark.parametrize(
@@ -98,3 +97,18 @@ def test_a_rubric_that_is_missing_or_something_else_is_named_with_its_file():
 def test_a_function_that_rows_can_call_is_registered(function):
     fns.register("mine", function)
     assert fns.get("mine") is function
+
+
+def test_a_path_on_the_command_line_lets_a_spec_name_its_functions_and_nothing_else_does():
+    Path("mine.py").write_text("def short(completion):\n    return float(len(completion) < 5)\n")
+    for named in ("mine.py:short", "./mine.py:short"):
+        Path("v.json").write_text(f'{{"checks": [{{"type": "{named}", "id": "short"}}]}}')
+        assert "a spec imports nothing" in refused("score in.jsonl -s v.json")
+        assert "mine" not in sys.modules
+    Path("v.json").write_text('{"checks": [{"type": "mine.py:short"}]}')
+    for command in ("-s v.json --import mine.py", "--rubric mine.py:short", "--rubric mine:short"):
+        done = CliRunner().invoke(app, f"score in.jsonl {command}".split())
+        assert done.exit_code == 0, done.output
+    assert "no such file" in refused("score in.jsonl --rubric none.py:short")
+    Path("json.py").write_text("def short(completion):\n    return 1.0\n")
+    assert "another module is called json" in refused("score in.jsonl --rubric json.py:short")

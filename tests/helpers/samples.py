@@ -145,6 +145,19 @@ def spoken(text):
     return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
+def turn(name, text):
+    return {"from": name, "value": text}
+
+
+def chat(ident, *choices):
+    usage = {"total_tokens": 9}
+    return {"id": ident, "object": "chat.completion", "model": "m", "choices": [*choices], "usage": usage}
+
+
+def answered(ident, output, error=None):
+    return {"id": ident, "object": "response", "model": "m", "error": error, "output": output}
+
+
 ONE_TRACE = [node(None, user("2+2?"), sampled=False), node(0, assistant("It is 4."), sampled=True)]
 BRANCHED = [
     node(None, user("2+2?"), sampled=False),
@@ -237,6 +250,36 @@ RECORDS = {
         promptfoo(0, 1, {"output": "5", "error": None}, success=False),
         promptfoo(1, 0, {"output": None, "error": "busy"}, success=False),
     ],
+    "messages": [
+        {"id": 0, "messages": [user("2+2?"), assistant("It is 4.")], "answer": "4"},
+        {"id": 1, "messages": [assistant("4"), user("Sure?"), assistant("5"), user("Thanks.")], "answer": "4"},
+        {"id": 2, "messages": [user("4?")], "answer": "4"},
+        {"id": 3, "messages": None, "answer": "4"},
+    ],
+    "sharegpt": [
+        {"id": "a", "conversations": [turn("system", "Add."), turn("human", "2+2?"), turn("gpt", "It is 4.")]},
+        {"id": "b", "conversations": [turn("user", "2+2?"), turn("assistant", "5")]},
+        {"id": "c", "conversations": [turn("human", "2+2?"), turn("gpt", None)]},
+        {"id": "d", "conversations": [turn("human", "4?")]},
+    ],
+    "openai-chat": [
+        chat("a", choice(0, "It is 4."), choice(1, "5")),
+        chat("b", choice(0, None, "content_filter")),
+    ],
+    "openai-responses": [
+        answered("a", [{"type": "reasoning", "role": None, "content": None}, spoken("It is 4.")]),
+        answered("b", [spoken("4"), spoken("5")]),
+        answered("c", [spoken("")], error={"code": "server_error", "message": "no"}),
+    ],
+    "nemo-gym-verify": [
+        {
+            "responses_create_params": {"input": [user("2+2?")]},
+            "response": {"id": "resp", "model": "m", "output": output},
+            "reward": 1.0,
+            "verifier_metadata": {"expected_answer": "4"},
+        }
+        for output in ([spoken("It is 4.")], [spoken("5")], [])
+    ],
     "skyrl": [
         {
             "input_prompt": [user("2+2?")],
@@ -264,6 +307,11 @@ FOURS = {
     "nemo-evaluator": [1.0, 0.0],
     "promptfoo": [1.0, 0.0, None],
     "skyrl": [1.0, 0.0],
+    "messages": [1.0, 0.0, None, None],
+    "sharegpt": [1.0, 0.0, 0.0, None],
+    "openai-chat": [1.0, 0.0, 0.0],
+    "openai-responses": [1.0, 0.0, None],
+    "nemo-gym-verify": [1.0, 0.0, None],
 }
 """Which of their rollouts say 4, by hand; None for those that are unscored."""
 

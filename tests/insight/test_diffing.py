@@ -10,6 +10,7 @@ from insight_cases import golden, golden_rows
 
 import assay
 from assay import InputError, SpecError, UsageError
+from assay.cli.comparisons import diff_document
 from assay.insight.diffing import rescored
 from assay.insight.pairing import paired
 from assay.insight.results import open_result
@@ -357,6 +358,42 @@ def test_a_result_is_scored_again(tmp_path):
     assert rescored(out, rollouts=ROWS).changed == 0
     with pytest.raises(InputError, match="does not say which verifiers made it"):
         rescored(pl.DataFrame({"reward": [1.0]}))
+
+
+def test_a_part_of_the_rows_is_scored_again_with_the_options_of_the_run(tmp_path):
+    source, out = tmp_path / "rows.jsonl", tmp_path / "rewards.parquet"
+    rows = [{**row, "text": row["completion"], "completion": "yes"} for row in ROWS]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assay.score_file(source, SPEC, out, mapping={"completion": "text"}, limit=3)
+    found = rescored(out)
+    assert (found.rows, found.changed) == (3, 0)
+    assert rescored(out, mapping={"completion": "completion"}).changed
+
+
+def test_the_texts_of_both_sides_are_shown_where_they_differ(tmp_path):
+    source, spec = tmp_path / "rows.jsonl", {"checks": [{"type": "contains", "value": "yes"}]}
+    long = "the same words " * 200
+    rows = [
+        {"task_id": "a", "one": f"{long}no \x1b[2J", "two": f"{long}yes"},
+        {"task_id": "b", "one": "yes", "two": None},
+    ]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    sides = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    for side in sides:
+        assay.score_file(source, spec, side, mapping={"completion": side.stem}, keep=["task_id"])
+    turned = tmp_path / "turned.parquet"
+    source_of_turned = tmp_path / "turned.jsonl"
+    source_of_turned.write_text("".join(f"{json.dumps(row)}\n" for row in rows[::-1]))
+    assay.score_file(source_of_turned, spec, turned, mapping={"completion": "two"}, keep=["task_id"])
+    for after, on in ((sides[1], ()), (turned, "task_id")):
+        found = assay.diff(sides[0], after, on=on)
+        texts = {row["key"]["task_id"]: (row["text"], row["text_after"]) for row in found.examples}
+        assert texts == {"a": (rows[0]["one"], rows[0]["two"]), "b": ("yes", None)}
+        shown = diff_document(found).markdown()
+        assert "2,940 equal characters … " in shown
+        assert "\\x1b" in shown
+        assert "\x1b" not in shown
+        assert len(shown) < 4_000
 
 
 def test_specs_of_all_kinds_are_scored_again(tmp_path):

@@ -625,3 +625,67 @@ def test_counts_whose_sum_overflows_are_read_and_edited_ones_are_not(tmp_path):
         path.write_text(json.dumps(counts | edit))
         with pytest.raises(assay.InputError, match=r"000000\.json: not readable"):
             read_counts(tmp_path, shard)
+
+
+# ── new files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_new_files_are_scored_without_touching_the_parts_that_are_there(there):
+    def parts():
+        return {path.name: path.read_bytes() for path in Path("out").glob("part-*.parquet")}
+
+    def run(**options):
+        return assay.score_file("in", SPEC, "out/", part_bytes=2500, **options)
+
+    Path("in").mkdir()
+    whole = {}
+    for name in ("m", "b", "z", "a/c", "n"):
+        path = Path(f"in/{name}.jsonl")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f'{{"id": "{name}{at}", "completion": "{name} {at} refund"}}\n' for at in range(60)))
+        whole[name] = [f"{name}{at}" for at in range(60)]
+        before = parts()
+        summary = run()
+        assert {name: parts()[name] for name in before} == before
+        assert (summary.rows, summary.earlier) == (60 * len(whole), 60 * (len(whole) - 1))
+        assert (len(whole) > 1) == any("1 file added to the run in out/" in note for note in summary.notes)
+        again = run()
+        assert (again.earlier, again.notes) == (again.rows, [note for note in again.notes if "added" not in note])
+    ids = [ident for names in whole.values() for ident in names]
+    assert pl.read_parquet("out/part-*.parquet")["id"].to_list() == ids
+    assert assay.verify("out").intact
+    assert assay.show("out", row=[299]).cards[0].text == "n 59 refund"
+    Path("in/b.jsonl").unlink()
+    with pytest.raises(assay.UsageError, match=r"input in/b.jsonl was part of it, and is not now"):
+        run()
+    assert run(overwrite=True).rows == 240
+
+
+@pytest.mark.parametrize("engine", ["this process", "a child"])
+def test_a_run_that_ends_while_it_grows_continues(there, engine, monkeypatch):
+    Path("in").mkdir()
+    for name in "ab":
+        Path(f"in/{name}.jsonl").write_text('{"completion": "a refund"}\n')
+    first = assay.score_file("in", SPEC, "out/")
+    Path("in/0.jsonl").write_text('{"completion": "no"}\n')
+    with monkeypatch.context() as patched:
+        patched.setattr("assay.runs.folder._score", lambda *_: [])
+        with pytest.raises(assay.AssayError):
+            assay.score_file("in", SPEC, "out/")
+    Path("in/1.jsonl").write_text('{"completion": "no"}\n')
+    found = assay.score_file("in", SPEC, "out/", isolate=engine == "a child")
+    assert (first.rows, found.earlier, found.rows) == (2, 2, 4)
+    names = [entry["name"] for entry in assay.read_provenance("out")["inputs"]]
+    assert names == ["in/a.jsonl", "in/b.jsonl", "in/0.jsonl", "in/1.jsonl"]
+    assert assay.verify("out").intact
+
+
+def test_new_files_with_other_columns_are_another_run(there):
+    Path("in").mkdir()
+    Path("in/a.jsonl").write_text('{"completion": "a refund"}\n')
+    assay.score_file("in", SPEC, "out/")
+    before = content("out")
+    Path("in/b.jsonl").write_text('{"completion": "no", "extra": 1}\n')
+    with pytest.raises(assay.UsageError, match='column extra: null then, "Int64" now'):
+        assay.score_file("in", SPEC, "out/")
+    assert content("out") == before

@@ -19,9 +19,9 @@ from waiting import PATIENCE, until, waiting_at
 import assay
 from assay.functions import registry as fns
 from assay.loading.formats.files import Cut
+from assay.names import MANIFEST
 from assay.runs import on_ray as onray
 from assay.runs.shards import Shard
-from assay.writing.writers import MANIFEST
 
 pytest.importorskip("ray", reason="pip install 'assay[ray]'")
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time: two cores have enough to do with three nodes

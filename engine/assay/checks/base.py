@@ -111,6 +111,7 @@ class Check:
         gold: The param that the text is compared with, if there is one. Specs may take it from a column, and give several: the best
             score counts.
         whole_gold: Whether a list is one gold, not several.
+        in_files: Params whose value may be the name of a ``.json`` file beside the spec.
         json_gold: Whether a gold is a JSON value: ``Params`` takes it as it stands in a spec, and as JSON text; rows' lists and
             objects come as text.
         every_gold: Whether the worst of several golds counts instead.
@@ -136,6 +137,7 @@ class Check:
     gold: ClassVar[str] = ""
     whole_gold: ClassVar[bool] = False
     json_gold: ClassVar[bool] = False
+    in_files: ClassVar[tuple[str, ...]] = ()
     every_gold: ClassVar[bool] = False
     measured_gold: ClassVar[bool] = False
     lazy_golds: ClassVar[bool] = False

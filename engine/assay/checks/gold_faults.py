@@ -13,7 +13,20 @@ from assay.steps.reader import read_steps
 from assay.values.params import EXPECTED, UnfitValueError
 from assay.values.references import Reference
 
-__all__ = ["fault_of", "field_at_fault", "missing", "name_of", "reading_steps", "unusable"]
+__all__ = [
+    "READS_ANSWER",
+    "fault_of",
+    "field_at_fault",
+    "is_solution",
+    "missing",
+    "name_of",
+    "reading_steps",
+    "unusable",
+]
+
+
+READS_ANSWER = 'goldOn: [{after: "####"}] reads the answer behind the mark'
+"""Hint for a gold that is a whole solution."""
 
 
 def missing(references: Sequence[Reference], param: str) -> str:
@@ -54,6 +67,12 @@ def _shown(value: str) -> str:
     if line == stripped and len(line) <= SHOWN:
         return quoted(line)
     return quoted(f"…{line[1 - SHOWN :]}")
+
+
+def is_solution(text: str) -> bool:
+    """Return whether a gold is a solution that ends in its answer behind ``####``, as in GSM8K."""
+    before, mark, after = text.rpartition("\n####")
+    return bool(mark and before.strip() and after.strip())
 
 
 def field_at_fault(error: Exception) -> str:

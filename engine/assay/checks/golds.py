@@ -14,7 +14,7 @@ import polars as pl
 from assay.calls.in_thread import each
 from assay.calls.limits import Limits, own_failure
 from assay.checks.base import Check, Outcome, Row, RunCheck, is_ours
-from assay.checks.gold_faults import fault_of, field_at_fault, missing, name_of, reading_steps, unusable
+from assay.checks.gold_faults import fault_of, field_at_fault, is_solution, missing, name_of, reading_steps, unusable
 from assay.checks.pairs import PairCheck, in_columns
 from assay.errors import encodable, said_by
 from assay.expressions.distinct import distinct_rows
@@ -102,6 +102,12 @@ class GoldCheck(RunCheck):
         if self.checks.gold not in params:
             return self._usable([params])
         return self._usable([params | {self.checks.gold: gold} for gold in self._golds(row)])
+
+    def solution(self, row: Row) -> str | None:
+        """Return a gold of a row that is a whole solution with its answer behind ``####``, though no step reads that; None if none is."""
+        golds = () if self.gold_chain.steps or self.checks.gold not in self.given else self._present(row)
+        texts = (value for given, value in golds if isinstance(given, Reference) and isinstance(value, str))
+        return next((text for text in texts if is_solution(text)), None)
 
     def _golds(self, row: Row) -> list[Any]:
         """Return the golds of a row as the type takes them: texts, or lists of texts."""

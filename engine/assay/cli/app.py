@@ -101,11 +101,16 @@ def to_stderr() -> "Console":
     return open_console(stderr=True)
 
 
-def show(render: "Callable[[Console], None]") -> None:
-    """Print what a function renders on standard output; rich would hide a closed pipe from ``command``."""
+def show(render: "Callable[[Console], None]", *, width: int | None = 160) -> None:
+    """Print what a function renders on standard output; rich would hide a closed pipe from ``command``.
+
+    Args:
+        render: Prints on a console.
+        width: Columns where standard output is no terminal; None for those that the environment says.
+    """
     terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
-    render(open_console(file=text, force_terminal=terminal, width=None if terminal else 160))
+    render(open_console(file=text, force_terminal=terminal, width=None if terminal else width))
     write_data(text.getvalue())
 
 
@@ -269,40 +274,46 @@ def command_line() -> str:
     return path_text(shlex.join(["assay", *redacted_command(sys.argv[1:])]))
 
 
-def import_modules(modules: Sequence[str] | None) -> None:
-    """Import the modules that the command line names; never modules that a spec or a row names."""
-    if not modules:
-        return
-    from assay.rewards.named import allow
+def import_modules(modules: Sequence[str] | None) -> list[str]:
+    """Import the modules that the command line names; never modules that a spec or a row names.
 
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
-    for name in modules:
-        _imported(name, f"--import {name}")
-    allow(modules)
+    Args:
+        modules: Names of modules, which may be in the current folder, and paths of files that end in ``.py``.
+
+    Returns:
+        The names of the modules.
+
+    Raises:
+        UsageError: One cannot be imported.
+    """
+    return [_module(name, f"--import {name}").__name__ for name in modules or ()]
 
 
 def import_rubric(path: str) -> "Rubric":
     """Import the rubric that the command line names.
 
     Args:
-        path: ``module:attribute``; the module may be in the current folder.
+        path: ``module:attribute`` or ``file.py:attribute``; the attribute is a rubric, an environment with one, or a reward function.
 
     Raises:
-        UsageError: The module or the attribute does not exist, or is not a rubric.
+        UsageError: The module or the attribute does not exist, or is none of these.
     """
     from assay.rubrics.rubric import Rubric
 
-    value = _attribute(path, "--rubric", "my_rewards:rubric")
+    value = _attribute(path, "--rubric", "my_rewards.py:reward")
     rubric = getattr(value, "rubric", value)  # of an environment
+    if inspect.isfunction(rubric):
+        return Rubric([rubric])
     if not isinstance(rubric, Rubric):
         from assay.calls.places import defined_at
 
         place = defined_at(rubric)
         raise UsageError(
             f"--rubric {path}: is {type(rubric).__name__}, not an assay.Rubric.{f'{chr(10)}  {place}' if place else ''}",
-            "Name a rubric that is defined at the top level of the module.",
+            "Name a rubric or a reward function that is defined at the top level of the module.",
         )
-    rubric.origin = path
+    file, _, attribute = path.rpartition(":")
+    rubric.origin = f"{Path(file).stem if file.endswith('.py') else file}:{attribute}"
     return rubric
 
 
@@ -332,12 +343,11 @@ def checks_named(paths: Sequence[str] | None) -> "list[type[Check]]":
 
 
 def _attribute(path: str, option: str, example: str) -> Any:
-    """Import ``module:attribute``; the module may be in the current folder."""
-    module, colon, attribute = path.partition(":")
+    """Import ``module:attribute`` or ``file.py:attribute``."""
+    module, colon, attribute = path.rpartition(":")
     if not (module and colon and attribute):
         raise UsageError(f"{option} {path}: expected module:attribute.", f"For example {option} {example}")
-    sys.path.insert(0, str(Path.cwd()))
-    value = _imported(module, f"{option} {path}")
+    value = _module(module, f"{option} {path}")
     for name in attribute.split("."):
         if not hasattr(value, name):
             hint = did_you_mean(name, [public for public in vars(value) if not public.startswith("_")])
@@ -347,6 +357,29 @@ def _attribute(path: str, option: str, example: str) -> Any:
             )
         value = getattr(value, name)
     return value
+
+
+def _module(name: str, option: str) -> Any:
+    """Import a module that the command line names, by its name or by its file, and let specs name its functions."""
+    from assay.rewards.named import allow
+
+    if not name.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+        module = _imported(name, option)
+        allow(name)
+        return module
+    file = Path(name).resolve()
+    if not file.is_file():
+        raise UsageError(f"{option}: {shown_path(name)}: no such file.")
+    if not file.stem.isidentifier():
+        raise UsageError(f"{option}: {file.stem} cannot be the name of a module.", "Rename the file.")
+    sys.path.insert(0, str(file.parent))
+    importlib.invalidate_caches()
+    module = _imported(file.stem, option)
+    if Path(getattr(module, "__file__", None) or "").resolve() != file:
+        raise UsageError(f"{option}: another module is called {file.stem}.", "Rename the file.")
+    allow(file.stem, file)
+    return module
 
 
 def _imported(name: str, option: str) -> Any:

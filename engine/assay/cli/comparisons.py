@@ -16,6 +16,9 @@ __all__ = ["diff_document", "whatif_document"]
 _STATES = ("pass", "fail", "unscored")
 _SHOWN = 10
 _TEXT = 2_000
+_BEFORE = 60
+"""Equal characters that are shown before the first in which two texts differ."""
+
 _CHANGE = "+.4f"
 
 
@@ -112,10 +115,26 @@ def _example(example: Mapping[str, Any]) -> list[Lines | Table | Quote]:
     heading = f"row {example['row']:,}{f' · {keys}' if keys else ''} · {' -> '.join(sides)} · {' '.join(example['signature'])}"
     ours, theirs = (str(example[f"feedback_{side}"] or "").splitlines() for side in ("before", "after"))
     lines = [f"- {line}" for line in ours if line not in theirs] + [f"+ {line}" for line in theirs if line not in ours]
-    text = example["text"]
-    if text is not None and len(text) > _TEXT:
-        text = f"{text[:_TEXT]}… {len(text) - _TEXT:,} more"
-    return [Lines(lines, heading), *([Quote(text)] if text else [])]
+    before, after = example["text"], example["text_after"]
+    if before == after or after is None:
+        texts = [Quote(_cut(before))] if before else []
+    else:
+        pairs = enumerate(zip(before or "", after, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), 0)
+        start = same - _BEFORE if same > 2 * _BEFORE else 0
+        texts = [
+            Quote(_cut(text, start), side)
+            for side, text in (("scored before", before), ("scored after", after))
+            if text
+        ]
+    return [Lines(lines, heading), *texts]
+
+
+def _cut(text: str, start: int = 0) -> str:
+    """Return a text of a bounded length from some character on, and how many are left out before and after."""
+    skipped = f"{counted(start, 'equal character')} … " if start else ""
+    more = len(text) - start - _TEXT
+    return f"{skipped}{text[start : start + _TEXT]}" + (f"… {more:,} more" if more > 0 else "")
 
 
 def _mark(side: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import InputError, quoted, shown_path
-from assay.loading.formats.files import expand
+from assay.loading.folders import expand
 from assay.loading.formats.format import LINES, format_of
 from assay.loading.formats.lines import Source, cut
 from assay.loading.formats.reading import Reading
@@ -78,7 +78,7 @@ def read_rows(source: Any) -> list[dict[str, Any]]:
         InputError: It cannot be read.
     """
     if isinstance(source, str | Path) and "://" not in str(source) and str(source) != "-":
-        files = expand(source)
+        files, _ = expand(source)
         if all(format_of(file) is LINES for file in files):
             return [row for file in files for row in _read_jsonl(file)]
     if isinstance(source, Mapping):

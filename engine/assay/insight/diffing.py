@@ -14,16 +14,16 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from assay.errors import InputError, UsageError, counted
+from assay.errors import AssayError, UsageError, counted
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
+from assay.insight.originals import NO_TEXTS, originals
 from assay.insight.pairing import AFTER, BEFORE, Pairing, changed, paired
 from assay.insight.results import ROW, STATES, Result, as_data, names_of, open_result, result_of, sort_key
 from assay.insight.stats import FEW_TASKS, finite, mcnemar, normal_p, t_test
-from assay.loading.formats.reading import Reading
-from assay.loading.rollouts import open_rollouts
-from assay.names import COMPLETION, HIDDEN
-from assay.options import DiffLimits, settle
+from assay.names import COMPLETION, HIDDEN, TEXT
+from assay.options import DiffLimits, ScoreOptions, options_of, settle
+from assay.runs.recorded import settings_in
 from assay.runs.side_by_side import score_side_by_side
 from assay.spec.canonical import verifiers_of
 from assay.system.quantities import RowLimit
@@ -219,23 +219,17 @@ def rescored(
     if before.damage is not None:
         raise before.damage
     verifiers = verifiers_of(before.provenance, before.name, options.get("checks") or ())
-    inputs = _inputs(before) if rollouts is None else rollouts
+    settings = settings_in(before.provenance, before.name)
+    recorded = {name: value for name, value in settings.items() if name in options_of(ScoreOptions)}
+    inputs = recorded_files(before.provenance, "inputs", before.folder, before.name) if rollouts is None else rollouts
     if tasks is None and rollouts is None and before.provenance.get("tasks"):
         tasks = recorded_files(before.provenance, "tasks", before.folder, before.name)
     with spooling():
-        (side,) = score_side_by_side(inputs, (list(verifiers),), {"tasks": tasks, **options})
-        after = result_of("rescored", side.frame, side.provenance)
+        (side,) = score_side_by_side(inputs, (list(verifiers),), {**recorded, "tasks": tasks, **options})
+        limit = settings.get("limit")
+        after = result_of("rescored", side.frame if limit is None else side.frame.head(limit), side.provenance)
         pairing = paired(before, after)
         return _with_texts(changes(pairing, names_of(by), names_of(task), examples), pairing, side.source.frame)
-
-
-def _inputs(result: Result) -> list[str]:
-    """Return the inputs that made a result, if they have not changed since.
-
-    Raises:
-        InputError: They are not files, or have changed.
-    """
-    return recorded_files(result.provenance, "inputs", result.folder, result.name)
 
 
 # ── sums ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -606,6 +600,7 @@ def _rows(pairing: Pairing, shown: pl.DataFrame, tasks: Sequence[str]) -> list[d
     return [
         {
             "row": row,
+            "row_after": row_after,
             "key": {name: before[name] for name in keys},
             "signature": signature,
             **{
@@ -615,8 +610,9 @@ def _rows(pairing: Pairing, shown: pl.DataFrame, tasks: Sequence[str]) -> list[d
             "feedback_before": before.get("feedback"),
             "feedback_after": after.get("feedback"),
             "text": None,
+            "text_after": None,
         }
-        for (row, _, _, signature), before, after in zip(shown.rows(), *sides, strict=True)
+        for (row, row_after, _, signature), before, after in zip(shown.rows(), *sides, strict=True)
     ]
 
 
@@ -635,23 +631,36 @@ def _picked(frame: pl.LazyFrame, rows: Sequence[int], result: Result) -> list[di
 
 
 def _with_texts(diff: Diff, pairing: Pairing, rollouts: pl.LazyFrame | None = None) -> Diff:
-    """Return a diff with the texts of its examples: those of a kept ``completion``, else of the rollouts, if they are there."""
+    """Return a diff with the texts that each side scored.
+
+    Args:
+        diff: The diff.
+        pairing: Its two results.
+        rollouts: What both sides scored; by default what each result keeps, or says that it was made from.
+    """
     if not diff.examples:
         return diff
-    rows, notes = [example["row"] for example in diff.examples], diff.notes
-    if rollouts is None and COMPLETION not in pairing.before.schema and not pairing.before.provenance:
-        return diff
-    frame = pairing.before.frame if COMPLETION in pairing.before.schema else rollouts
+    ours, theirs = ([example[key] for example in diff.examples] for key in ("row", "row_after"))
+    if rollouts is not None:
+        dtype = rollouts.collect_schema()[COMPLETION]
+        texts = rollouts.select(completion_text_expr(COMPLETION, dtype).alias(TEXT))
+        before = after = [row[TEXT] for row in _picked(texts, ours, pairing.before)]
+        notes = list[str]()
+    else:
+        (before, notes), (after, others) = _texts(pairing.before, ours), _texts(pairing.after, theirs)
+        notes = list(dict.fromkeys([*notes, *others]))
+    sides = zip(diff.examples, before, after, strict=True)
+    examples = [{**row, "text": text, "text_after": text_after} for row, text, text_after in sides]
+    return replace(diff, examples=examples, notes=(*diff.notes, *notes))
+
+
+def _texts(result: Result, rows: Sequence[int]) -> tuple[list[str | None], list[str]]:
+    """Return the texts that rows of a result were made from, and a note if they cannot be had."""
+    if COMPLETION not in result.schema and not result.provenance:
+        return [None for _ in rows], []
     try:
-        frame = _opened(pairing.before) if frame is None else frame
-        dtype = frame.collect_schema()[COMPLETION]
-        picked = _picked(frame.select(completion_text_expr(COMPLETION, dtype).alias("text")), rows, pairing.before)
-        texts = [row["text"] for row in picked]
-    except (InputError, KeyError, IndexError) as error:
-        fact = error.fact if isinstance(error, InputError) else "they have other rows"
-        return replace(diff, notes=(*notes, f"the rollouts are not there, so examples have no text: {fact}"))
-    return replace(diff, examples=[{**row, "text": text} for row, text in zip(diff.examples, texts, strict=True)])
-
-
-def _opened(result: Result) -> pl.LazyFrame:
-    return open_rollouts(_inputs(result), Reading()).frame
+        found, why = originals(result, rows)
+    except AssayError as error:
+        found, why = NO_TEXTS, error.fact
+    by_row = dict(zip(found[ROW], found[TEXT], strict=True))
+    return [by_row.get(row) for row in rows], [f"{result.name}: no texts: {why}"] if why else []

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.checks.gold_faults import READS_ANSWER
 from assay.checks.golds import GoldCheck
 from assay.errors import counted, did_you_mean, quoted
 from assay.expressions.completion import completion_text
@@ -125,8 +126,13 @@ def _decoded(value: Any) -> Any:
 def _of_golds(place: str, check: GoldCheck, rows: Sequence[Mapping[str, Any]]) -> list[Finding]:
     """Return how many rows have golds of which the check can use none, with some of them."""
     with_values = [row for row in rows if all(map(_is_present, _values(check, row)))]
+    if not check.references:
+        return []
+    if solutions := [text for row in with_values if check.candidates(row) and (text := check.solution(row))]:
+        fact = f"whole solutions in {_share(len(solutions), rows)}, such as {quoted(solutions[0])}"
+        return [Finding(place, fact, is_doubtful=len(solutions) == len(with_values), hint=READS_ANSWER)]
     unusable = [row for row in with_values if not check.candidates(row)]
-    if not unusable or not check.references:
+    if not unusable:
         return []
     values = dict.fromkeys(_shown(value) for row in unusable for value in _values(check, row))
     fact = f"`{check.type}` cannot use the values of {_share(len(unusable), rows)}, such as "

@@ -17,9 +17,9 @@ from assay.errors import UsageError, counted, did_you_mean
 from assay.expressions.lane import exactly
 from assay.insight import stats
 from assay.insight.results import ROW, Result, names_of, open_result, sort_key
-from assay.insight.subsets import MOST_VOTES, extremes, majorities, passing
 from assay.insight.training.advantage import advantages as compute_advantages
 from assay.insight.training.estimators import ESTIMATORS
+from assay.insight.training.subsets import MOST_VOTES, extremes, majorities, passing
 from assay.names import HIDDEN
 from assay.thresholds import THRESHOLDS
 

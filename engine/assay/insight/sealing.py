@@ -9,12 +9,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pydantic import ConfigDict, create_model
 
 from assay.checks.base import RunCheck
 from assay.checks.libraries import changed_versions
@@ -31,15 +29,14 @@ from assay.loading.formats.engine_source import batches
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import InputFile, Rollouts, open_rollouts
 from assay.loading.tasks import content_of_tasks
-from assay.names import FUNCTION, IN_PROCESS, NATIVE
-from assay.options import FileOptions, options_of, settle
-from assay.runs.file_run import recorded_options
+from assay.names import FUNCTION, IN_PROCESS, MANIFEST, NATIVE
+from assay.options import FileOptions, settle
 from assay.runs.manifest import read_manifest
+from assay.runs.recorded import settings_in
 from assay.runs.streaming import output_schema, stream
 from assay.scoring.in_memory import cause, engine_error, prepare
 from assay.scoring.summary import Summary
 from assay.spec.canonical import forms_of, verifiers_of
-from assay.spec.stored_json import StoredError, conforms
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 from assay.system.quantities import read_share
 from assay.system.signals import interruptible
@@ -49,7 +46,7 @@ from assay.writing.files import result_files, scan_files
 from assay.writing.provenance import files_of, provenance_of, task_files_of
 from assay.writing.recorded_files import recorded_files
 from assay.writing.seals import Seal, is_sealed, seal_of, sealed
-from assay.writing.writers import MANIFEST, open_writer, read_provenance
+from assay.writing.writers import open_writer, read_provenance
 
 __all__ = ["Verification", "verify"]
 
@@ -282,8 +279,7 @@ def _of_others(made: _Made, others: Sequence[str], *, any_version: bool) -> list
 
 def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]) -> Any:
     """Return the options of the run that made a result."""
-    settings = made.footer.get("settings")
-    if settings is None:
+    if made.footer.get("settings") is None:
         fact = f"{made.name}: its footer does not say with which options it was made."
         raise InputError(fact, "Score the rollouts again.")
     if tasks is None and files_of(made.footer, "tasks"):
@@ -292,21 +288,8 @@ def _options(made: _Made, rollouts: Any, tasks: Any, checks: Sequence[type[Any]]
         tasks = tasks[0] if len(tasks) == 1 else tasks
     if tasks is None and "task_table" in made.footer:
         raise InputError(f"{made.name}: its tasks were not read from a file.", "Name them: --tasks PATH")
-    try:
-        conforms(settings, _settings())
-        return settle(FileOptions, {**settings, "tasks": tasks, "checks": checks, "max_bad_rows": "100%"}, "verify")
-    except (StoredError, UsageError) as error:
-        fact = f"{made.name}: the options in its footer cannot be read: {error.args[0]}"
-        raise InputError(fact, "Score the rollouts again.") from None
-
-
-@cache
-def _settings() -> Any:
-    """Return the type of the options in a footer. A preset is data or none, but not a path, which would be read."""
-    hints = {name: hint for name, (hint, _) in options_of(FileOptions).items() if name in recorded_options()}
-    hints["preset"] = dict[str, Any] | Literal["none"] | None
-    fields: dict[str, Any] = {name: (hint, None) for name, hint in hints.items()}
-    return create_model("Settings", __config__=ConfigDict(strict=True, extra="forbid"), **fields)
+    settings = settings_in(made.footer, made.name)
+    return settle(FileOptions, {**settings, "tasks": tasks, "checks": checks, "max_bad_rows": "100%"}, "verify")
 
 
 def _inputs(

@@ -11,18 +11,14 @@ from typing import Any, Unpack
 import polars as pl
 import polars.selectors as cs
 
-from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, shown_path
+from assay.errors import ColumnsError, InputError, did_you_mean, listed, path_text, printable, shown_path
 from assay.expressions.completion import completion_source, completions_hint
 from assay.expressions.lane import exactly, not_hidden
 from assay.loading.bad_rows import check_bad_rows
 from assay.loading.detection import Choice, Preview, choose, preview, preview_remote
 from assay.loading.documents.document import form_of
-from assay.loading.formats.files import (
-    Cut,
-    Files,
-    combined,
-    expand,
-)
+from assay.loading.folders import InFolder, expand, in_folders
+from assay.loading.formats.files import Cut, Files, combined
 from assay.loading.formats.format import LINES, first_line, format_of, open_each
 from assay.loading.formats.reading import BadRow, File, Reading, changed, reading_of, rows_in_all
 from assay.loading.formats.remote import Remote, RemoteFile, is_url
@@ -235,9 +231,17 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
         return _open_stdin(reading)
     if any(_is_stream(path) for path in paths):
         return _open_streams(paths, reading)
-    sources: list[Path | Remote] = []
+    sources, notes = list[Path | Remote](), list[str]()
     for path in paths:
-        sources += Remote(path, reading.storage_options).expand() if is_url(path) else expand(regular(Path(path)))
+        if is_url(path):
+            sources += Remote(path, reading.storage_options).expand()
+            continue
+        files, left_out = expand(regular(Path(path)))
+        sources, notes = [*sources, *files], [*notes, *left_out]
+    places = {name: place for place, name in enumerate(reading.first)}
+    sources.sort(
+        key=lambda source: places.get(source.shown if isinstance(source, Remote) else path_text(source), len(places))
+    )
     known: set[Path | str] = set()
     for source in sources:
         if isinstance(source, Path) and not _is_utf8(source):
@@ -248,7 +252,8 @@ def _open_paths(paths: list[str], reading: Reading) -> Rollouts:
             shown = source.shown if isinstance(source, Remote) else shown_path(source)
             raise InputError(f"{shown} is listed twice.", "Its rollouts would be scored twice.")
         known.add(real)
-    return _open_files(sources, reading)
+    rollouts = _open_files(sources, reading)
+    return replace(rollouts, notes=(*rollouts.notes, *notes))
 
 
 def _open_files(
@@ -262,12 +267,14 @@ def _open_files(
     ]
     chosen = choose(previews, original.preset, original.mapping)
     reading = chosen.reading(original, previews[0].kind)
-    opened = _open_all(local, reading, original, names or {}, tried)
+    opened = in_folders(_open_all(local, reading, original, names or {}, tried), names or {})
     exact = [reading.mapping.get(name, name) for name in reading.exact]
     files = combined(opened, skipped, original.memory_limit, exact)
     check_bad_rows(files.files, original)
     notes = [note for file in files.files for note in file.notes]
     notes += [f"skipped: {reason}" for _, reason in files.skipped]
+    of_folders = dict.fromkeys(name for file in opened if isinstance(file, InFolder) for name, *_ in file.columns)
+    notes += [f"columns from the names of folders: {', '.join(map(printable, of_folders))}"] if of_folders else []
     left_out = [InputFile(name, rows=0, skipped=reason) for name, reason in files.skipped]
     inputs = [_input(file, (names or {}).get(file.path, "")) for file in files.files]
     rollouts = Rollouts(files.scan(), (*inputs, *left_out), files, notes=tuple(notes))

@@ -1,13 +1,13 @@
-"""Reward functions that specs may name: ``module:name``.
+"""Reward functions that specs may name: ``module:name`` or ``file.py:name``.
 
-A spec never causes an import. It may name a function if the user named its module (``--import``), or if its author declared it with
-``@assay.reward`` in a module that is imported already.
+A spec never causes an import. It may name a function if the user named its module or its file (``--import``), or if its author
+declared it with ``@assay.reward`` in a module that is imported already.
 """
 
 import re
 import sys
-from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from assay.errors import did_you_mean
@@ -15,30 +15,35 @@ from assay.rewards.declared import is_declared
 
 __all__ = ["allow", "is_path", "reward_named"]
 
-_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*")
+_PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|(?:[\w.-]+/)*\w+\.py):[^\W\d]\w*")
 _ALLOWED: set[str] = set()
+_FILES: dict[Path, str] = {}
+"""The modules of files that the user has named."""
 
 
 def is_path(name: str) -> bool:
-    """Return whether a check's type has the form ``module:name``."""
+    """Return whether a check's type has the form ``module:name`` or ``file.py:name``."""
     return _PATH.fullmatch(name) is not None
 
 
-def allow(modules: Iterable[str]) -> None:
-    """Let specs name the functions of modules, which the user has named."""
-    _ALLOWED.update(modules)
+def allow(module: str, file: Path | None = None) -> None:
+    """Let specs name the functions of a module, which the user has named; by its file, if that is what the user has named."""
+    _ALLOWED.add(module)
+    if file is not None:
+        _FILES[file] = module
 
 
 def reward_named(path: str) -> Any:
     """Return the function that a spec names.
 
     Args:
-        path: ``module:name``.
+        path: ``module:name`` or ``file.py:name``.
 
     Raises:
         ValueError: There is none, or a spec must not name it; the message says what to do.
     """
     module, _, name = path.partition(":")
+    module = _module_of(module) if module.endswith(".py") else module
     # NOTE: not getattr, because a module's own __getattr__ may import others
     functions = getattr(sys.modules.get(module), "__dict__", {})
     func: Any = functions.get(name)
@@ -55,6 +60,20 @@ def reward_named(path: str) -> Any:
         home = getattr(_innermost(func), "__module__", None)
         raise ValueError(f"{module} only imports `{name}`: name it where it is defined, {home}:{name}")
     return func
+
+
+def _module_of(file: str) -> str:
+    """Return the module of a file that the user has named; the disk is not asked.
+
+    Raises:
+        ValueError: The user has named no such file, or several.
+    """
+    parts = tuple(part for part in file.split("/") if part != ".")
+    modules = {module for path, module in _FILES.items() if path.parts[-len(parts) :] == parts}
+    if len(modules) != 1:
+        several = "several files of that name were imported" if modules else f"{file} was not imported for it"
+        raise ValueError(f"a spec imports nothing, and {several}. If it is yours, name it: --import {file}")
+    return modules.pop()
 
 
 def _is_own(func: Any, module: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from assay.errors import OutputError, PartsError, UsageError, counted, shown_path
+from assay.names import MANIFEST
 from assay.runs.manifest import Manifest, read_manifest
 from assay.runs.shards import COUNTS, Job, Shard, finished_counts, read_counts, score_shard
 from assay.scoring.summary import Summary
@@ -18,7 +19,7 @@ from assay.system.atomic_file import new_file, refused_by_disk
 from assay.system.locks import locked
 from assay.system.progress import Ticks
 from assay.system.signals import KEPT, Stopped
-from assay.writing.writers import MANIFEST, SUMMARY
+from assay.writing.writers import SUMMARY
 
 __all__ = ["Engine", "Failed", "in_this_process", "score_folder"]
 
@@ -195,6 +196,8 @@ def _begin(folder: Path, manifest: Manifest, *, overwrite: bool) -> None:
     existing = read_manifest(folder) if not overwrite else None
     if existing is not None:
         manifest.refuse_other(existing, folder)
+        if manifest.grown != existing.grown:
+            manifest.write(folder)
     else:
         _refuse_other_files(folder)
         with refused_by_disk(f"{shown_path(folder)}/")():

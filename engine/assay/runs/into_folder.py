@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan
-from assay.errors import UsageError, shown_path
+from assay.errors import UsageError, counted, shown_path
 from assay.functions.check import OnRow
 from assay.functions.registry import user_functions
 from assay.loading.rollouts import Rollouts
@@ -15,7 +15,7 @@ from assay.options import FileOptions
 from assay.runs.child_process import in_child_process
 from assay.runs.file_run import FileRun
 from assay.runs.folder import Engine, in_this_process, score_folder
-from assay.runs.manifest import Manifest
+from assay.runs.manifest import Manifest, read_manifest
 from assay.runs.on_ray import on_ray
 from assay.runs.shards import Job, cut
 from assay.runs.streaming import output_schema
@@ -52,7 +52,9 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
             fact = f"{verifier.id}/{spec.id} sees all rollouts of an example, which may be in several parts."
             raise UsageError(f"{shown_path(folder)}/: {fact}", _ONE_FILE)
     tell(plan.refuse(source.frame))
-    shards = tuple(cut(source.read, int(options["part_bytes"])))
+    earlier = read_manifest(folder) if folder.is_dir() and not options["overwrite"] else None
+    grown = () if earlier is None else _grown(earlier, source)
+    shards = tuple(cut(source.read, int(options["part_bytes"]), grown))
     functions = user_functions()
     names = [function.name for function in functions]
     tasks, seal = task_files_of(options["tasks"]), options["seal"]
@@ -60,7 +62,7 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
     if (task_table := content_of_tasks(source.steps)) is not None:
         provenance["task_table"] = task_table
     columns = {name: str(dtype) for name, dtype in output_schema(plan, source.frame).items()}
-    manifest = Manifest(provenance, run.settings, columns, shards, run.options["command"])
+    manifest = Manifest(provenance, run.settings, columns, shards, run.options["command"], grown)
     paths = tuple(sys.path)
     job = Job(
         source.read,
@@ -75,6 +77,10 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         settings=run.settings,
     )
     summary, check_errors = run.begin(source, plan), run.error_limit.check
+    if earlier is not None and grown != earlier.grown:
+        summary.told.append(
+            f"{counted(len(source.inputs) - grown[-1], 'file')} added to the run in {shown_path(folder)}/"
+        )
     with _engine(options) as engine:
         summary = score_folder(
             job,
@@ -87,6 +93,14 @@ def into_folder(source: Rollouts, plan: Plan, run: FileRun) -> Summary:
         )
     check_errors(summary, final=True)
     return run.end(source, summary)
+
+
+def _grown(earlier: Manifest, source: Rollouts) -> tuple[int, ...]:
+    """Return where inputs begin that were added to a run: at the end, if all that it had are there and none was skipped."""
+    then = [entry["name"] for entry in earlier.provenance.get("inputs", ())]
+    now = [file.name for file in source.inputs]
+    is_more = len(now) > len(then) and now[: len(then)] == then and not any(file.skipped for file in source.inputs)
+    return (*earlier.grown, len(then)) if is_more else earlier.grown
 
 
 def _engine(options: FileOptions) -> contextlib.AbstractContextManager[Engine]:

@@ -13,13 +13,15 @@ from typing import Any
 
 from assay.errors import InputError, UsageError, counted, printable, shown_path
 from assay.loading.formats.files import Cut
+from assay.names import MANIFEST
 from assay.runs.shards import Shard
 from assay.spec.stored_json import StoredError, conforms, parse_stored
 from assay.system.atomic_file import new_file
 from assay.writing.footers import Described, Footer
-from assay.writing.writers import MANIFEST, text_beside
+from assay.writing.provenance import files_of
+from assay.writing.writers import text_beside
 
-__all__ = ["Manifest", "differing_items", "read_manifest", "short_json"]
+__all__ = ["Manifest", "differing_items", "read_manifest", "recorded_inputs", "short_json"]
 
 _FORMAT = 1
 _IN_COLUMNS = ("keep", "details", "lengths", "limit")
@@ -37,6 +39,7 @@ class Manifest:
         settings: Options that are part of the run's identity.
         columns: Columns of the parts, with their types.
         shards: The input of each part.
+        grown: Where inputs begin that were added to a run that was there: their indices.
         command: Command that started the run; not part of its identity.
     """
 
@@ -45,11 +48,12 @@ class Manifest:
     columns: Mapping[str, str]
     shards: tuple[Shard, ...]
     command: str = ""
+    grown: tuple[int, ...] = ()
 
     @cached_property
     def run(self) -> str:
-        """SHA-256 of the run's identity, as hexadecimal digits."""
-        identity = [self.identity(), list(self.columns)]  # including the order of the columns
+        """SHA-256 of the run's identity, as hexadecimal digits; inputs that were added later do not change it."""
+        identity = [self.identity(*self.grown[:1]), list(self.columns)]  # including the order of the columns
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
@@ -63,20 +67,28 @@ class Manifest:
         with new_file(folder / MANIFEST, alone=False) as (file, guard), guard():
             file.write(json.dumps(data, indent=1).encode() + b"\n")
 
-    def identity(self) -> dict[str, Any]:
-        """Return the run's identity, as JSON data."""
-        shards = [_of_shard(shard) for shard in self.shards]
+    def identity(self, files: int | None = None) -> dict[str, Any]:
+        """Return the run's identity, as JSON data.
+
+        Args:
+            files: How many inputs there were; None for all.
+        """
+        shards = [_of_shard(shard) for shard in self.shards if files is None or shard.cut.file < files]
         settings = {name: value for name, value in self.settings.items() if name not in _IN_COLUMNS}
         data = {**self.provenance, "settings": settings, "columns": self.columns, "shards": shards}
+        data["inputs"] = data["inputs"][:files]
+        if grown := [begin for begin in self.grown if files is None or begin < files]:
+            data["grown"] = grown
         return dict(json.loads(json.dumps(data)))
 
     def refuse_other(self, other: "Manifest", folder: Path) -> None:
-        """Refuse a folder that holds a different run.
+        """Refuse a folder that holds a different run; this one may have more inputs behind those of the other.
 
         Raises:
             UsageError: The runs differ; the message lists the differences.
         """
-        differences = _differences(other.identity(), self.identity())
+        known = len(other.provenance.get("inputs", ()))
+        differences = _differences(other.identity(), self.identity(known if known in self.grown else None))
         if not differences and list(other.columns) != list(self.columns):
             order = f"{', '.join(other.columns)} then, {', '.join(self.columns)} now"
             differences.append(f"the order of the columns: {order}")
@@ -115,8 +127,19 @@ def read_manifest(folder: Path) -> Manifest | None:
     cuts = [(Cut(*shard[:3], *shard[4:]), shard[3]) for shard in data.pop("shards")]
     shards = tuple(Shard(number, cut, rows) for number, (cut, rows) in enumerate(cuts))
     settings, columns, command = data.pop("settings"), data.pop("columns"), data.pop("command")
+    grown = tuple(data.pop("grown", None) or ())
     provenance = {name: value for name, value in data.items() if name not in ("manifest", "run")}
-    return Manifest(provenance, settings, columns, shards, command)
+    return Manifest(provenance, settings, columns, shards, command, grown)
+
+
+def recorded_inputs(folder: Path) -> tuple[str, ...]:
+    """Return the names of the inputs of the run that a folder holds, in order; none if it holds none.
+
+    Raises:
+        InputError: Its manifest cannot be read.
+    """
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    return () if manifest is None else tuple(entry["name"] for entry in files_of(manifest.provenance))
 
 
 _NAMED = {"inputs": "input", "tasks": "task file", "verifiers": "verifier"}

@@ -28,11 +28,11 @@ from assay._version import __version__
 from assay.checks.libraries import versions
 from assay.errors import AssayError, UsageError, said_by
 from assay.loading.formats.remote import RemoteFile
+from assay.names import MANIFEST
 from assay.runs.folder import Engine, Failed
 from assay.runs.shards import Job, Shard, culprit, score_shard, try_shard
 from assay.scoring.summary import Summary
 from assay.system.signals import LEFTOVERS
-from assay.writing.writers import MANIFEST
 
 __all__ = ["on_ray"]
 

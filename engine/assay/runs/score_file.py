@@ -16,6 +16,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts, unchanged
 from assay.options import FileOptions, documented, settle
 from assay.runs.error_limit import ErrorLimit
 from assay.runs.file_run import FileRun, is_folder
+from assay.runs.manifest import recorded_inputs
 from assay.runs.streaming import output_schema, stream
 from assay.scoring.gates import pass_rate_gate, reward_gate
 from assay.scoring.in_memory import cause, engine_error, prepare, report, tell, warn
@@ -79,7 +80,8 @@ def score_file(
         limits = limits_of_run(verifiers, settled, tick=tick, stop=stop)
         loaded = verifiers_of_run(verifiers, settled, limits=limits)
         run.check()
-        opened = open_rollouts(rollouts, reading_for(settled, loaded))
+        earlier = recorded_inputs(Path(out)) if out and is_folder(out) and not settled["overwrite"] else ()
+        opened = open_rollouts(rollouts, replace(reading_for(settled, loaded), first=earlier))
         source, plan = prepare(opened, loaded, settled)
         source = sealed(source) if settled["seal"] else source
         run.check_apart(source)

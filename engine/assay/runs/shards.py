@@ -148,18 +148,19 @@ class Job:
             reference.resolve()
 
 
-def cut(files: Files, size: int) -> list[Shard]:
+def cut(files: Files, size: int, begins: Sequence[int] = ()) -> list[Shard]:
     """Cut files into shards of about one size: consecutive units of one file, or consecutive whole files.
 
     Args:
         files: The files.
         size: Bytes of input per part; a larger unit becomes a shard by itself.
+        begins: Indices of files that begin a shard in any case, because those before were cut without them.
     """
     cuts: list[Cut] = []
     total, extensible = 0, False  # bytes of the last cut, and whether another whole file may be added to it
     for number, file in enumerate(files.files):
         file_size = _size(file)
-        if extensible and file_size is not None and total + file_size <= size:
+        if extensible and number not in begins and file_size is not None and total + file_size <= size:
             cuts[-1] = replace(cuts[-1], last=len(file.units), final=number)
             total += file_size
             continue

@@ -31,6 +31,7 @@ from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, override_notes, read_whole
 from assay.names import TASK_ID
 from assay.options import ReadingOptions, ScoreOptions, documented, options_of, settle
+from assay.scoring.gold_notes import gold_notes
 from assay.scoring.summary import doubts_of, faults_of
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.redaction import redacted
@@ -146,7 +147,7 @@ def prepare(
         raise engine_error(error, source.files) from cause(error, source.files)
     keep = None if keep is None else tuple(keep)
     plan = Plan(verifiers, schema, keep, options["details"], options["any_role"], options["lengths"])
-    return replace(source, notes=(*source.notes, *plan.notes)), plan
+    return replace(source, notes=(*source.notes, *plan.notes, *gold_notes(source, verifiers))), plan
 
 
 def report(failures: Sequence[str], options: ScoreOptions, doubts: Sequence[str] = ()) -> None:

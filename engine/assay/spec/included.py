@@ -1,4 +1,4 @@
-"""Other specs in a spec: files beside it or below it, read with it, so that a spec's content is all that it says."""
+"""Other files in a spec, beside it or below it: specs, and values of params. They are read with it, so that a spec's content is all that it says."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ _DEEPEST = 8
 """How many files may include each other."""
 
 _MOST = 64
-"""How many specs one verifier may include in all."""
+"""How many files one verifier may include in all."""
 
 
 class IncludeError(ValueError):
-    """A spec that cannot be included; the message says why."""
+    """A file that cannot be included; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Origin:
         file: Its path; None for a spec that is no file.
         types: Returns the check types for a document.
         above: The files that include it, the first one first.
-        all: The specs that have been included so far, for all that include each other.
+        all: The files that have been included so far, for all that include each other.
     """
 
     file: Path | None
@@ -57,11 +57,27 @@ class Origin:
             raise IncludeError(f"the specs include each other: {names}")
         if len(files) > _DEEPEST:
             raise IncludeError(f"specs are nested more than {_DEEPEST} deep")
+        return self._read(file), replace(self, file=file, above=files)
+
+    def value(self, path: str) -> Any:
+        """Return the content of a JSON file beside this spec, or below it.
+
+        Args:
+            path: Relative to this spec's folder.
+
+        Raises:
+            IncludeError: It is elsewhere, cannot be read, or there are too many.
+        """
+        if self.file is None:
+            raise IncludeError("a spec that is no file has no folder; load it from a file, or give the content itself")
+        return self._read(_inside(self.file.parent, path)).data
+
+    def _read(self, file: Path) -> Document:
         self.all.append(file)
         if len(self.all) > _MOST:
-            raise IncludeError(f"more than {_MOST} specs are included")
+            raise IncludeError(f"more than {_MOST} files are included")
         try:
-            return read_document(file), replace(self, file=file, above=files)
+            return read_document(file)
         except SpecError as error:
             raise IncludeError(error.fact) from None
 

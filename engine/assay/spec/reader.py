@@ -516,7 +516,15 @@ class SpecReader:
                 by_field[names[key]] = value
                 self.spelled[*path, names[key]] = self.spelled.get((*path, key), (*path, key))
         misspelt = misspelt or len(by_field) < len(values)
-        return self.built(check_type, by_field, values, path, gold_chain, misspelt=misspelt)
+        files = {field: value for field, value in by_field.items() if field in check_type.in_files and _is_file(value)}
+        for field, file in files.items():
+            try:
+                by_field[field] = (self.origin or Origin(None, lambda _: self.types)).value(file)
+            except IncludeError as error:
+                self.problem((*path, field), f"{file}: {error}")
+                return {"params": values, "check": Broken("its params have problems")}
+        source = "".join(f"{file}: " for file in files.values())
+        return self.built(check_type, by_field, values, path, gold_chain, misspelt=misspelt, source=source)
 
     def built(
         self,
@@ -527,8 +535,9 @@ class SpecReader:
         gold_chain: Chain | None,
         *,
         misspelt: bool,
+        source: str = "",
     ) -> dict[str, Any]:
-        """Build the check with its params by field, or a broken check."""
+        """Build the check with its params by field, or a broken check; messages begin with the file that a param is read from."""
         try:
             check_type.require()
         except Exception as exception:  # noqa: BLE001  (a user's check class may raise anything)
@@ -542,13 +551,13 @@ class SpecReader:
         except (ValidationError, ParamsError) as exception:
             problems: list[Any] = exception.problems if isinstance(exception, ParamsError) else [*exception.errors()]
         except Exception as exception:  # noqa: BLE001  (as above)
-            return self.broken(said_by(exception), values, path)
+            return self.broken(f"{source}{said_by(exception)}", values, path)
         if misspelt:
             given = {name for name, field in spellings(check_type).items() if field in by_field}
             problems = [problem for problem in problems if given.issuperset(problem["loc"][:1])]
         if not problems:
             return {"params": values, "check": Broken("its params have problems")}
-        return self.broken("; ".join(_params_errors(problems, check_type)), values, path)
+        return self.broken(f"{source}{'; '.join(_params_errors(problems, check_type))}", values, path)
 
     def broken(
         self, problem: str, params: Any, path: Place, libraries: Mapping[str, tuple[str, ...]] | None = None
@@ -564,6 +573,11 @@ def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for check in checks:
         yield check
         yield from _in_all(check["parts"])
+
+
+def _is_file(value: Any) -> bool:
+    """Return whether a param's value is the name of a file; no JSON text ends like one."""
+    return isinstance(value, str) and value.endswith(".json")
 
 
 def _is_number(value: Any) -> bool:

@@ -80,6 +80,7 @@ class Footer(Stored):
     manifest: Count | None = None
     columns: dict[str, str] | None = None
     shards: list[_Shard] | None = None
+    grown: list[Count] | None = None
 
 
 class Described(Footer):

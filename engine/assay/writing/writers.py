@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from assay.errors import InputError, OutputError, UsageError, printable, shown_path
 from assay.expressions.lane import exactly
 from assay.expressions.readable import has_type, readable
+from assay.names import MANIFEST, PROVENANCE_KEY
 from assay.spec.stored_json import Stored, StoredError, parse_stored
 from assay.system.atomic_file import DiskGuard, new_file, refused_by_disk
 from assay.system.special_files import what_is
@@ -24,8 +25,6 @@ from assay.writing.footers import Footer, Summed
 
 __all__ = [
     "ENDINGS",
-    "MANIFEST",
-    "PROVENANCE_KEY",
     "STDOUT",
     "SUMMARY",
     "JsonLines",
@@ -41,12 +40,6 @@ __all__ = [
 
 ENDINGS = (".parquet", ".jsonl", ".csv")
 STDOUT = "-"
-PROVENANCE_KEY = "assay"
-"""Key of the provenance (JSON) in the metadata of a parquet footer."""
-
-MANIFEST = "_manifest.json"
-"""File in a folder of parts that describes the run."""
-
 SUMMARY = "_summary.json"
 """File in a folder of parts with the summary of the run; written after all parts."""
 

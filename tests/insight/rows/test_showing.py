@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 import assay
 from assay.cli.main import app
 from assay.errors import printable
+from assay.insight.diffing import rescored
+from assay.insight.results import open_result
 from assay.insight.rows.matching import Sought, matches
 
 SPEC = {
@@ -168,6 +171,47 @@ def test_texts_come_from_the_result_the_inputs_or_the_files_named(result, tmp_pa
     assert [card.text for card in assay.show(kept, row=[0, 4]).cards] == [TEXTS[0], TEXTS[4]]
 
 
+def test_inputs_are_read_again_as_they_were(tmp_path):
+    """Mappings, presets, roles and bad rows that the footer records hold for the texts, whoever reads them."""
+    spec = {"checks": [{"type": "contains", "value": "refund"}]}
+    nested = {"out": {"text": "a refund"}, "ref": {"id": 7}}
+    cases = {
+        "renamed": ({"output": "a refund", "n": 1}, {"mapping": {"completion": "output"}}),
+        "nested": (nested, {"mapping": {"completion": "$.out.text", "task_id": "$.ref.id"}}),
+        "overridden": ({"completion": "no", "output": "a refund"}, {"mapping": {"completion": "output"}}),
+        "preset": (nested, {"preset": {**MINE, "fields": {"completion": "out.text", "task_id": "ref.id"}}}),
+        "role": ({"completion": [{"role": "user", "content": "a refund"}]}, {"any_role": True}),
+        "bad": ({"completion": "a refund"}, {"max_bad_rows": 1}),
+    }
+    for name, (row, options) in cases.items():
+        source, out = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.parquet"
+        source.write_text(f"{json.dumps({**row, 'at': 0})}\n" + ("{\n" if name == "bad" else ""))
+        assay.score_file(source, spec, out, **options)
+        assert assay.show(out).cards[0].text == "a refund", name
+        assert assay.show(out, rollouts=source).cards[0].text == "a refund", name
+        report = assay.report(out)
+        assert [row["text"] for row in report.examples["best"]] == ["a refund"], name
+        assert assay.verify(out).intact, name
+        if name != "bad":
+            assert rescored(out).changed == 0, name
+
+
+MINE = {"name": "mine", "title": "ours", "signature": {"required": {"out": "object"}}}
+
+
+def test_options_that_a_footer_cannot_have_cost_the_texts_only(tmp_path):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.parquet"
+    source.write_text('{"output": "a refund"}\n')
+    assay.score_file(
+        source, {"checks": [{"type": "contains", "value": "refund"}]}, out, mapping={"completion": "output"}
+    )
+    footer = assay.read_provenance(out)
+    for settings in ({"mapping": {"completion": 1}}, {"preset": "/etc/passwd"}, {"other": 1}, {"limit": -1}):
+        opened = replace(open_result(out), provenance={**footer, "settings": settings})
+        [note] = [note for note in assay.show(opened).notes if note.startswith("no texts")]
+        assert "the options in its footer cannot be read" in note
+
+
 def test_golds_of_tasks_are_shown_and_their_phrases_marked(tmp_path):
     folder = SPECS / "refund-quality"
     out = tmp_path / "out.parquet"
@@ -203,21 +247,21 @@ def test_what_rows_hold_is_shown_escaped(tmp_path, as_json):
         assert done.stdout.isascii()
         assert "\x1b" not in done.stdout
     else:
-        assert done.stdout == ""
-        assert all(line.isprintable() for line in done.stderr.splitlines())
-        assert printable(HOSTILE) in done.stderr
-        assert "⟦refund⟧" in done.stderr
-        assert " more characters" in done.stderr
-        assert len(done.stderr) < 4_000
+        assert done.stderr == ""
+        assert all(line.isprintable() for line in done.stdout.splitlines())
+        assert printable(HOSTILE) in done.stdout
+        assert "⟦refund⟧" in done.stdout
+        assert " more characters" in done.stdout
+        assert len(done.stdout) < 4_000
 
 
-def test_the_command_shows_cards_on_stderr_and_data_on_stdout(result):
+def test_the_command_shows_cards_and_data_on_stdout(result):
     def run(*options, code=0):
         done = CliRunner().invoke(app, ["show", result, *options], env={"COLUMNS": "100"})
         assert done.exit_code == code, done.output
         return done
 
-    shown = run("--failed", "contains", "--columns", "model,step", "--sort", "-step").stderr
+    shown = run("--failed", "contains", "--columns", "model,step", "--sort", "-step").stdout
     assert shown.startswith("row 4 · model x · step 4 · reward 0.75 · ✗ failed\n")
     assert '  ✗ contains  0       does not contain "refund"\n' in shown
     assert shown.endswith("2 rows of 2 that match; out.parquet has 5\n")

@@ -123,6 +123,28 @@ def rollouts(tmp_path, records, kind="jsonl", **options):
     return open_rollouts(WRITERS[kind](tmp_path / f"file.{kind}", records), **options).frame.collect()
 
 
+def test_messages_are_the_completion_only_where_no_other_column_may_be(tmp_path):
+    messages = [user("2+2?"), assistant("4")]
+    for name in ("response", "output", "completions", "text", "generation"):
+        with pytest.raises(assay.ColumnsError, match=f"--map completion={name}"):
+            assay.score(jsonl(tmp_path / "rows.jsonl", [{"messages": messages, name: "5"}]), SPEC)
+    own = jsonl(tmp_path / "rows.jsonl", [{"messages": messages, "completion": "5"}])
+    assert assay.score(own, SPEC)["reward"].to_list() == [0.0]
+    texts = jsonl(tmp_path / "rows.jsonl", [{"messages": messages, "answer": "4", "prompt": "2+2?"}])
+    assert assay.score(texts, SPEC)["reward"].to_list() == [1.0]
+
+
+def test_completions_of_the_legacy_endpoint(tmp_path):
+    row = {
+        "id": "a",
+        "object": "text_completion",
+        "model": "m",
+        "choices": [{"index": 0, "text": "4", "logprobs": None}],
+    }
+    found = rollouts(tmp_path, [row])
+    assert found.select("completion", "id", "example_id", "sample_idx").rows() == [("4", "a", "a", 0)]
+
+
 def test_verl_dump(tmp_path):
     found = rollouts(
         tmp_path, [*RECORDS["verl-dump"], dump("x", NAN, ["4", "four"], uid="d_1_2"), dump("y", 0.5, {"a": 4})]

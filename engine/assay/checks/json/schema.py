@@ -27,7 +27,8 @@ class SchemaParams(Params):
 
     validate_formats: bool = Field(default=False, description="Check `format`, too: `email`, `date-time`, `uri` …")
     schema_: dict[str, Any] | bool | str = Field(
-        alias="schema", description="The schema, or its JSON text; its draft is that of `$schema`, else 2020-12."
+        alias="schema",
+        description="The schema, its JSON text, or the name of a `.json` file beside the spec; its draft is that of `$schema`, else 2020-12.",
     )
 
     @field_validator("schema_")
@@ -52,6 +53,7 @@ class JsonSchema(PairCheck):
     graded = False
     gold = "schema_"
     json_gold = True
+    in_files = ("schema_",)
     libraries: ClassVar = {"jsonschema-rs": ()}
     Params = SchemaParams
     params: SchemaParams

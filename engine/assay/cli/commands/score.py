@@ -122,7 +122,7 @@ def score(
         )
     lenient = options.pop("lenient")
     with only_data(), _rewards(columns, out, options) as written, progress("scoring") as tell:
-        import_modules(options["modules"])
+        options["modules"] = import_modules(options["modules"])
         options["checks"] = import_checks(options["checks"])
         summary = score_file(
             rollouts,

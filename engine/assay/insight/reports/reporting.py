@@ -11,12 +11,12 @@ import polars as pl
 from assay.checks.registry import CHECKS
 from assay.errors import AssayError, UsageError, counted
 from assay.expressions.lane import exactly
+from assay.insight.originals import HOW, NO_TEXTS, originals
 from assay.insight.reports.columns import Columns, Keys, columns_of, numbered, score_columns
 from assay.insight.reports.examples import best_rows, details_of, worst_rows
 from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, numbers_of, pairs_of, status_of
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
 from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
-from assay.insight.rows.originals import originals
 from assay.names import TEXT
 
 __all__ = ["Report", "report"]
@@ -284,12 +284,12 @@ def _add_texts(result: Result, examples: Mapping[str, list[dict[str, Any]]], rol
 def _texts(result: Result, rows: Sequence[int], rollouts: Any) -> tuple[dict[int, str | None], str]:
     """Return the scored texts of rows, none if they cannot be had, and a note why."""
     try:
-        found, note = originals(result, rows, rollouts=rollouts)
+        found, why = originals(result, rows, rollouts=rollouts)
     except AssayError as error:
         if rollouts is not None:
             raise
-        return {}, f"no texts: {error.fact}"
-    return dict(zip(found[ROW], found[TEXT], strict=True)), note
+        found, why = NO_TEXTS, error.fact
+    return dict(zip(found[ROW], found[TEXT], strict=True)), f"no texts: {why}; {HOW}" if why else ""
 
 
 # ── provenance ──────────────────────────────────────────────────────────────────────────────────────────────────────────

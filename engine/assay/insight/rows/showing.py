@@ -12,9 +12,9 @@ from assay.errors import UsageError, did_you_mean, listed
 from assay.expressions.lane import exactly
 from assay.expressions.readable import readable
 from assay.insight import stats
+from assay.insight.originals import HOW, originals
 from assay.insight.results import ROW, Result, labelled_lines, open_result
 from assay.insight.rows.matching import matches, sought
-from assay.insight.rows.originals import originals
 from assay.loading.formats.format import first_line
 from assay.names import COMPLETION, HIDDEN, TEXT
 
@@ -254,14 +254,16 @@ def _cards(result: Result, rows: Sequence[int], columns: Sequence[str], rollouts
     """Return the cards of rows, and a note if their texts cannot be had."""
     keys = result.columns(columns, "--columns") or _keys(result)
     looked_for = sought(result)
-    texts, note = originals(result, rows, looked_for.columns, rollouts)
+    texts, why = originals(result, rows, looked_for.columns, rollouts)
     names = [name for name in (*_VERDICTS, *keys, *looked_for.columns) if name in result.schema]
     names += [check.column for check in result.checks]
     frame = _fetched(result, rows, list(dict.fromkeys(names)))
     others = [name for name in texts.columns if name not in frame.columns]
     frame = frame.join(texts.select(ROW, *others), on=ROW, how="left", maintain_order="left") if others else frame
     found = {values[ROW]: values for values in frame.iter_rows(named=True)}
-    return tuple(_card(result, found[number], keys, looked_for) for number in rows), note
+    return tuple(
+        _card(result, found[number], keys, looked_for) for number in rows
+    ), f"no texts: {why}; {HOW}" if why else ""
 
 
 def _keys(result: Result) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ _NOT_READ = {"attachments", "events", "events_data", "model_usage", "role_usage"
 
 
 def read_inspect_log(path: Path, name: str, limit: int) -> Document:
-    """Return the samples of a log, as ``sample_columns`` has them, with ``id`` and ``epoch``.
+    """Return the samples of a log, as ``sample_columns`` has them, with ``id``, which is the ``task_id``, and ``epoch``.
 
     Args:
         path: The log.
@@ -75,7 +75,7 @@ def _refuse_large(path: Path, shown: str, limit: int) -> None:
 
 
 def _record(sample: Any) -> dict[str, Any]:
-    record = sample_columns(sample) | {"id": sample.id, "epoch": sample.epoch}
+    record = {"task_id": str(sample.id)} | sample_columns(sample) | {"id": sample.id, "epoch": sample.epoch}
     return record if sample.error is None else record | {"completion": None, "error": sample.error.message}
 
 

@@ -1,77 +1,29 @@
-"""Resolve a path, glob or folder to its files, and open each file by its format."""
+"""Several files, opened each by its format, as one table."""
 
-import glob
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, did_you_mean, shown_path
+from assay.errors import InputError, shown_path
 from assay.expressions.lane import plain_type
 from assay.expressions.mixed import TYPED
-from assay.loading.documents.document import form_of
 from assay.loading.formats.engine_source import one_after_another, own_types
-from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, suffix_of
+from assay.loading.formats.format import first_line
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, name_of, rows_in_all
 from assay.system.memory import at_once
-from assay.system.special_files import what_is
 
-__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand"]
+__all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined"]
 
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
 
-_SKIPPED = ("_", ".")
-
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
 """Errors of Polars for a file that it cannot read; a panic is not an ``Exception``."""
-
-
-def expand(source: str | Path) -> list[Path]:
-    """Return the files of a path: the file itself, the files of a folder, or the matches of a glob, sorted by name.
-
-    In folders and globs, files are ignored whose name begins with ``_`` or ``.`` or ends in ``.tmp``; in folders, JSON documents and
-    workbooks, too, if there are files of other formats.
-
-    Raises:
-        InputError: There are no files.
-    """
-    path = Path(source)
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        files = [file for file in sorted(path.iterdir()) if file.is_file() and suffix_of(file) in SUFFIXES]
-        files = [file for file in files if _visible(file)]
-        files = [file for file in files if not form_of(file)] or files  # beside rollouts, a document is about them
-        kinds = {SUFFIXES[suffix_of(file)].name for file in files}
-        if len(kinds) > 1:
-            raise InputError(
-                f"{shown_path(path)}: the folder holds {' and '.join(sorted(kinds))} files.",
-                "Name one kind: FOLDER/*.jsonl",
-            )
-    elif glob.has_magic(str(source)):
-        files = [Path(file) for file in sorted(glob.glob(str(source), recursive=True)) if Path(file).is_file()]  # noqa: PTH207  (takes absolute patterns)
-    elif what := what_is(path):
-        hint = "" if "link" in what else "Write its output to a file first."
-        raise InputError(f"{shown_path(path)}: is {what}.", hint)
-    else:
-        guess = did_you_mean(
-            path.name, [shown_path(file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        )
-        raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
-    files = [file for file in files if _visible(file)]
-    if not files:
-        raise InputError(f"{shown_path(source)}: no rollout files found.", known_suffixes())
-    return files
-
-
-def _visible(path: Path) -> bool:
-    return not path.name.startswith(_SKIPPED) and path.suffix != ".tmp"
 
 
 @dataclass(frozen=True)
@@ -221,7 +173,8 @@ def _reconcilable(left: Any, right: Any) -> bool:
 
 def broken_file(files: Sequence[File]) -> InputError | None:
     """Return the error of the first file that cannot be read to its end; None if all can."""
-    for file in files:
+    for entry in files:
+        file = getattr(entry, "within", entry)
         if isinstance(file, ParquetFile) and not file.dense and (message := file.fault()):
             return InputError(message)
         try:

@@ -51,6 +51,7 @@ class Reading:
         memory_limit: Bytes of memory to work in; None for the default.
         known: Columns that checks read, besides those that Assay reads anyway; for guesses at misspelt names.
         exact: Columns in which each row keeps its own value, whatever the other rows have, unless the file types them.
+        first: Names of files that are read before the others, in this order.
     """
 
     mapping: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Reading:
     memory_limit: int | None = None
     known: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     def refuse_bomb(self, path: Path, size: int, packed: int | None = None) -> None:
         """Refuse a file that is too large when read, or grows too much.

@@ -50,6 +50,29 @@ def _one_message_type(dtype: Any) -> Any:
     return pl.List(dtype) if isinstance(dtype, pl.Struct) else None
 
 
+_ROLES = {"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool"}
+"""Roles by the names that ShareGPT has for them; others have the same name."""
+
+
+def _turns(turns: Any) -> Any:
+    """Return the turns of a conversation as chat messages; None if it is none."""
+    if not isinstance(turns, list | tuple) or not all(isinstance(turn, Mapping) for turn in turns):
+        return None
+    names = ((turn.get("from"), turn.get("value")) for turn in turns)
+    return [
+        {
+            "role": _ROLES.get(name, name) if isinstance(name, str) else None,
+            "content": value if isinstance(value, str) else None,
+        }
+        for name, value in names
+    ]
+
+
+def _turns_type(dtype: Any) -> Any:
+    message = pl.Struct({"role": pl.String, "content": pl.String})
+    return pl.List(message) if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct) else None
+
+
 def _generated(nodes: Any) -> Any:
     """Return the messages of the last branch, from the first sampled one to the last sampled one of the assistant."""
     branch = _last_branch(nodes)
@@ -117,6 +140,7 @@ def _sample_of_uid(uid: Any) -> str | None:
 
 EXTRACTORS = {
     "one_message": Extractor(_one_message, _one_message_type, "a chat message as a conversation of one"),
+    "turns": Extractor(_turns, _turns_type, "turns with `from` and `value` as chat messages"),
     "generated": Extractor(
         _generated,
         _generated_type,

@@ -1,11 +1,13 @@
 """``assay show``: rows of a result, with what their checks say."""
 
 import json
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from assay.cli.app import command, to_stderr
+from assay.cli.app import command
+from assay.cli.app import show as on_stdout
 from assay.cli.arguments import AsData, ResultPath, names
 from assay.system.stdout import write_data
 
@@ -76,4 +78,4 @@ def show(
     if as_data:
         write_data(json.dumps(cards.as_json(), allow_nan=False, default=str) + "\n")
     else:
-        print_cards(to_stderr(), cards)
+        on_stdout(partial(print_cards, cards=cards), width=None)

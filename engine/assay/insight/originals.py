@@ -9,17 +9,18 @@ from assay.errors import AssayError, InputError, counted, shown_path
 from assay.expressions.completion import completion_text_expr
 from assay.expressions.lane import exactly
 from assay.insight.results import ROW, Result
-from assay.loading.formats.reading import Reading
 from assay.loading.rollouts import open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks
 from assay.names import COMPLETION, TASK_ID, TEXT
+from assay.runs.recorded import recorded_reading
 from assay.writing.provenance import files_of
 from assay.writing.recorded_files import recorded_files
 
-__all__ = ["originals"]
+__all__ = ["HOW", "NO_TEXTS", "originals"]
 
-_NOTHING = pl.DataFrame(schema={ROW: pl.UInt32, TEXT: pl.String})
-_HOW = "name the files that were scored with --rollouts"
+NO_TEXTS = pl.DataFrame(schema={ROW: pl.UInt32, TEXT: pl.String})
+HOW = "name the files that were scored with --rollouts"
+"""What people can do where texts cannot be had, for commands with that option."""
 
 
 def originals(
@@ -35,18 +36,18 @@ def originals(
             provenance names, if they have not changed.
 
     Returns:
-        ``ROW``, ``TEXT`` and the columns, in order of the row; no rows if the texts cannot be had, and a note why.
+        ``ROW``, ``TEXT`` and the columns, in order of the row; no rows if the texts cannot be had, and why.
 
     Raises:
         InputError: ``rollouts`` holds other rollouts.
     """
     if not rows:
-        return _NOTHING, ""
+        return NO_TEXTS, ""
     if rollouts is not None:
         return _of(result, rows, columns, rollouts, None), ""
     if COMPLETION in result.schema:
         wanted = [name for name in columns if name in result.schema]
-        text = completion_text_expr(COMPLETION, result.schema[COMPLETION]).alias(TEXT)
+        text = _text(result, result.schema[COMPLETION])
         return result.collect(_some(result.numbered, rows).select(ROW, text, *map(exactly, wanted))), ""
     return _of_inputs(result, rows, columns)
 
@@ -54,15 +55,17 @@ def originals(
 def _of_inputs(result: Result, rows: Sequence[int], columns: Sequence[str]) -> tuple[pl.DataFrame, str]:
     sources = files_of(result.provenance)
     if not sources:
-        return _NOTHING, f"no texts: the result does not say what it was made from; {_HOW}"
+        return NO_TEXTS, "the result does not say what it was made from"
     try:
         names = recorded_files(result.provenance, "inputs", result.folder, result.name)
-    except InputError as error:
-        return _NOTHING, f"no texts: {error.fact.removesuffix('.')}; {_HOW}"
-    try:
         return _of(result, rows, columns, names, sources[0]), ""
     except AssayError as error:
-        return _NOTHING, f"no texts: {error.fact}"
+        return NO_TEXTS, error.fact.removesuffix(".")
+
+
+def _text(result: Result, dtype: Any) -> pl.Expr:
+    any_role = (result.provenance.get("settings") or {}).get("any_role") is True
+    return completion_text_expr(COMPLETION, dtype, any_role=any_role).alias(TEXT)
 
 
 def _some(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
@@ -72,7 +75,7 @@ def _some(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.LazyFrame:
 def _of(
     result: Result, rows: Sequence[int], columns: Sequence[str], rollouts: Any, source: Mapping[str, Any] | None
 ) -> pl.DataFrame:
-    opened = open_rollouts(rollouts, Reading())
+    opened = open_rollouts(rollouts, recorded_reading(result.provenance, result.name))
     if source is not None and opened.inputs[0].read_as != source.get("read_as"):
         fact = (
             f"{shown_path(str(source['name']))}: was read in another way then: {source.get('read_as') or 'as it is'}."
@@ -86,7 +89,7 @@ def _of(
     frame = _some(opened.frame.with_row_index(ROW), rows)
     frame = frame.select(
         ROW,
-        completion_text_expr(COMPLETION, schema[COMPLETION]).alias(TEXT),
+        _text(result, schema[COMPLETION]),
         *map(exactly, dict.fromkeys([*shared, *wanted])),
     )
     found = result.collect(frame)

@@ -10,7 +10,7 @@ import pytest
 from cases import DATA, sized
 from insight_cases import golden
 
-from assay.insight.subsets import best_weights, g_pass_at_k, leader_shares, mg_pass_at_k, pass_at_k, pass_hat_k
+from assay.insight.training.subsets import best_weights, g_pass_at_k, leader_shares, mg_pass_at_k, pass_at_k, pass_hat_k
 
 
 def test_pass_at_k_of_the_worked_cases():
