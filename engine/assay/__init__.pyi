@@ -7,6 +7,7 @@ from assay.checks.base import Example as Example
 from assay.checks.base import Params as Params
 from assay.checks.base import Row as Row
 from assay.checks.registry import CHECKS as CHECKS
+from assay.classes.in_process import InProcessVerifier as InProcessVerifier
 from assay.classes.registry import VerificationResult as VerificationResult
 from assay.classes.registry import Verifier as Verifier
 from assay.classes.registry import get_verifier as get_verifier
