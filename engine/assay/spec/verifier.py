@@ -22,7 +22,7 @@ from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
 from assay.spec.included import Origin
-from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
+from assay.spec.reader import CHECK_FIELDS, LABELS, SpecReader, spellings
 from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
 
@@ -74,6 +74,8 @@ class VerifierSpec:
         share: Its contribution to the reward as a member of a rubric; None if the reward is the mean over verifiers.
         combine: How the scores of weighted checks make the base of the score.
         range: Lowest and highest score; None for no limits.
+        description: What it is for, if the spec says so.
+        version: Its version, if the spec says so.
     """
 
     id: str
@@ -85,6 +87,8 @@ class VerifierSpec:
     share: Share | None = None
     combine: Combine = "mean"
     range: tuple[float, float] | None = (0.0, 1.0)
+    description: str = ""
+    version: str = ""
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -133,6 +137,7 @@ class VerifierSpec:
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
         form = {"id": self.id, "name": self.name, "kind": self.kind, "passThreshold": self.pass_threshold}
+        form |= {name: text for name in ("description", "version") if (text := getattr(self, name))}
         form |= {} if self.combine == "mean" else {"combine": self.combine}
         form |= {} if self.range == (0.0, 1.0) else {"range": self.range}
         form |= (
@@ -166,6 +171,7 @@ def _canonical(spec: CheckSpec) -> dict[str, Any]:
         "required": spec.required,
         "negate": spec.negate,
         "params": spec.params,
+        **{name: text for name in LABELS if (text := getattr(spec, name))},
         **spec.outline,
         **({"checks": [*map(_canonical, spec.parts)]} if spec.parts else {}),
     }
@@ -278,7 +284,7 @@ def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
     """Map every name that specs may use to its check type; those of Assay are imported when they are looked up."""
     types: ChainMap[str, type[Check]] = ChainMap({}, cast("dict[str, type[Check]]", BUILTIN))
     for check in (*GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
-        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
+        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS).difference(LABELS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
         for name in (check.type, *check.aliases):
