@@ -129,7 +129,9 @@ def test_a_decorator_without_a_name_says_how():
         ("kind: echo\nparams: 5\n", ["$.params (line 2): expected an object, got a number (5)."]),
         (
             "kind: echo\nchecks: []\n",
-            ["$.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params."],
+            [
+                "$.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params."
+            ],
         ),
         (
             "kind: native\nparams: {}\n",

@@ -22,6 +22,7 @@ from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
 from assay.spec.included import Origin
+from assay.spec.named import registered
 from assay.spec.reader import CHECK_FIELDS, LABELS, SpecReader, spellings
 from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
@@ -76,6 +77,7 @@ class VerifierSpec:
         range: Lowest and highest score; None for no limits.
         description: What it is for, if the spec says so.
         version: Its version, if the spec says so.
+        includes: The files of the specs that it includes.
     """
 
     id: str
@@ -89,6 +91,7 @@ class VerifierSpec:
     range: tuple[float, float] | None = (0.0, 1.0)
     description: str = ""
     version: str = ""
+    includes: tuple[str, ...] = ()
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -184,7 +187,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     """Read and validate one native verifier.
 
     Args:
-        source: Path of a JSON, YAML or TOML file, or its content as a mapping.
+        source: Path of a JSON, YAML or TOML file, or its content as a mapping; or the name of a registered spec, ``ID`` or ``ID@N``
+            (see ``assay.Registry``).
         checks: Your own check types, in addition to the built-in ones and to those of installed packages (entry-point group
             ``assay.checks``); specs name them by their ``type``.
         strict: Also reject unknown check types and broken checks.
@@ -218,27 +222,34 @@ def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]]
 def _loaded(
     source: str | Path | Mapping[str, Any], checks: Sequence[type[Check]], *, strict: bool, load_plugins: bool
 ) -> VerifierSpec:
+    spec = None if isinstance(source, Mapping) else registered(source)
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
     else:
-        path = Path(source)
+        path = Path(source) if spec is None else spec.path
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     known = _check_types(checks)
 
     def types_for(data: Any) -> Mapping[str, type[Check]]:
         return known.new_child(plugins_of(data, known, load=load_plugins))
 
-    origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
+    origin = Origin(None if isinstance(source, Mapping) else path, types_for)
     types = types_for(document.data)
     reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins, origin=origin)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
     check_specs = [check_spec(check) for check in fields.pop("checks")]
-    return VerifierSpec(
-        checks=tuple(check_specs), source="" if isinstance(source, Mapping) else path_text(path), **fields
+    verifier = VerifierSpec(
+        checks=tuple(check_specs),
+        source="" if isinstance(source, Mapping) else path_text(path),
+        includes=tuple(map(path_text, origin.all)),
+        **fields,
     )
+    if spec is not None:
+        spec.check(verifier.id, verifier.sha256)
+    return verifier
 
 
 def refused(name: str, problems: Sequence[str]) -> SpecError:
