@@ -16,8 +16,10 @@ from assay.classes.registry import register_verifier as register_verifier
 from assay.compiling.plan import Plan as Plan
 from assay.compiling.plan import compile as compile  # noqa: A004  (assay.compile reads as re.compile does)
 from assay.environments.environment import Environment as Environment
+from assay.environments.group import EnvGroup as EnvGroup
 from assay.environments.multiturn import MultiTurnEnv as MultiTurnEnv
 from assay.environments.multiturn import SingleTurnEnv as SingleTurnEnv
+from assay.environments.tools import ToolEnv as ToolEnv
 from assay.errors import AssayError as AssayError
 from assay.errors import AssayWarning as AssayWarning
 from assay.errors import BadRowsError as BadRowsError
