@@ -7,6 +7,7 @@ from assay.checks.base import Example as Example
 from assay.checks.base import Params as Params
 from assay.checks.base import Row as Row
 from assay.checks.registry import CHECKS as CHECKS
+from assay.classes.in_process import InProcessVerifier as InProcessVerifier
 from assay.classes.registry import VerificationResult as VerificationResult
 from assay.classes.registry import Verifier as Verifier
 from assay.classes.registry import get_verifier as get_verifier
@@ -15,8 +16,10 @@ from assay.classes.registry import register_verifier as register_verifier
 from assay.compiling.plan import Plan as Plan
 from assay.compiling.plan import compile as compile  # noqa: A004  (assay.compile reads as re.compile does)
 from assay.environments.environment import Environment as Environment
+from assay.environments.group import EnvGroup as EnvGroup
 from assay.environments.multiturn import MultiTurnEnv as MultiTurnEnv
 from assay.environments.multiturn import SingleTurnEnv as SingleTurnEnv
+from assay.environments.tools import ToolEnv as ToolEnv
 from assay.errors import AssayError as AssayError
 from assay.errors import AssayWarning as AssayWarning
 from assay.errors import BadRowsError as BadRowsError
@@ -83,4 +86,5 @@ from assay.types import RolloutScore as RolloutScore
 from assay.types import RolloutScores as RolloutScores
 from assay.types import SamplingArgs as SamplingArgs
 from assay.types import State as State
+from assay.writing.registry import Registry as Registry
 from assay.writing.writers import read_provenance as read_provenance

@@ -11,33 +11,30 @@ the reward. It may have a Polars version, an expression that computes the same; 
 """
 
 from assay.functions.registry import (
-    FnExpr,
-    Function,
+    FnExpr,  # noqa: F401  (the type of ``expr=``, for annotations)
     VerifierFn,
     contains,
     exact_match,
-    function,
     get,
     list_fns,
     regex_match,
     register,
     register_fn,
-    registered_as,
+    registered_as,  # noqa: F401  (of this module before it kept to its API)
     tool_calls_match,
 )
+from assay.functions.tool_calls import tool_call
 
-__all__ = [
-    "FnExpr",
-    "Function",
+__all__ = [  # noqa: RUF022  (in the order of the API that it keeps)
     "VerifierFn",
-    "contains",
+    "tool_calls_match",
     "exact_match",
-    "function",
-    "get",
-    "list_fns",
+    "contains",
     "regex_match",
+    "get",
     "register",
     "register_fn",
-    "registered_as",
-    "tool_calls_match",
+    "list_fns",
 ]
+
+_normalize_json = tool_call

@@ -12,6 +12,8 @@ __all__ = [
     "LENGTH",
     "MANIFEST",
     "NATIVE",
+    "OUTPUT_SCHEMA",
+    "OUTPUT_SCHEMA_CAMEL",
     "PARAMS",
     "PROVENANCE_KEY",
     "ROW_VERIFIER",
@@ -24,6 +26,9 @@ __all__ = [
 
 COMPLETION = "completion"
 TASK_ID = "task_id"
+
+OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL = "expected_output_schema", "expectedOutputSchema"
+"""Column of the keys that a task expects of an output, in both spellings; a row's value is in the first if it is not null."""
 
 LENGTH = "length"
 """Column of the lengths of the scored texts, if they are asked for."""

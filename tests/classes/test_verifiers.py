@@ -129,12 +129,14 @@ def test_a_decorator_without_a_name_says_how():
         ("kind: echo\nparams: 5\n", ["$.params (line 2): expected an object, got a number (5)."]),
         (
             "kind: echo\nchecks: []\n",
-            ["$.checks (line 2): unknown field `checks`. Known: id, name, kind, passThreshold, params."],
+            [
+                "$.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params."
+            ],
         ),
         (
             "kind: native\nparams: {}\n",
             [
-                "$.params (line 2): unknown field `params`. Known: id, name, kind, passThreshold, combine, range, checks.",
+                "$.params (line 2): unknown field `params`. Known: id, name, description, version, kind, passThreshold, combine, range, checks.",
                 "$ (line 1): a verifier needs `checks`, a list of at least one",
             ],
         ),

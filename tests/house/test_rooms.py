@@ -40,6 +40,9 @@ ROOMS = (
     *("loading.documents", "loading.formats", "loading.presets", "loading", "compiling", "writing", "scoring", "runs"),
     *(
         "fns",
+        "protocols",
+        "registry",
+        "verifiers",
         "types",
         "testing",
         "rubrics",

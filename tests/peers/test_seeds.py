@@ -12,10 +12,10 @@ from cases import ROOT
 
 import assay
 from assay.classes import registry as verifiers
-from assay.functions import registry as fns
+from assay.functions import registry as functions
+from assay.verifiers import fns
 
 SEEDS = ROOT.parent / "shared" / "seeds"
-IMPORTS = {"evsys_sdk.verifiers.fns": "assay.fns", "evsys_sdk.protocols": "assay", "evsys_sdk.registry": "assay"}
 
 FUNCTION = """\
 from evsys_sdk.verifiers.fns import register_fn
@@ -89,16 +89,14 @@ verifier:
 
 @pytest.fixture(autouse=True)
 def registries(monkeypatch):
-    monkeypatch.setattr(fns, "_REGISTRY", dict(fns._REGISTRY))
+    monkeypatch.setattr(functions, "_REGISTRY", dict(functions._REGISTRY))
     monkeypatch.setattr(verifiers, "_REGISTRY", dict(verifiers._REGISTRY))
 
 
 def run(code):
-    """Execute a sample of the documents, its imports under our names."""
-    for theirs, ours in IMPORTS.items():
-        code = code.replace(f"from {theirs} import", f"from {ours} import")
+    """Execute a sample of the documents, with another name for the package."""
     space = {"__name__": "sample"}
-    exec(code, space)  # noqa: S102  (the documents' own code is what is tested)
+    exec(code.replace("from evsys_sdk.", "from assay."), space)  # noqa: S102  (the documents' own code is what is tested)
     return space
 
 
@@ -154,22 +152,3 @@ def test_the_built_in_class_is_named_by_a_spec(tmp_path):
     scored = assay.score([{"completion": "<think>a</think>"}], spec)
     assert scored["reward"].to_list() == [0.5]
     assert scored["info/format"].to_list() == ['{"has_think":true,"has_answer":false}']
-
-
-def test_the_functions_module_has_the_names_of_its_document():
-    names = (
-        "VerifierFn",
-        "tool_calls_match",
-        "exact_match",
-        "contains",
-        "regex_match",
-        "get",
-        "register",
-        "register_fn",
-        "list_fns",
-    )
-    assert all(hasattr(fns, name) for name in names)
-    assert set(names) <= set(fns.__all__)
-    if SEEDS.exists():
-        text = (SEEDS / "verifier-functions-api.txt").read_text("utf-8")
-        assert re.findall(r"'(\w+)'", re.search(r"__all__= \[(.*?)\]", text).group(1)) == list(names)

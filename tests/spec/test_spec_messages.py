@@ -28,9 +28,9 @@ def message(tmp_path, monkeypatch):
 
 REFUSED = [  # (text, ending, full message)
     ("passTreshold: 0.5\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.passTreshold (line 1): unknown field `passTreshold`. Did you mean `passThreshold`?"),
-    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, kind, passThreshold, combine, range, checks."),
+    ("title: x\n" + CHECKS, ".yaml", "spec.yaml: 1 problem\n  $.title (line 1): unknown field `title`. Known: id, name, description, version, kind, passThreshold, combine, range, checks."),
     (CHECKS + "  weigth: 2\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].weigth (line 3): unknown field `weigth`. Did you mean `weight`?"),
-    (CHECKS + "  <<: {weight: 2}\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0]['<<'] (line 3): unknown field `<<`. Known: id, type, weight, required, negate, params, on, extract, goldOn, threshold, notFound, missingGold, when, gate, penalty."),
+    (CHECKS + "  <<: {weight: 2}\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0]['<<'] (line 3): unknown field `<<`. Known: id, type, name, description, weight, required, negate, params, on, extract, goldOn, threshold, notFound, missingGold, when, gate, penalty."),
     ('{"checks": [\n  {"type": "contains", "params": {"valu": "refund"}}\n]}', ".json", "spec.json: 1 problem\n  $.checks[0].params.valu (line 2): unknown field `valu`. Did you mean `value`?"),
     ('{"checks": [\n  {"type": "contains",\n   "vaule": "refund"}\n]}', ".json", "spec.json: 1 problem\n  $.checks[0].vaule (line 3): unknown field `vaule`. Did you mean `value`?"),
     ('[[checks]]\ntype = "contains"\ncaseSensative = true\nvalue = "x"\n', ".toml", "spec.toml: 1 problem\n  $.checks[0].caseSensative: unknown field `caseSensative`. Did you mean `caseSensitive`?"),
@@ -52,7 +52,7 @@ REFUSED = [  # (text, ending, full message)
     (CHECKS + "  required: yes\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].required (line 3): expected true or false, got a string ('yes')."),
     ("checks:\n- value: refund\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): every check needs a `type`"),
     ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid')"),
-    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with --verifier-name"),
+    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with --verifier-name"),
     ("[1]", ".json", "spec.json: 1 problem\n  $ (line 1): expected an object, got a list"),
     ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): a verifier needs `checks`, a list of at least one"),
 ]  # fmt: skip

@@ -10,16 +10,18 @@ import polars as pl
 
 from assay.calls.limits import NO_REWARD, own_failure, scalar, settled
 from assay.checks.base import BELOW_1, Outcome, Row, RunCheck
+from assay.checks.json.expected_schema import output_schema
 from assay.classes.registry import Verifier
 from assay.errors import RAISED, said_by
 from assay.expressions.json import NOT_JSON, loads, mended
 from assay.expressions.lane import OTHER_ROWS, Lane, is_elementwise, rowwise, text
 from assay.expressions.mixed import untyped
+from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.values.arguments import messages
 
 __all__ = ["ByClass", "prompt_text", "target_of"]
 
-_GOLDS = ("answer", "expected", "metadata", "expected_output_schema")
+_GOLDS = ("answer", "expected", "metadata", OUTPUT_SCHEMA)
 _TARGET = "target"
 _PROMPT = "prompt"
 _ANSWER = pl.Struct({"reward": pl.Float64, "info": pl.String, "error": pl.String})
@@ -49,6 +51,7 @@ def _content(message: Any) -> str:
 
 def target_of(row: Row) -> dict[str, Any]:
     """Return the reference data of a row: its ``target``, else its gold columns by name; JSON text of objects is parsed."""
+    row = {**row, OUTPUT_SCHEMA: output_schema(row)}
     values = {name: untyped(row.get(name)) for name in (_TARGET, *_GOLDS)}
     if values[_TARGET] is not None:
         target = _read(values[_TARGET])
@@ -80,7 +83,7 @@ class ByClass(RunCheck):
         # NOTE: one check class serves every kind, so `type` and `may_read`, class attributes elsewhere, are set on the instance
         self.type = kind  # type: ignore[misc]
         self.verifier = verifier
-        self.may_read = () if self.has_expr else (_PROMPT, _TARGET, *_GOLDS)  # type: ignore[misc]
+        self.may_read = () if self.has_expr else (_PROMPT, _TARGET, *_GOLDS, OUTPUT_SCHEMA_CAMEL)  # type: ignore[misc]
 
     def outcome(self, row: Row) -> Outcome:
         try:

@@ -7,7 +7,8 @@
         def __init__(self, *, target_len=100, tolerance=20): ...
         def verify(self, *, prompt, completion, target) -> assay.VerificationResult: ...
 
-A package can provide a class through the entry-point group ``assay.verifiers``; it is loaded only when a spec names it.
+A package can provide a class through the entry-point group ``assay.verifiers`` or ``evsys_sdk.verifiers``; it is loaded only when a spec
+names it.
 """
 
 import inspect
@@ -25,7 +26,6 @@ from assay.calls.places import defined_at, raised_at
 from assay.errors import did_you_mean, said_by
 
 __all__ = [
-    "GROUP",
     "FormatOnly",
     "VerificationResult",
     "Verifier",
@@ -35,8 +35,8 @@ __all__ = [
     "registered_configs",
 ]
 
-GROUP = "assay.verifiers"
-"""Entry-point group of plug-ins."""
+_GROUPS = ("assay.verifiers", "evsys_sdk.verifiers")
+"""Entry-point groups of plug-ins: ours, and that of an SDK with the same interface."""
 
 _RESERVED = ("native", "in_process", "function")
 
@@ -148,7 +148,7 @@ def _check_signature(name: str, cls: Any) -> None:
 
 def list_verifiers() -> list[str]:
     """Return the names of registered classes and installed plug-ins, without loading the plug-ins."""
-    return sorted({*_REGISTRY, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*_REGISTRY, *(point.name for point in _plugins())})
 
 
 def registered_configs() -> dict[str, Any]:
@@ -166,7 +166,7 @@ def get_verifier(name: str, *, load: bool = True) -> type:
     Raises:
         ValueError: No class has the name, two have it, or its plug-in cannot be loaded; the message says which.
     """
-    installed = list(entry_points(group=GROUP, name=name))
+    installed = [point for point in _plugins() if point.name == name]
     points = [point for point in installed if load or point.module in sys.modules]
     if not points:
         if name in _REGISTRY:
@@ -184,6 +184,12 @@ def get_verifier(name: str, *, load: bool = True) -> type:
         where = f"{before.__module__}.{before.__qualname__}"
         raise ValueError(f'two verifiers are called "{name}": {where} and the plug-in {_shown(points[0])}')
     return cls
+
+
+def _plugins() -> list[EntryPoint]:
+    """Return the entry points of verifier classes; a class that a package offers in both groups is one."""
+    points = (point for group in _GROUPS for point in entry_points(group=group))
+    return [*{(point.name, point.value): point for point in points}.values()]
 
 
 def _load(point: EntryPoint) -> type:

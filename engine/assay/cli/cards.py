@@ -69,6 +69,8 @@ def _print_verdict(console: Console, verdict: "Verdict", width: int) -> None:
     line = Text.assemble("  ", (mark, style), f" {name:{width}}  {score:6}  ", printable(verdict.feedback))
     line.rstrip()
     console.print(line, soft_wrap=True)
+    if verdict.title:
+        console.print(Text(f"    {printable(verdict.title)}", "dim"), soft_wrap=True)
     if verdict.error and verdict.error != verdict.feedback:
         console.print(Text.assemble(("    error: ", "red"), printable(verdict.error)), soft_wrap=True)
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from assay.cli.tables import print_notes, print_table
 from assay.errors import AssayError, counted, printable, top
 from assay.insight.explanation import as_written, explanation
+from assay.spec.check import titled
 from assay.writing.numbers import count, decimal
 
 if TYPE_CHECKING:
@@ -151,8 +152,11 @@ def print_explanation(console: Console, verifier: "VerifierSpec") -> None:
             f"  passes at {verifier.pass_threshold}{_combination(verifier)}  sha256 {verifier.sha256[:12]}"
             if verifier.share is None
             else f"  weight {verifier.share.weight:g}",
+            f"  version {printable(verifier.version)}" if verifier.version else "",
         )
     )
+    if verifier.description:
+        console.print(Text(printable(titled(verifier.name, verifier.description))), soft_wrap=True)
     rows = []
     for entry in explanation(verifier):
         indent = "  " * entry["depth"]
@@ -178,10 +182,12 @@ def _role(entry: Mapping[str, Any]) -> str:
 
 def _parts(entry: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """The lines of the parts of a check."""
+    title = titled(entry["name"], entry["description"])
     named = [("on", part) for part in entry["on"]]
     named += [(part["param"], part) for part in entry["golds"]]
     named += [(name, part) for field, name in (("gold_on", "goldOn"), ("when", "when")) for part in entry[field]]
-    return [(f"  {name}: {as_written(part['what'])}", "", "", part["runs_as"]) for name, part in named]
+    parts = [(f"  {name}: {as_written(part['what'])}", "", "", part["runs_as"]) for name, part in named]
+    return [*([(f"  {title}", "", "", "")] if title else []), *parts]
 
 
 def print_listing(

@@ -14,7 +14,16 @@ from assay.expressions.lane import not_hidden
 from assay.expressions.readable import has_type
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
-from assay.names import COMPLETION, EXPECTED, FN_NAME, IN_PROCESS, TASK_ID, VERIFIER
+from assay.names import (
+    COMPLETION,
+    EXPECTED,
+    FN_NAME,
+    IN_PROCESS,
+    OUTPUT_SCHEMA,
+    OUTPUT_SCHEMA_CAMEL,
+    TASK_ID,
+    VERIFIER,
+)
 from assay.rewards.panel import Reward
 from assay.spec.verifier import CheckSpec, VerifierSpec
 from assay.values.arguments import ARGUMENTS
@@ -41,6 +50,8 @@ __all__ = [
 
 _WITH_FORM = frozenset((COMPLETION, FN_NAME, *STRUCTURED, *OPEN, "id", *ARGUMENTS))
 """Columns whose readers know their forms: text or messages, objects as JSON text, and the ids of examples."""
+_SPELLED = {OUTPUT_SCHEMA: OUTPUT_SCHEMA_CAMEL}
+"""Columns that checks also read under another name."""
 _SHOWN = 5
 _NAMED = 100
 """Missing columns to keep that a message names."""
@@ -144,16 +155,18 @@ def check_columns(verifiers: Sequence[VerifierSpec], schema: pl.Schema, keep: Se
     """
     needed = needed_columns(verifiers)
     columns = not_hidden(schema)
-    problems = _missing([name for name in needed if name not in schema], needed, schema)
+    missing = [name for name in needed if name not in schema and _SPELLED.get(name, name) not in schema]
+    problems = _missing(missing, needed, schema)
     if COMPLETION in schema:
         try:
             completion_text_expr(COMPLETION, schema[COMPLETION])
         except ColumnsError as error:
             problems.append((error.fact, error.hint))
     for name in STRUCTURED:
-        if name in needed and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
+        readers = needed.get(OUTPUT_SCHEMA if name == OUTPUT_SCHEMA_CAMEL else name, [])
+        if readers and name in schema and not isinstance(schema[name], pl.Struct | pl.String | pl.Null):
             fact = f"`{name}` has type {schema[name]}; it must be a struct or JSON text."
-            problems.append((fact, f"`{name}` is read by {', '.join(needed[name])}."))
+            problems.append((fact, f"`{name}` is read by {', '.join(readers)}."))
     problems += [
         (
             f"`{printable(name)}` has type {schema[name]}; no check can read Python objects.",

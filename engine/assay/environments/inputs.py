@@ -174,11 +174,11 @@ def _rollout(
     if prompt is None and isinstance(row.get("question"), str):
         prompt = ask(row["question"]) if message_type == "chat" else row["question"]
     _check_text_or_messages(prompt, f"{where}: `prompt`")
-    task = row.get("task")
+    task, info = row.get("task"), _parse_info(row.get("info"), where)
     rollout = Rollout(
         prompt=prompt,
-        answer=_gold_text(row.get("answer")),
-        info=_parse_info(row.get("info"), where),
+        answer=_gold_text(info.get("answer") if row.get("answer") is None else row["answer"]),
+        info=info,
         task="default" if task is None else str(task),
         example_id=example_id,
         completion=completion if given else None,

@@ -16,7 +16,7 @@ def explanation(verifier: VerifierSpec) -> list[dict[str, Any]]:
     """Return what each check runs as, in spec order; a group before its checks.
 
     Returns:
-        For each check its ``id``, ``type`` and ``runs_as``; ``depth``, the number of groups around it; what becomes of its score; and
+        For each check its ``id``, ``type`` and ``runs_as``; ``name`` and ``description``, which may be empty; ``depth``, the number of groups around it; what becomes of its score; and
         the parts ``on``, ``golds``, ``gold_on`` and ``when``: lists of what stands in the spec (``what``), each with ``runs_as``.
     """
     return [entry for check in verifier.checks for entry in _entries(check, 0)]
@@ -26,6 +26,8 @@ def _entries(spec: CheckSpec, depth: int) -> list[dict[str, Any]]:
     entry = {
         "id": spec.id,
         "type": spec.type,
+        "name": spec.name,
+        "description": spec.description,
         "depth": depth,
         "role": spec.role,
         "weight": spec.weight,

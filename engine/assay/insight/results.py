@@ -25,6 +25,7 @@ from assay.loading.formats.reading import File, Reading
 from assay.names import COMPLETION, FUNCTION, HIDDEN, NATIVE, TASK_ID
 from assay.scoring.in_memory import engine_error
 from assay.spec.canonical import forms_of
+from assay.spec.check import titled
 from assay.system.signals import interruptible
 from assay.writing.files import result_files, scan_files
 from assay.writing.writers import provenance_in
@@ -73,6 +74,7 @@ class ScoreColumn:
         required: Whether a row can only pass if the check does.
         coefficient: What one point of its score adds to the reward; 0.0 inside a group, None where unknown or not linear.
         group: Id of the group it is in, or ``""``.
+        title: What its spec calls it for people, or ``""``.
     """
 
     name: str
@@ -84,6 +86,7 @@ class ScoreColumn:
     required: bool = False
     coefficient: float | None = None
     group: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,6 +438,7 @@ def _of_verifier(
             required=check.get("required", False),
             coefficient=0.0 if group else coefficient,
             group=group,
+            title=titled(str(check.get("name", "")), str(check.get("description", ""))),
         )
 
 

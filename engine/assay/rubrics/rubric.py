@@ -213,8 +213,8 @@ class Rubric:
         self,
         prompt: Messages,
         completion: Messages,
-        answer: str,
-        state: State,
+        answer: str = "",
+        state: State | None = None,
         task: str = "default",
         info: Info | None = None,
         example_id: int | None = None,
@@ -222,6 +222,7 @@ class Rubric:
     ) -> RolloutScore:
         """Score one rollout; ``state["timing"]`` gets the time it took."""
         started = time.perf_counter()
+        state = {} if state is None else state
         funcs = self.get_reward_funcs()
         calls = [
             self.call_reward_func(func, prompt, completion, answer, state, task, info, example_id, **kwargs)

@@ -18,6 +18,7 @@ from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.errors import InputError, UsageError
 from assay.options import BatchOptions, documented, settle
 from assay.scoring.in_memory import score
+from assay.spec.named import registered
 from assay.spec.verifier import VerifierSource
 from assay.system.processes import prepare_process
 from assay.values.arrow import from_arrow
@@ -125,8 +126,9 @@ def _compiled(
 def _key(verifiers: Any) -> Any:
     """Return a cache key: of a file its path, time and size, of a mapping its content, otherwise the verifier itself."""
     if isinstance(verifiers, str | Path):
-        state = Path(verifiers).stat() if Path(verifiers).is_file() else None
-        return str(verifiers), state and (state.st_mtime_ns, state.st_size)
+        path = Path(verifiers) if (spec := registered(verifiers)) is None else spec.path
+        state = path.stat() if path.is_file() else None
+        return str(path), state and (state.st_mtime_ns, state.st_size)
     if isinstance(verifiers, Mapping):
         return json.dumps(verifiers, sort_keys=True, default=repr)
     if isinstance(verifiers, Sequence):

@@ -35,9 +35,6 @@ Row = Mapping[str, Any]
 Outcome = dict[str, Any] | BaseException
 """The results of a row, or what scoring it raised."""
 
-_GOLD = "answer"
-"""The column of golds that plain rows have; a function reads ``expected`` instead where rows have that."""
-
 _PROMPT = "prompt"
 """The column by which examples are told apart."""
 
@@ -74,7 +71,7 @@ def plan_of(
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
-    names = [*needed_columns(loaded), *referred_columns(loaded), _GOLD, *([FN_NAME] if verifiers is None else [])]
+    names = [*needed_columns(loaded), *referred_columns(loaded), *([FN_NAME] if verifiers is None else [])]
     names += [_PROMPT] if _whole(loaded) else []
     return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role, strict=strict)
 

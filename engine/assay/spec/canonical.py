@@ -12,6 +12,7 @@ from assay.checks.registry import BUILTIN
 from assay.errors import InputError, SpecError, printable, quoted
 from assay.names import NATIVE
 from assay.spec.check_classes import plugins_to_import
+from assay.spec.reader import LABELS
 from assay.spec.stored_json import Stored, StoredError, conforms, parse_stored
 from assay.spec.verifier import VerifierSpec, verifier_in_footer
 
@@ -59,8 +60,14 @@ def canonical_check(form: Mapping[str, Any]) -> str:
         form: The check in canonical form. What it reads and when it runs is part of it, if it says so; not its id, its weight,
             whether it is required, and its threshold.
     """
-    deciding = {name: value for name, value in form.items() if name not in _NOT_OF_THE_SCORE}
+    deciding = {name: value for name, value in _unlabelled(form).items() if name not in _NOT_OF_THE_SCORE}
     return json.dumps(deciding, sort_keys=True, separators=(",", ":"))
+
+
+def _unlabelled(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form without what is for people, also in the checks of a group."""
+    plain = {name: value for name, value in form.items() if name not in LABELS}
+    return plain | ({"checks": [*map(_unlabelled, form["checks"])]} if "checks" in form else {})
 
 
 def fingerprint(form: Mapping[str, Any]) -> str:

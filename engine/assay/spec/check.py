@@ -16,7 +16,7 @@ from assay.expressions.regex.search import search
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
-__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as"]
+__all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as", "titled"]
 
 Role = Literal["weight", "gate", "penalty"]
 """What a check's score does: it is part of the base, a factor of it, or taken off."""
@@ -114,6 +114,8 @@ class CheckSpec:
         above: Ids of the groups around it that have a condition.
         parts: The checks of a group, including skipped ones.
         outline: Fields beyond the plain ones as they stand in the spec, in canonical form.
+        name: What people call it, if the spec says so.
+        description: What it is for, if the spec says so.
     """
 
     id: str
@@ -133,6 +135,8 @@ class CheckSpec:
     above: tuple[str, ...] = ()
     parts: tuple["CheckSpec", ...] = ()
     outline: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    description: str = ""
 
     @property
     def broken(self) -> str:
@@ -219,12 +223,17 @@ class CheckSpec:
         return f"not ({claim})" if self.negate else claim
 
 
+def titled(name: str, description: str) -> str:
+    """Return what people call a check or a verifier, on one line; ``""`` if its spec says nothing."""
+    return ": ".join(" ".join(text.split()) for text in (name, description) if text)
+
+
 def runs_as(spec: CheckSpec) -> str:
     """Return which engine runs a check, and why; of one that is skipped, its note."""
     return spec.check.explain() if spec.check is not None else spec.note
 
 
-_READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "local")
+_READ_ONLY = ("path", "parts", "gold_chain", "outline", "name", "label", "local")
 """Fields of a check as it is read that its ``CheckSpec`` has not, or not in this form."""
 
 
@@ -263,4 +272,5 @@ def check_spec(fields: Mapping[str, Any], above: tuple[str, ...] = ()) -> CheckS
         outline["when"] = condition.outline
     given = {name: value for name, value in fields.items() if name not in _READ_ONLY}
     parts = tuple(check_spec(part, inside) for part in fields.get("parts", ()))
-    return CheckSpec(**{**given, "when": condition, "outline": outline, "above": above, "parts": parts})
+    given |= {"when": condition, "outline": outline, "above": above, "parts": parts, "name": fields.get("label", "")}
+    return CheckSpec(**given)

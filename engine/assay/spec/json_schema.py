@@ -77,6 +77,8 @@ def _verifier() -> dict[str, Any]:
         "$schema": {"type": "string"},
         "id": {**_ID, "description": "Unique in a run; by default the file's name without its ending."},
         "name": {"type": ["string", "null"], "description": "Display name; by default the id."},
+        "description": {"type": ["string", "null"], "description": "What it is for."},
+        "version": {"type": ["string", "number", "null"], "description": "Its version, kept in results."},
     }
     native = {
         **common,
@@ -190,6 +192,8 @@ def _check(types: Sequence[type[Check]]) -> dict[str, Any]:
         "id": {**_ID, "description": "Unique in the verifier; by default the type."},
         "type": {"anyOf": [{"enum": names}, {"type": "string"}]},
         "kind": {"type": "string", "description": "A registered verifier class, instead of a type."},
+        "name": {"description": "Display name."},
+        "description": {"description": "What the check is for."},
         "weight": {"type": ["number", "null"], "default": 1.0, "description": "Share of the score."},
         "required": {**flag, "description": "The output cannot pass if this check scores below 1."},
         "negate": {**flag, "description": "Invert the score: 1 - score."},

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,14 @@ from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
 from assay.values.params import spellings as params_spellings
 from assay.values.references import is_reference, read_reference
 
-__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
+__all__ = ["CHECK_FIELDS", "COMBINE", "GROUP_FIELDS", "LABELS", "VERIFIER_FIELDS", "SpecReader", "spellings"]
 
-VERIFIER_FIELDS = ("id", "name", "kind", "passThreshold", "combine", "range", "checks")
-CLASS_FIELDS = ("id", "name", "kind", "passThreshold", "params")
+LABELS = ("name", "description")
+"""Fields for people, which decide nothing; where a check has a param of that name, it is the param."""
+VERIFIER_FIELDS = ("id", *LABELS, "version", "kind", "passThreshold", "combine", "range", "checks")
+CLASS_FIELDS = ("id", *LABELS, "version", "kind", "passThreshold", "params")
 CHECK_FIELDS = (
-    *("id", "type", "weight", "required", "negate", "params"),
+    *("id", "type", *LABELS, "weight", "required", "negate", "params"),
     *("on", "extract", "goldOn", "threshold", "notFound", "missingGold", "when", "gate", "penalty"),
 )
 COMBINE = ("mean", "sum", "min", "max", "product")
@@ -134,6 +136,8 @@ class SpecReader:
         return {
             "id": ident,
             "name": self.value(fields, (), "name", str, ident),
+            "description": self.value(fields, (), "description", str, ""),
+            "version": self.version(fields),
             "kind": kind,
             "pass_threshold": threshold,
             "combine": self.combine,
@@ -226,6 +230,11 @@ class SpecReader:
             return default
         return value + 0.0  # -0.0 is 0.0
 
+    def version(self, fields: Mapping[str, Any]) -> str:
+        """Return the version, which may be written as a number."""
+        value = fields.get("version")
+        return str(value) if _is_number(value) else str(self.value(fields, (), "version", str, ""))
+
     def ident(self, fields: Mapping[str, Any], path: Place, default: str) -> str:
         """Return an id: a non-empty string without ``/`` and control characters, because it becomes part of column names."""
         ident: str = self.value(fields, path, "id", str, default)
@@ -307,12 +316,14 @@ class SpecReader:
         if fields is None:
             return None
         own = {*CHECK_FIELDS, *(GROUP_FIELDS if group else ())}
+        if is_flat:
+            own -= {*LABELS} & {*(spellings(check_type) if check_type else data)}
         params = {key: value for key, value in fields.items() if key not in own} if is_flat else fields["params"]
         ident = self.ident(fields, path, name) if fields.get("id") is not None else None
         if ident is None and (not name or "/" in name or not name.isprintable()):
             self.problem((*path, "type"), f"{name!r} cannot be an id; give the check an `id`")
         common: dict[str, Any] = {"id": ident, "type": name, "name": name, "path": path, "parts": [], "note": ""}
-        common |= self.around(fields, path, depth)
+        common |= self.labels(fields, path, own) | self.around(fields, path, depth)
         if check_type is None:
             common |= {"subject": None, "note": self.skip(name, path), "check": None}
             return common | {"params": params if isinstance(params, dict) else {}}
@@ -338,6 +349,7 @@ class SpecReader:
             self.problem((*path, "goldOn"), "`goldOn` belongs to check types that compare texts")
         around = self.around(fields, path, depth)
         around.pop("gold_chain")
+        around |= self.labels(fields, path, {*LABELS}.difference(scorer.fields))
         read = scorer.read(self, name, fields, path)
         if read is None:
             return None
@@ -385,6 +397,11 @@ class SpecReader:
         guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
         self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
         return None
+
+    def labels(self, fields: Mapping[str, Any], path: Place, own: Collection[str]) -> dict[str, str]:
+        """Return what a check is called for people, as far as ``own`` has the fields for it."""
+        named = {name: self.value(fields, path, name, str, "") if name in own else "" for name in LABELS}
+        return {"label": named["name"], "description": named["description"]}
 
     def around(self, fields: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any]:
         """Return what stands around a check: what it reads, when it runs, what becomes of its score."""

@@ -22,7 +22,8 @@ from assay.names import NATIVE
 from assay.spec.check import CheckSpec, check_spec, counted_checks, is_plain_mean
 from assay.spec.check_classes import check_class, plugins_of
 from assay.spec.included import Origin
-from assay.spec.reader import CHECK_FIELDS, SpecReader, spellings
+from assay.spec.named import registered
+from assay.spec.reader import CHECK_FIELDS, LABELS, SpecReader, spellings
 from assay.spec.scorers import SCORERS
 from assay.system.documents import Document, check_depth, read_document
 
@@ -74,6 +75,9 @@ class VerifierSpec:
         share: Its contribution to the reward as a member of a rubric; None if the reward is the mean over verifiers.
         combine: How the scores of weighted checks make the base of the score.
         range: Lowest and highest score; None for no limits.
+        description: What it is for, if the spec says so.
+        version: Its version, if the spec says so.
+        includes: The files of the specs that it includes.
     """
 
     id: str
@@ -85,6 +89,9 @@ class VerifierSpec:
     share: Share | None = None
     combine: Combine = "mean"
     range: tuple[float, float] | None = (0.0, 1.0)
+    description: str = ""
+    version: str = ""
+    includes: tuple[str, ...] = ()
 
     @property
     def runnable(self) -> tuple[CheckSpec, ...]:
@@ -133,6 +140,7 @@ class VerifierSpec:
     def canonical(self) -> str:
         """The verifier as JSON text with sorted keys, canonical spellings and every default written out."""
         form = {"id": self.id, "name": self.name, "kind": self.kind, "passThreshold": self.pass_threshold}
+        form |= {name: text for name in ("description", "version") if (text := getattr(self, name))}
         form |= {} if self.combine == "mean" else {"combine": self.combine}
         form |= {} if self.range == (0.0, 1.0) else {"range": self.range}
         form |= (
@@ -166,6 +174,7 @@ def _canonical(spec: CheckSpec) -> dict[str, Any]:
         "required": spec.required,
         "negate": spec.negate,
         "params": spec.params,
+        **{name: text for name in LABELS if (text := getattr(spec, name))},
         **spec.outline,
         **({"checks": [*map(_canonical, spec.parts)]} if spec.parts else {}),
     }
@@ -178,7 +187,8 @@ def load_verifier(source: VerifierSource, *, checks: Sequence[type[Check]] = (),
     """Read and validate one native verifier.
 
     Args:
-        source: Path of a JSON, YAML or TOML file, or its content as a mapping.
+        source: Path of a JSON, YAML or TOML file, or its content as a mapping; or the name of a registered spec, ``ID`` or ``ID@N``
+            (see ``assay.Registry``).
         checks: Your own check types, in addition to the built-in ones and to those of installed packages (entry-point group
             ``assay.checks``); specs name them by their ``type``.
         strict: Also reject unknown check types and broken checks.
@@ -212,27 +222,34 @@ def verifier_in_footer(form: Mapping[str, Any], *, checks: Sequence[type[Check]]
 def _loaded(
     source: str | Path | Mapping[str, Any], checks: Sequence[type[Check]], *, strict: bool, load_plugins: bool
 ) -> VerifierSpec:
+    spec = None if isinstance(source, Mapping) else registered(source)
     if isinstance(source, Mapping):
         check_depth(source, "verifier")
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
     else:
-        path = Path(source)
+        path = Path(source) if spec is None else spec.path
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     known = _check_types(checks)
 
     def types_for(data: Any) -> Mapping[str, type[Check]]:
         return known.new_child(plugins_of(data, known, load=load_plugins))
 
-    origin = Origin(None if isinstance(source, Mapping) else Path(source), types_for)
+    origin = Origin(None if isinstance(source, Mapping) else path, types_for)
     types = types_for(document.data)
     reader = SpecReader(document, types, strict=strict, load_plugins=load_plugins, origin=origin)
     fields = reader.read(default_id)
     if reader.problems:
         raise refused(name, reader.problems)
     check_specs = [check_spec(check) for check in fields.pop("checks")]
-    return VerifierSpec(
-        checks=tuple(check_specs), source="" if isinstance(source, Mapping) else path_text(path), **fields
+    verifier = VerifierSpec(
+        checks=tuple(check_specs),
+        source="" if isinstance(source, Mapping) else path_text(path),
+        includes=tuple(map(path_text, origin.all)),
+        **fields,
     )
+    if spec is not None:
+        spec.check(verifier.id, verifier.sha256)
+    return verifier
 
 
 def refused(name: str, problems: Sequence[str]) -> SpecError:
@@ -278,7 +295,7 @@ def _check_types(checks: Sequence[type[Check]]) -> ChainMap[str, type[Check]]:
     """Map every name that specs may use to its check type; those of Assay are imported when they are looked up."""
     types: ChainMap[str, type[Check]] = ChainMap({}, cast("dict[str, type[Check]]", BUILTIN))
     for check in (*GROUPS, *SCORERS, *(check_class(check, "checks") for check in checks)):
-        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS))
+        clash = sorted(set(spellings(check)) & set(CHECK_FIELDS).difference(LABELS))
         if clash:
             raise SpecError(f"{check.__name__} has a param `{clash[0]}`, which is a field of every check.")
         for name in (check.type, *check.aliases):

@@ -17,7 +17,7 @@ from assay.errors import AssayWarning, InputError, printable
 from assay.expressions.completion import MESSAGE_HINT, completion_text, completions_hint
 from assay.expressions.json import mended
 from assay.expressions.mixed import BYTES, typed
-from assay.names import GOLD_COLUMNS
+from assay.names import GOLD_COLUMNS, OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER
 from assay.thresholds import THRESHOLDS
 from assay.values import tagged_json as exact
 from assay.values.chats import EXACT, plain_text
@@ -26,7 +26,7 @@ from assay.values.shape import LEAVES, NESTS, Shape
 
 __all__ = ["OPEN", "STRUCTURED", "Column", "column", "text_of"]
 
-STRUCTURED = ("metadata", "expected_output_schema", "verifier")
+STRUCTURED = ("metadata", OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL, VERIFIER)
 """Structured columns; they become JSON text, because rows may differ in every field."""
 
 OPEN = ("params", "info", "state")

@@ -20,7 +20,7 @@ from assay.system.code_hash import described
 from assay.system.redaction import redacted
 from assay.writing.seals import sha256_of
 
-__all__ = ["code_of", "files_of", "provenance_of", "task_files_of"]
+__all__ = ["code_of", "code_of_verifier", "files_of", "provenance_of", "task_files_of"]
 
 _IF_KNOWN = ("read_as", "skipped", "sha256")
 
@@ -82,11 +82,11 @@ def _verifier(verifier: VerifierSpec, used: Sequence[str]) -> dict[str, Any]:
         "kind": verifier.kind,
         **({} if verifier.share is None else {"weight": verifier.share.weight}),
         "checks": [{"id": spec.id, "type": spec.type, "weight": spec.weight} for spec in verifier.runnable if spec.id],
-        "code": _code(verifier, used),
+        "code": code_of_verifier(verifier, used),
     }
 
 
-def _code(verifier: VerifierSpec, used: Sequence[str]) -> list[dict[str, Any]]:
+def code_of_verifier(verifier: VerifierSpec, used: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the functions and classes that a verifier ran: names of built-in ones, names and hashes of users'."""
     if verifier.kind == IN_PROCESS:
         return _functions(used)

@@ -4,7 +4,7 @@ The keys are ``required``, else the keys of ``properties``, else the schema's ow
 object; an empty schema counts as missing. In a struct column a null field counts as absent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -12,11 +12,10 @@ import polars as pl
 from assay.expressions.json import NO_OBJECT, NOT_JSON, OBJECT_TEXT, mended, missing_keys, missing_keys_expr, parse
 from assay.expressions.lane import Lane, field_of, plain, plain_type, rowwise, text
 from assay.expressions.mixed import without_nulls
+from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 from assay.thresholds import THRESHOLDS
 
-__all__ = ["OUTPUT_SCHEMA", "SCHEMA_RESULT", "schema_keys"]
-
-OUTPUT_SCHEMA = "expected_output_schema"
+__all__ = ["SCHEMA_RESULT", "output_schema", "schema_keys"]
 
 _NONE = f"no {OUTPUT_SCHEMA} on this row"
 _NOT_OBJECT = f"{OUTPUT_SCHEMA} is not a JSON object"
@@ -24,6 +23,12 @@ _EMPTY = f"{OUTPUT_SCHEMA} is empty"
 _BAD_REQUIRED = f"{OUTPUT_SCHEMA}.required is not a list of strings"
 _BAD_PROPERTIES = f"{OUTPUT_SCHEMA}.properties is not an object"
 _KEYS = pl.Struct({"keys": pl.List(pl.String), "problem": pl.String})
+
+
+def output_schema(row: Mapping[str, Any]) -> Any:
+    """Return the expected output schema of a row, in whichever spelling it has; None if it has none."""
+    schema = row.get(OUTPUT_SCHEMA)
+    return row.get(OUTPUT_SCHEMA_CAMEL) if schema is None else schema
 
 
 def schema_keys(schema: Any) -> list[str]:
@@ -62,8 +67,19 @@ def _keys_or_problem(schema: str) -> dict[str, Any]:
 
 
 def _keys_expr(schema: pl.Schema) -> pl.Expr:
-    dtype = plain_type(schema.get(OUTPUT_SCHEMA, pl.Null()))
-    values = plain(pl.col(OUTPUT_SCHEMA), schema[OUTPUT_SCHEMA]) if OUTPUT_SCHEMA in schema else pl.lit(None)
+    if OUTPUT_SCHEMA not in schema:
+        return _keys_of_column(OUTPUT_SCHEMA_CAMEL, schema)
+    keys = _keys_of_column(OUTPUT_SCHEMA, schema)
+    if OUTPUT_SCHEMA_CAMEL not in schema:
+        return keys
+    return (
+        pl.when(pl.col(OUTPUT_SCHEMA).is_not_null()).then(keys).otherwise(_keys_of_column(OUTPUT_SCHEMA_CAMEL, schema))
+    )
+
+
+def _keys_of_column(name: str, schema: pl.Schema) -> pl.Expr:
+    dtype = plain_type(schema.get(name, pl.Null()))
+    values = plain(pl.col(name), schema[name]) if name in schema else pl.lit(None)
     if not isinstance(dtype, pl.Struct):
         result = rowwise(values.cast(pl.String), _keys_or_problem, _KEYS, distinct=True)
         return pl.coalesce(result, _keys_struct(pl.lit(None, dtype=pl.List(pl.String)), pl.lit(_NONE)))

@@ -6,10 +6,11 @@ import polars as pl
 from pydantic import Field
 
 from assay.checks.base import Check, Example, Params, Row
-from assay.checks.json.expected_schema import OUTPUT_SCHEMA, SCHEMA_RESULT, schema_keys
+from assay.checks.json.expected_schema import SCHEMA_RESULT, output_schema, schema_keys
 from assay.expressions.json import JSON_VALID, is_json, keys_lane, missing_keys
 from assay.expressions.lane import Lane, is_small, on_rows, text
 from assay.expressions.text import WHITESPACE, begins_with
+from assay.names import OUTPUT_SCHEMA, OUTPUT_SCHEMA_CAMEL
 
 __all__ = ["ExpectedOutputSchema", "JsonKeys", "JsonValid"]
 
@@ -122,7 +123,7 @@ class JsonKeys(Check):
 
 
 class ExpectedOutputSchema(Check):
-    """As json_keys, with the keys of the task's ``expected_output_schema``.
+    """As json_keys, with the keys of the task's ``expected_output_schema``, also spelled ``expectedOutputSchema``.
 
     The keys are the schema's ``required``, else the keys of its ``properties``, else its own. A row without a schema scores
     0.0 and fills ``error``.
@@ -130,6 +131,7 @@ class ExpectedOutputSchema(Check):
 
     type = "expected_output_schema"
     reads = (OUTPUT_SCHEMA,)
+    may_read = (OUTPUT_SCHEMA_CAMEL,)
     examples = (
         Example('{"city": "Oslo"}', 1.0, expected_output_schema={"required": ["city"]}),
         Example('{"town": "Oslo"}', 0.0, expected_output_schema={"required": ["city"]}),
@@ -137,7 +139,7 @@ class ExpectedOutputSchema(Check):
     )
 
     def row(self, row: Row) -> float:
-        return float(missing_keys(row["completion"], schema_keys(row[OUTPUT_SCHEMA])) == "")
+        return float(missing_keys(row["completion"], schema_keys(output_schema(row))) == "")
 
     def expr(self) -> pl.Expr:
         return pl.when(text().is_not_null()).then(SCHEMA_RESULT.col.struct.field("reason").is_null())
@@ -149,7 +151,7 @@ class ExpectedOutputSchema(Check):
         return "has the keys of the expected output schema"
 
     def reason(self, row: Row) -> str:
-        return missing_keys(row["completion"], schema_keys(row[OUTPUT_SCHEMA]))
+        return missing_keys(row["completion"], schema_keys(output_schema(row)))
 
     def reason_expr(self) -> pl.Expr:
         return SCHEMA_RESULT.col.struct.field("reason")

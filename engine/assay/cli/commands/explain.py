@@ -58,4 +58,4 @@ _DEFAULTS: dict[str, Any] = {"role": "weight", "weight": 1.0, "depth": 0, "requi
 
 def _without_defaults(entry: dict[str, Any]) -> dict[str, Any]:
     """Leave out what a spec leaves out, and what a check has none of."""
-    return {name: value for name, value in entry.items() if value not in (None, [], _DEFAULTS.get(name))}
+    return {name: value for name, value in entry.items() if value not in (None, [], "", _DEFAULTS.get(name))}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.checks.expectations.rules import METADATA, read
-from assay.checks.json.expected_schema import OUTPUT_SCHEMA, schema_keys
+from assay.checks.json.expected_schema import output_schema, schema_keys
 from assay.errors import encodable
 from assay.expressions.completion import completion_text
 from assay.expressions.mixed import untyped, without_nulls
@@ -56,7 +56,7 @@ def task_of(row: Mapping[str, Any], best: Any = None) -> Task:
         _gold(row),
         tuple(dict.fromkeys(entry.phrases[0] for entry in entries if entry.phrases and not entry.forbid)),
         tuple(dict.fromkeys(phrase for entry in entries if entry.forbid for phrase in entry.phrases if phrase)),
-        _keys(row.get(OUTPUT_SCHEMA)),
+        _keys(output_schema(row)),
         completion_text(best, any_role=True),
     )
 

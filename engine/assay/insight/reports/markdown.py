@@ -94,7 +94,7 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
     heads += ["within", "within r"]
     rows = [
         [
-            *(_name(check["name"]), f"{'' if check['status'] == 'ok' else '▲ '}{check['status']}"),
+            *(_named(check), f"{'' if check['status'] == 'ok' else '▲ '}{check['status']}"),
             *(number(check["weight"], "g"), number(check["mean"]), percent(check["pass_rate"])),
             *(count(check["failures"]), count(check["errors"]), percent(check["share_of_reward_variance"], 0)),
             *(number(check["rest_correlation"], ".2f"), percent(check["separates"], 0)),
@@ -103,6 +103,10 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> str:
         for check in checks
     ]
     return f"## Checks\n\n{_table(heads, rows, left=2)}"
+
+
+def _named(check: Mapping[str, Any]) -> str:
+    return _name(check["name"]) + (f"<br>{_one_line(check['title'])}" if check["title"] else "")
 
 
 def _reasons(checks: Sequence[Mapping[str, Any]]) -> str:

@@ -18,6 +18,7 @@ from assay.insight.reports.moments import MOST_PAIRED, Failures, failures_of, nu
 from assay.insight.reports.parts import by_keys, drift_of, histogram_of, summary_of
 from assay.insight.results import ROW, Result, ScoreColumn, names_of, open_result
 from assay.names import TEXT
+from assay.spec.canonical import forms_of
 
 __all__ = ["Report", "report"]
 
@@ -195,7 +196,7 @@ def _checks(columns: Columns) -> tuple[list[dict[str, Any]], list[Failures], lis
 
 
 def _described(check: ScoreColumn) -> dict[str, Any]:
-    names = ("name", "verifier", "id", "type", "weight", "required", "coefficient", "group")
+    names = ("name", "verifier", "id", "type", "weight", "required", "coefficient", "group", "title")
     return {name: getattr(check, name) for name in names}
 
 
@@ -302,7 +303,10 @@ def _provenance(result: Result) -> dict[str, Any]:
     inputs = list(known.get("inputs") or ())
     sealed = bool(inputs) and all(isinstance(source.get("sha256"), str) for source in inputs)
     verifiers = [
-        {name: verifier.get(name) for name in ("id", "source", "kind", "sha256")} for verifier in result.verifiers
+        {name: verifier.get(name) for name in ("id", "source", "kind", "sha256")} | {"version": form.get("version")}
+        for verifier, form in zip(
+            result.verifiers, forms_of(known, result.name) if result.verifiers else (), strict=True
+        )
     ]
     return {
         "name": result.name,

@@ -49,7 +49,10 @@ def multiline(text: str, most: int | None) -> str:
 
 def title(report: Mapping[str, Any]) -> str:
     """Return what a report is on: the verifiers, else the file."""
-    verifiers = [str(verifier["id"]) for verifier in report["provenance"]["verifiers"]]
+    verifiers = [
+        f"{verifier['id']}{f' {version}' if (version := verifier['version']) else ''}"
+        for verifier in report["provenance"]["verifiers"]
+    ]
     return label(", ".join(verifiers) or report["provenance"]["name"])
 
 

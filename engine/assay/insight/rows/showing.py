@@ -38,6 +38,7 @@ class Verdict:
         passes: Whether the score is 1.0; None where it did not run.
         feedback: Its line of feedback, or ``""``.
         error: Its line of errors, or ``""``.
+        title: What its spec calls it for people, or ``""``.
     """
 
     check: str
@@ -45,6 +46,7 @@ class Verdict:
     passes: bool | None
     feedback: str = ""
     error: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -292,6 +294,7 @@ def _card(result: Result, values: dict[str, Any], keys: Sequence[str], looked_fo
             None if values[check.column] is None else values[check.column] == 1.0,
             "\n".join(line for name, line in lines["feedback"] if name == check.name),
             "\n".join(line for name, line in lines["error"] if name == check.name),
+            check.title,
         )
         for check in result.checks
     )
