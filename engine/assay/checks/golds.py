@@ -67,7 +67,7 @@ class GoldCheck(RunCheck):
         self.bounded = check.bounded  # type: ignore[misc]
         self.joint = check.joint  # type: ignore[misc]
         self.takes_list = check.takes_list  # type: ignore[misc]
-        self.libraries = check.libraries  # type: ignore[misc]
+        self.libraries = {**self._bare.libraries, **gold_chain.libraries}  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
         self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
         self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]

@@ -13,6 +13,7 @@ from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
 from assay.spec.scorers import SCORERS
 from assay.spec.step_schema import described, needs, ref, step_definitions
 from assay.values.params import both_cases, takes_objects
+from assay.values.patterns import pattern_schemas
 
 __all__ = ["json_schema"]
 
@@ -148,6 +149,7 @@ def _condition() -> dict[str, Any]:
         "in": {"type": "array", "description": "The value equals one of these."},
         "exists": {"type": "boolean", "description": "Whether there is a value: the test if no other is named."},
         "matches": {"type": "string", "description": "`re.search` finds this pattern in the value's text."},
+        **pattern_schemas(),
     }
     single = {
         "allOf": [
