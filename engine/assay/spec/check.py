@@ -12,9 +12,9 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.groups import Group, Included
 from assay.expressions.lane import exactly, row_of, rowwise
+from assay.expressions.regex.flavors import PACKAGE
 from assay.expressions.regex.search import search_all
 from assay.steps.subject import Subject
-from assay.values.patterns import PACKAGE
 from assay.values.references import Reference, gold_text
 
 __all__ = ["CheckSpec", "Condition", "Role", "check_spec", "counted_checks", "is_plain_mean", "runs_as"]

@@ -7,13 +7,13 @@ from assay.checks.base import Check
 from assay.checks.groups import GROUPS, Group, LengthScaled, Maximum, Mean, Minimum, Product
 from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
+from assay.expressions.regex.flavors import pattern_schemas
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
 from assay.spec.pipeline import CONDITION_TESTS
 from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
 from assay.spec.scorers import SCORERS
 from assay.spec.step_schema import described, needs, ref, step_definitions
 from assay.values.params import both_cases, takes_objects
-from assay.values.patterns import pattern_schemas
 
 __all__ = ["json_schema"]
 

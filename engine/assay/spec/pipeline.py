@@ -11,19 +11,20 @@ from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
 from assay.errors import closest, said_by
+from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.functions.as_checks import Registered
 from assay.spec.check import Condition
 from assay.spec.reading import Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
+from assay.steps.regex import PatternParams
 from assay.steps.registry import STEPS
 from assay.steps.sources import SOURCES, Source
 from assay.steps.subject import Subject
 from assay.steps.transforms import Strip
 from assay.system.documents import Place, named
 from assay.values.params import takes_objects
-from assay.values.patterns import PatternParams, named_lists
 from assay.values.references import Reference, is_reference, read_reference
 
 __all__ = [

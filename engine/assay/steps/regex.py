@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -10,6 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from assay.calls.limits import Limits
 from assay.errors import quoted
 from assay.expressions.lane import nulls
+from assay.expressions.regex.flavors import FLAVOR, LISTS, PACKAGE, named_lists
+from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
     ANY,
     Extraction,
@@ -21,9 +23,9 @@ from assay.expressions.regex.spans import (
     route_of,
 )
 from assay.steps.base import Step, StepExample
-from assay.values.patterns import PatternParams, check_by
+from assay.values.params import Params
 
-__all__ = ["Regex", "Remove"]
+__all__ = ["PatternParams", "Regex", "Remove", "check_by"]
 
 _RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
@@ -60,6 +62,41 @@ def _explained(operation: Operation, limits: Limits | None) -> str:
     if route.ascii is not None and not operation.is_exact(route):
         return f"Python's re, in a separate process if it may take long, {limit}: a match that may be empty, or depends on its context"
     return route.why.replace("{limit}", limit)
+
+
+def check_by(pattern: str, info: ValidationInfo) -> None:
+    """Check a pattern of ``PatternParams`` by its flavor; one that cannot be used is a problem of its own.
+
+    Raises:
+        re.error: It does not compile; other exceptions of ``compile`` are raised, too.
+    """
+    if {"flavor", "lists"} <= info.data.keys():
+        check_pattern(pattern, named_lists(info.data["flavor"], info.data["lists"]))
+
+
+class PatternParams(Params):
+    """Whose patterns they are; the fields stand before the patterns, which are checked by them."""
+
+    flavor: Literal["re", "regex"] = Field(default="re", description=FLAVOR)
+    lists: dict[str, list[str]] = Field(default={}, description=LISTS)
+
+    later: ClassVar[frozenset[str]] = frozenset({"flavor", "lists"})
+
+    @field_validator("lists")
+    @classmethod
+    def _usable(cls, lists: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
+        named_lists(info.data.get("flavor", PACKAGE), lists)
+        return lists
+
+    @property
+    def named_lists(self) -> str:
+        """See the function of this name."""
+        return named_lists(self.flavor, self.lists)
+
+    @property
+    def libraries(self) -> dict[str, tuple[str, ...]]:
+        """As ``Check.libraries``."""
+        return {PACKAGE: ()} if self.flavor == PACKAGE else {}
 
 
 class RegexParams(PatternParams):

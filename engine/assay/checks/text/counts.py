@@ -14,10 +14,10 @@ from assay.checks.base import Check, Example, Params, Row
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.lane import Lane, positions, rowwise, text
+from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches, results, results_column, route_of
 from assay.expressions.text import is_ascii, lower, lower_expr
-from assay.values.patterns import PACKAGE, named_lists, pattern_schemas
 
 __all__ = ["Case", "CountOf"]
 

@@ -22,7 +22,7 @@ from assay.expressions.regex.search import (
     search_each,
     search_expr,
 )
-from assay.values.patterns import PatternParams, check_by
+from assay.steps.regex import PatternParams, check_by
 
 __all__ = ["Regex"]
 
