@@ -600,7 +600,7 @@ class GoldCheck(RunCheck):
         if self._literals is not None and self._in_columns:
             return f"columns: the best of {len(self._literals)} golds"
         if self._template is not None:
-            return "columns: column to column; of several golds, the best"
+            return f"{self._template.explain_by()}; of several golds, the best"
         return "Python, row by row: each row brings its params"
 
     @property

@@ -175,6 +175,7 @@ def _condition() -> dict[str, Any]:
         "else": {
             "oneOf": [{"required": [name]} for name in of_value],
             "not": {"anyOf": one_test},
+            "dependencies": {name: ["matches"] for name in pattern_schemas()},
         },
     }
 

@@ -1,8 +1,10 @@
 """`flavor: regex`: patterns mean what the package `regex` says, wherever a spec may have one, within the limits of patterns."""
 
+import json
 import subprocess
 import sys
 
+import jsonschema
 import polars as pl
 import pytest
 import regex
@@ -16,7 +18,9 @@ from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.nearest import nearest_texts
 from assay.expressions.regex.search import Question, check_pattern, search_all
 from assay.expressions.regex.spans import ANY, Extraction, Matches, Removal, groups_of, results
+from assay.insight.explanation import explanation
 from assay.scoring.reference import score_rows
+from assay.spec.json_schema import json_schema
 from assay.testing import assert_plan_conforms, hostile_texts
 
 SAMPLE = [
@@ -114,6 +118,7 @@ EVERYWHERE = {
     "when a check": {"type": "min_length", "value": 3, "when": {"check": regex_check(r"\X\X")}},
 }
 """A check for each place where a spec may have a pattern of the package."""
+SCHEMA = jsonschema.Draft7Validator(json_schema())
 
 
 @pytest.mark.parametrize("check", EVERYWHERE.values(), ids=EVERYWHERE)
@@ -207,6 +212,31 @@ def test_what_cannot_be_used_is_refused_with_its_place(check, place, problem):
         load_verifier({"checks": [check]}, strict=True)
     assert f"{place}: " in str(caught.value)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("check", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_the_json_schema_accepts_it(check):
+    assert SCHEMA.is_valid({"checks": [check]})
+
+
+@pytest.mark.parametrize("name", sorted(EVERYWHERE.keys() - {"any of", "lists of the row"}))
+def test_explain_names_the_engine(name):
+    explained = json.dumps(explanation(load_verifier({"checks": [EVERYWHERE[name]]})))
+    assert "the package regex in a separate process" in explained
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        regex_check("a", flavor="pcre"),
+        {"type": "count", "of": {"pattern": "a", "flavor": "pcre"}, "min": 1},
+        {"type": "json_valid", "on": [{"regex": "a", "flavor": "pcre"}]},
+        {"type": "json_valid", "when": {"column": "a", "matches": "a", "flavor": "pcre"}},
+        {"type": "json_valid", "when": {"column": "a", "equals": "a", "flavor": "regex"}},
+    ],
+)
+def test_the_json_schema_refuses_other_flavors(check):
+    assert not SCHEMA.is_valid({"checks": [check]})
 
 
 SLOW = "(?:a|a)*$"

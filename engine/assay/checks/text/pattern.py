@@ -86,6 +86,9 @@ class Regex(Check):
             return pl.map_batches([text(), golds], self._found, return_dtype=pl.Boolean, is_elementwise=True)
         return search_patterns_expr(text(), golds) | (golds == "")
 
+    def explain_by(self) -> str:
+        return self.explain() if self._lists else super().explain_by()
+
     def _found(self, columns: Sequence[pl.Series]) -> pl.Series:
         """Search each text with the pattern of its row; null where the row's own check tells the error."""
         limits = replace(self.limits or Limits(), timeouts=None)  # the row's own check counts them
