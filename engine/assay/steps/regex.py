@@ -88,7 +88,7 @@ class PatternParams(Params):
         named_lists(info.data.get("flavor", PACKAGE), lists)
         return lists
 
-    @property
+    @cached_property
     def named_lists(self) -> str:
         """See the function of this name."""
         return named_lists(self.flavor, self.lists)
