@@ -24,6 +24,7 @@ NEEDS = {
     "similarity": ({"value": "1"}, ["rapidfuzz"]),
     "json_schema": ({"schema": {}}, ["jsonschema-rs"]),
     "tool_valid": ({"tools": []}, ["jsonschema-rs"]),
+    "regex": ({"pattern": r"\p{Nd}", "flavor": "regex"}, ["regex"]),
 }
 PLAIN = {"type": "contains", "value": "1"}
 
@@ -67,7 +68,9 @@ def warned_of(kind):
 
 
 def test_every_type_that_has_libraries_is_listed_here():
-    assert {check.type for check in CHECKS if check.libraries} == set(NEEDS)
+    assert {check.type for check in CHECKS if check.libraries} == set(NEEDS) - {
+        "regex"
+    }  # which has another flavor, too
 
 
 @pytest.mark.parametrize("kind", NEEDS)
@@ -216,12 +219,14 @@ def test_what_is_not_as_it_was(installed, recorded, here, clause):
 
 
 def test_reuse_runs_only_the_checks_again_that_other_versions_would_judge(scored, installed):
-    checks = [{"type": "language", "is": "en"}, {"type": "similarity", "value": "1"}, PLAIN]
+    step = {"id": "digit", "type": "equals", "value": "1", "on": [{"regex": r"\X", "flavor": "regex"}]}
+    checks = [{"type": "language", "is": "en"}, {"type": "similarity", "value": "1"}, step, PLAIN]
     scored(*checks)
-    installed["langdetect"] = "9.9"
+    installed["langdetect"] = installed["regex"] = "9.9"
     summary = scored(*checks, out="again.parquet", reuse="rewards.parquet")
-    assert "2 of 3 checks reused from rewards.parquet" in summary.notes
-    assert any(note.startswith("language: runs again: made with langdetect 1.") for note in summary.notes)
+    assert "2 of 4 checks reused from rewards.parquet" in summary.notes
+    for check, library in (("language", "langdetect 1."), ("digit", "regex 2")):
+        assert any(note.startswith(f"{check}: runs again: made with {library}") for note in summary.notes)
     footer = read_provenance("again.parquet")
     assert footer["reused"]["checks"] == ["similarity", "contains"]
     assert footer["libraries"]["langdetect"] == "9.9"

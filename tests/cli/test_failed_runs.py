@@ -93,6 +93,14 @@ def test_a_failed_run_writes_its_result_and_says_so_before_the_mean(spec, rows, 
     assert run(f"{command} --lenient --overwrite", 0).stderr.count("problem: ") == len(problems)
 
 
+def test_the_table_does_not_repeat_why_a_check_is_broken():
+    done = run("score in.jsonl --spec v.json", 3, BROKEN, ROWS)
+    before, after = done.stderr.split("most frequent reasons")
+    assert before.count("PatternError") == 2  # the warning before the run, and the problem after it
+    assert "it cannot run" in after
+    assert "PatternError" not in after
+
+
 @pytest.mark.parametrize(("spec", "rows", "problems"), FAILED.values(), ids=FAILED)
 def test_the_summary_as_json_has_the_problems_before_the_mean(spec, rows, problems):
     done = run("score in.jsonl --spec v.json --json", 3, spec, rows)

@@ -4,6 +4,7 @@ import json
 
 import polars as pl
 import pytest
+import yaml
 from cases import ROOT
 from insight_cases import golden
 
@@ -68,6 +69,18 @@ def test_an_example_is_paid_for_less_than_it_should():
     assert "--max-passing 0: shell_filler passes on 25 of 25 tasks" in audit.exceeded
     assert "--max-free 0.9: a free probe earns 1.0000" in audit.exceeded
     assert not assay.audit(spec, folder / "rollouts.jsonl", max_passing="100%", max_free=1.0).exceeded
+
+
+def test_look_alikes_that_pass_are_refused_by_the_check_that_the_note_suggests():
+    folder = ROOT / "specs" / "answer-format"
+    calm = {"id": "calm", "type": "not_contains", "value": "as an AI"}
+    audit = assay.audit({"checks": [calm]}, folder / "rollouts.jsonl")
+    (note,) = [note for note in audit.notes if "look-alikes" in note]
+    suggested = yaml.safe_load(note[note.index("{") :])
+    mended = assay.audit({"checks": [calm, suggested]}, folder / "rollouts.jsonl")
+    assert (of(audit, "look_alike")["pass_share"], of(mended, "look_alike")["pass_share"]) == (1.0, 0.0)
+    assert not [note for note in mended.notes if "look-alikes" in note]
+    assert of(mended, "best_real")["pass_share"] == of(audit, "best_real")["pass_share"]
 
 
 ROWS = [

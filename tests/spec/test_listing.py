@@ -93,8 +93,8 @@ def test_a_check_is_listed_with_all_a_spec_may_say_of_it():
         ("contains_all", [], True, ["completion"], [("values", "array or string"), ("caseSensitive", "boolean"), ("word", "boolean"), ("score", "string")]),
         ("number", ["numeric"], False, ["completion"], [("value", "number or string"), ("relTol", "number"), ("absTol", "number"), ("at", "string")]),
         ("count", [], False, ["completion"], [("of", "string or object"), *((bound, "number or null") for bound in ("min", "max", "exactly"))]),
-        ("list_equals", [], True, ["completion"], [("sep", "string"), ("value", "array or string"), ("normalize", "string or object or null"), ("as", "string")]),
-        ("regex", [], False, ["completion"], [("pattern", "string")]),
+        ("list_equals", [], True, ["completion"], [("value", "array or string"), ("sep", "string"), ("normalize", "string or object or null"), ("as", "string")]),
+        ("regex", [], False, ["completion"], [("pattern", "string"), ("flavor", "string"), ("lists", "object")]),
         ("equals", ["exact_match"], False, ["completion"], [("value", "string"), ("caseSensitive", "boolean"), ("normalize", "string or object or null"), ("strip", "boolean")]),
         ("max_length", [], False, ["completion"], [("value", "number")]),
         ("json_valid", [], False, ["completion"], []),
@@ -135,7 +135,7 @@ def test_the_table_has_a_row_for_each_check():
         "| `contains` (`must_contain`) | `value` or `text`, `caseSensitive = false`, `word = false` | The output contains the phrase; an empty phrase is contained in everything. |",
         "| `min_length` | `value` | The output has at least `value` characters. |",
         "| `json_keys` | `requiredKeys` or `keys` | The output is a JSON object that has every key; all or nothing. |",
-        "| `regex` | `pattern` | `re.search` finds the pattern. The verdict is Python's for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s of processor time (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. |",
+        '| `regex` | `pattern`, `flavor = "re"`, `lists = {}` | `re.search` finds the pattern. The verdict is Python\'s for every pattern Python accepts. Most patterns are answered without backtracking. Where only backtracking can decide (back-references and the like), a match that takes more than 0.2 s of processor time (`--regex-timeout`) or 1 GiB scores 0.0 and fills `error`. With `flavor: regex` it is `regex.search` of that package, in a process with these limits: fuzzy `(?:refund){e<=1}`, `\\p{Script=Cyrillic}`, `\\X`, recursion, and `\\L<names>` for one of `lists: {names: […]}`. |',
     ],
 )
 def test_a_row_of_the_table_reads_as_the_readme_needs_it(row):

@@ -189,6 +189,10 @@ class Check:
         del golds
         return None
 
+    def explain_by(self) -> str:
+        """Return which engine runs ``expr_by``."""
+        return "columns: column to column"
+
     def answer_by(self, golds: pl.Expr) -> pl.Expr | None:
         """Return score, reason and error of each row, given its gold, as one struct; None if ``expr_by`` and ``reason_by`` do.
 

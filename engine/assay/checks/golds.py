@@ -67,7 +67,7 @@ class GoldCheck(RunCheck):
         self.bounded = check.bounded  # type: ignore[misc]
         self.joint = check.joint  # type: ignore[misc]
         self.takes_list = check.takes_list  # type: ignore[misc]
-        self.libraries = check.libraries  # type: ignore[misc]
+        self.libraries = {**self._bare.libraries, **gold_chain.libraries}  # type: ignore[misc]
         self.reads = check.reads  # type: ignore[misc]
         self.stays = tuple(name for name in columns_of(self.references) if name not in check.reads)  # type: ignore[misc]
         self.may_read = (*check.may_read, *self.stays)  # type: ignore[misc]
@@ -611,7 +611,7 @@ class GoldCheck(RunCheck):
         if self._literals is not None and self._in_columns:
             return f"columns: the best of {len(self._literals)} golds"
         if self._template is not None:
-            return "columns: column to column; of several golds, the best"
+            return f"{self._template.explain_by()}; of several golds, the best"
         return "Python, row by row: each row brings its params"
 
     @property

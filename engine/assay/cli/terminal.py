@@ -118,6 +118,8 @@ def print_problems(console: Console, summary: "Summary") -> None:
 
 
 def _reasons(check: "CheckSummary") -> str:
+    if check.broken:  # the problems have it
+        return "it cannot run"
     shown = top(check.reasons, _REASONS)
     more = len(check.reasons) - len(shown)
     lines = [f"{rows:,}× {_cut(printable(reason))}" for reason, rows in shown]

@@ -23,7 +23,7 @@ from assay.expressions.lane import exactly
 from assay.insight import stats
 from assay.insight.probing.phrases import Phrases, checks_named, phrases_of
 from assay.insight.probing.tasks import GOLDS, PROMPTS, Task, task_of
-from assay.insight.probing.texts import CLASSES, DISGUISES, PROBES, Probe, probes_of
+from assay.insight.probing.texts import CLASSES, DISGUISES, MIXED_SCRIPTS, PROBES, Probe, look_alike, probes_of
 from assay.loading.formats.files import ENGINE_ERRORS
 from assay.loading.rollouts import Rollouts, open_rollouts
 from assay.loading.tasks import join_tasks, load_tasks, read_whole
@@ -422,20 +422,29 @@ def _audited(found: _Probed, gates: _Gates, notes: Sequence[str]) -> Audit:
     )
     free_reward = max((probe["mean_reward"] for probe in free), default=None)
     unknown = [f"user probes of {counted(len(found.unknown), 'task')} not among those probed"] if found.unknown else []
+    bypasses = tuple(_bypasses(found, columns))
+    seen = {item["probe"] for item in bypasses} & {probe["id"] for probe in probes if probe["pass_share"]}
+    hints = [_LOOK_ALIKES] if look_alike.__name__ in seen else []
     return Audit(
         real,
         probes,
         checks,
         free_reward,
-        tuple(_bypasses(found, columns)),
+        bypasses,
         {
             "max_passing": gates.passing.given,
             "max_free": gates.free,
             "min_control": gates.control.given,
             "exceeded": [*_exceeded(gates, probes, free_reward)],
         },
-        (*notes, *unknown),
+        (*notes, *unknown, *hints),
     )
+
+
+_LOOK_ALIKES = (
+    "look-alikes pass; this check refuses words that mix Latin and Cyrillic letters: "
+    f"{{type: regex, flavor: regex, negate: true, gate: true, pattern: '{MIXED_SCRIPTS}'}}"
+)
 
 
 def _mean(values: pl.Series) -> float | None:

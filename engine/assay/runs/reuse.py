@@ -340,7 +340,7 @@ def _own_reason(spec: CheckSpec, earlier: _Earlier, run: FileRun) -> str:
 
 def _of_other_libraries(spec: CheckSpec, earlier: _Earlier) -> str:
     """Return which libraries have other versions than when a check scored, if those decide its verdicts; ``""`` if none has."""
-    changed = changed_versions(earlier.provenance.get("libraries"), spec.check.libraries if spec.check else ())
+    changed = changed_versions(earlier.provenance.get("libraries"), spec.libraries)
     return f"made with {' and '.join(changed.values())}" if changed else ""
 
 

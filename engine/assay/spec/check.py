@@ -12,7 +12,8 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.groups import Group, Included
 from assay.expressions.lane import exactly, row_of, rowwise
-from assay.expressions.regex.search import search
+from assay.expressions.regex.flavors import PACKAGE
+from assay.expressions.regex.search import search_all
 from assay.steps.subject import Subject
 from assay.values.references import Reference, gold_text
 
@@ -34,6 +35,7 @@ class Condition:
         negated: Whether the opposite has to hold.
         outline: The condition as it stands in the spec, in canonical form.
         limits: The run's limits for patterns.
+        lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
     """
 
     reference: Reference | None
@@ -43,53 +45,55 @@ class Condition:
     negated: bool
     outline: dict[str, Any]
     limits: Limits | None = None
+    lists: str = ""
 
     def within(self, limits: Limits) -> "Condition":
         """Return a copy with the limits of a run."""
         return replace(self, limits=limits, check=self.check and self.check.within(limits))
 
-    def holds(self, value: Any) -> bool:
-        """Return whether a value passes the test."""
+    def hold(self, values: Sequence[Any]) -> list[bool]:
+        """Return whether each value passes the test."""
+        if self.test != "matches":
+            return [*map(self._holds, values)]
+        texts = [gold_text(value) for value in values if value is not None]
+        found = iter(search_all(self.operand, texts, self.limits, lists=self.lists))
+        return [(value is not None and next(found) is True) is not self.negated for value in values]
+
+    def _holds(self, value: Any) -> bool:
         if self.test == "exists":
             passes = (value is not None) is self.operand
         elif value is None:
             passes = False
         elif self.test == "equals":
             passes = _is_equal(value, self.operand)
-        elif self.test == "in":
-            passes = any(_is_equal(value, item) for item in self.operand)
         else:
-            passes = _matches(self.operand, gold_text(value), self.limits)
+            passes = any(_is_equal(value, item) for item in self.operand)
         return passes is not self.negated
 
     def explain(self) -> str:
         """Return which engine runs the test, and why."""
-        return "Python, row by row: a test of a value" if self.check is None else runs_as(self.check)
+        by = ", by the package regex in a separate process" if self.lists else ""
+        return f"Python, row by row: a test of a value{by}" if self.check is None else runs_as(self.check)
 
     def row(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row passes the test of a value."""
         assert self.reference is not None  # noqa: S101  (a check decides otherwise)
-        return self.holds(self.reference.row(row))
+        return self.hold([self.reference.row(row)])[0]
 
     def expr(self, schema: pl.Schema) -> pl.Expr:
         """Return ``row`` as a Boolean expression without nulls."""
         assert self.reference is not None  # noqa: S101  (as above)
         columns = [exactly(name) for name in self.reference.columns if name in schema]
         if not columns:
-            return pl.lit(self.holds(None))
-        return rowwise(row_of(columns), self.row, pl.Boolean)
+            return pl.lit(self.hold([None])[0])
+        return rowwise(
+            row_of(columns), self.reference.row, pl.Boolean, each=lambda value, rows: self.hold([*map(value, rows)])
+        )
 
 
 def _is_equal(value: Any, operand: Any) -> bool:
     same_kind = isinstance(value, bool) is isinstance(operand, bool)
     return (same_kind and value == operand) or gold_text(value) == gold_text(operand)
-
-
-def _matches(pattern: str, text: str, limits: Limits | None) -> bool:
-    try:
-        return search(pattern, text, limits)
-    except (TimeoutError, MemoryError):
-        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +151,13 @@ class CheckSpec:
     def warning(self) -> str:
         """What to warn of before a run: that the check is broken or skipped, or a likely mistake; ``""`` if there is nothing."""
         return f"broken: {self.broken}; it scores 0.0 on every row" if self.broken else self.note
+
+    @property
+    def libraries(self) -> dict[str, tuple[str, ...]]:
+        """The libraries whose versions decide its verdicts, as ``Check.libraries``; not those of a check that is its condition."""
+        matches = {PACKAGE: ()} if self.when is not None and self.when.lists else {}
+        steps = self.subject.chain.libraries if self.subject is not None else {}
+        return {**(self.check.libraries if self.check is not None else {}), **steps, **matches}
 
     @property
     def group(self) -> Group | None:

@@ -7,6 +7,7 @@ from assay.checks.base import Check
 from assay.checks.groups import GROUPS, Group, LengthScaled, Maximum, Mean, Minimum, Product
 from assay.checks.registry import CHECKS
 from assay.classes.registry import registered_configs
+from assay.expressions.regex.flavors import pattern_schemas
 from assay.names import IN_PROCESS, NATIVE, VERIFIER
 from assay.spec.pipeline import CONDITION_TESTS
 from assay.spec.reader import CHECK_FIELDS, COMBINE, spellings
@@ -150,6 +151,7 @@ def _condition() -> dict[str, Any]:
         "in": {"type": "array", "description": "The value equals one of these."},
         "exists": {"type": "boolean", "description": "Whether there is a value: the test if no other is named."},
         "matches": {"type": "string", "description": "`re.search` finds this pattern in the value's text."},
+        **pattern_schemas(),
     }
     single = {
         "allOf": [
@@ -175,6 +177,7 @@ def _condition() -> dict[str, Any]:
         "else": {
             "oneOf": [{"required": [name]} for name in of_value],
             "not": {"anyOf": one_test},
+            "dependencies": {name: ["matches"] for name in pattern_schemas()},
         },
     }
 

@@ -56,7 +56,7 @@ def _params(check: type[Check | Step]) -> list[dict[str, Any]]:
                 "description": field.description or "",
             }
         )
-    return params
+    return sorted(params, key=lambda param: not param["required"])
 
 
 def _type(schema: dict[str, Any]) -> str:

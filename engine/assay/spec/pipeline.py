@@ -10,12 +10,15 @@ from assay.checks.base import Check
 from assay.checks.broken import Broken
 from assay.checks.golds import GoldCheck
 from assay.checks.groups import Group, Included, Maximum, Mean, Minimum, Product
-from assay.errors import closest
+from assay.errors import closest, said_by
+from assay.expressions.regex.flavors import named_lists
+from assay.expressions.regex.search import check_pattern
 from assay.functions.as_checks import Registered
 from assay.spec.check import Condition
 from assay.spec.reading import Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
+from assay.steps.regex import PatternParams
 from assay.steps.registry import STEPS
 from assay.steps.sources import SOURCES, Source
 from assay.steps.subject import Subject
@@ -44,7 +47,7 @@ __all__ = [
 SOURCE_NAMES = {"completion": "", "tool_calls": "toolCalls"} | {name: name for name in SOURCES}
 """The sources by every name that specs may use."""
 CONDITION_TESTS = ("equals", "in", "exists", "matches")
-_CONDITION_FIELDS = ("column", "template", "check", "not", *CONDITION_TESTS)
+_CONDITION_FIELDS = ("column", "template", "check", "not", *CONDITION_TESTS, *PatternParams.model_fields)
 _REFERENCE_FIELDS = ("column", "list", "template")
 _NO_STEP = Strip.name
 _LIKELY = re.compile(r"\$\{[^{}]+\}|\{\{[^{}]+\}\}")
@@ -310,14 +313,29 @@ def read_condition(reader: Reader, data: Any, path: Place, depth: int) -> Condit
     reference = _reference(reader, given, path)
     test = tests[0] if tests else "exists"
     operand = fields[test] if tests else True
-    if problem := _operand_problem(test, operand):
+    flavor = {name: fields[name] for name in PatternParams.model_fields if name in fields}
+    lists = _lists_of(reader, flavor, path, test)
+    if problem := _operand_problem(test, operand, lists):
         reader.problem((*path, test), problem)
+    outline = given | {test: operand} | flavor | ({"not": True} if negated else {})
+    if reference is None or lists is None or len(reader.problems) > before:
         return None
-    outline = given | {test: operand} | ({"not": True} if negated else {})
-    return None if reference is None else Condition(reference, test, operand, None, negated, outline)
+    return Condition(reference, test, operand, None, negated, outline, lists=lists)
 
 
-def _operand_problem(test: str, operand: Any) -> str:
+def _lists_of(reader: Reader, flavor: Mapping[str, Any], path: Place, test: str) -> str | None:
+    """Return the named lists of a condition's pattern; None if there is a problem."""
+    for name in flavor:
+        if test != "matches":
+            reader.problem((*path, name), f"`{name}` goes with `matches`")
+    try:
+        return named_lists(**flavor)
+    except ValueError as error:
+        reader.problem((*path, next(iter(flavor))), str(error))
+        return None
+
+
+def _operand_problem(test: str, operand: Any, lists: str | None) -> str:
     kinds: dict[str, tuple[type, str]] = {
         "in": (list, "a list"),
         "exists": (bool, "true or false"),
@@ -325,14 +343,11 @@ def _operand_problem(test: str, operand: Any) -> str:
     }
     if test in kinds and not isinstance(operand, kinds[test][0]):
         return f"expected {kinds[test][1]}, got {named(operand)}"
-    return _pattern_problem(operand) if test == "matches" else ""
-
-
-def _pattern_problem(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        return f"{type(error).__name__}: {error}"
+    if test == "matches" and lists is not None:
+        try:
+            check_pattern(operand, lists)
+        except Exception as error:  # noqa: BLE001  (re raises many: a pattern may be anything)
+            return said_by(error)
     return ""
 
 

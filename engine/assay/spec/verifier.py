@@ -133,8 +133,8 @@ class VerifierSpec:
     @property
     def libraries(self) -> dict[str, tuple[str, ...]]:
         """The libraries whose versions decide verdicts of its checks, those in conditions included; as ``Check.libraries``."""
-        checks = (reader.check for spec in self.nodes for reader in spec.readers)
-        return {name: tested for check in checks if check is not None for name, tested in check.libraries.items()}
+        readers = (reader for spec in self.nodes for reader in spec.readers)
+        return {name: tested for reader in readers for name, tested in reader.libraries.items()}
 
     @cached_property
     def canonical(self) -> str:

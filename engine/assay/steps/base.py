@@ -85,6 +85,11 @@ class Step(ABC):
         return False
 
     @property
+    def libraries(self) -> Mapping[str, tuple[str, ...]]:
+        """The libraries whose versions decide results, as ``Check.libraries``."""
+        return {}
+
+    @property
     def dtype(self) -> pl.DataType:
         """Type of the result."""
         return pl.List(pl.String()) if self.gives_list else pl.String()

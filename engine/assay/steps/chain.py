@@ -34,6 +34,11 @@ class Chain:
         """Whether the result is a list of texts."""
         return bool(self.steps) and self.steps[-1].gives_list
 
+    @property
+    def libraries(self) -> dict[str, tuple[str, ...]]:
+        """The libraries whose versions decide results, as ``Check.libraries``."""
+        return {name: tested for step in self.steps for name, tested in step.libraries.items()}
+
     def within(self, limits: Limits | None) -> "Chain":
         """Return a copy with the limits of a run."""
         return Chain(tuple(step.within(limits) for step in self.steps))

@@ -1,5 +1,6 @@
 """The step that tries several chains."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import polars as pl
@@ -47,6 +48,10 @@ class FirstOf(Step):
     @property
     def errors(self) -> bool:
         return any(step.errors for chain in self.params.chains for step in chain.steps)
+
+    @property
+    def libraries(self) -> Mapping[str, tuple[str, ...]]:
+        return {name: tested for chain in self.params.chains for name, tested in chain.libraries.items()}
 
     def within(self, limits: Limits | None) -> "Step":
         bounded = super().within(limits)

@@ -1,14 +1,16 @@
 """Steps for what a pattern matches, and for what is left without it."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from assay.calls.limits import Limits
 from assay.errors import quoted
 from assay.expressions.lane import nulls
+from assay.expressions.regex.flavors import FLAVOR, LISTS, PACKAGE, named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import (
     ANY,
@@ -23,7 +25,7 @@ from assay.expressions.regex.spans import (
 from assay.steps.base import Step, StepExample
 from assay.values.params import Params
 
-__all__ = ["Regex", "Remove"]
+__all__ = ["PatternParams", "Regex", "Remove", "check_by"]
 
 _RESULT = pl.Struct({"value": pl.String, "error": pl.String})
 
@@ -56,13 +58,48 @@ def _column(operation: Operation, series: pl.Series, limits: Limits | None) -> p
 def _explained(operation: Operation, limits: Limits | None) -> str:
     seconds = (limits or Limits()).regex_timeout
     limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per match"
-    route = route_of(operation.pattern)
+    route = route_of(operation.pattern, operation.lists)
     if route.ascii is not None and not operation.is_exact(route):
         return f"Python's re, in a separate process if it may take long, {limit}: a match that may be empty, or depends on its context"
     return route.why.replace("{limit}", limit)
 
 
-class RegexParams(Params):
+def check_by(pattern: str, info: ValidationInfo) -> None:
+    """Check a pattern of ``PatternParams`` by its flavor; one that cannot be used is a problem of its own.
+
+    Raises:
+        re.error: It does not compile; other exceptions of ``compile`` are raised, too.
+    """
+    if {"flavor", "lists"} <= info.data.keys():
+        check_pattern(pattern, named_lists(info.data["flavor"], info.data["lists"]))
+
+
+class PatternParams(Params):
+    """Whose patterns they are; the fields stand before the patterns, which are checked by them."""
+
+    flavor: Literal["re", "regex"] = Field(default="re", description=FLAVOR)
+    lists: dict[str, list[str]] = Field(default={}, description=LISTS)
+
+    later: ClassVar[frozenset[str]] = frozenset({"flavor", "lists"})
+
+    @field_validator("lists")
+    @classmethod
+    def _usable(cls, lists: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
+        named_lists(info.data.get("flavor", PACKAGE), lists)
+        return lists
+
+    @cached_property
+    def named_lists(self) -> str:
+        """See the function of this name."""
+        return named_lists(self.flavor, self.lists)
+
+    @property
+    def libraries(self) -> dict[str, tuple[str, ...]]:
+        """As ``Check.libraries``."""
+        return {PACKAGE: ()} if self.flavor == PACKAGE else {}
+
+
+class RegexParams(PatternParams):
     """A pattern, and what to take of its matches."""
 
     pattern: str = Field(description="A Python regular expression; flags are written inline, as in `(?i)`.")
@@ -74,14 +111,13 @@ class RegexParams(Params):
 
     @field_validator("pattern")
     @classmethod
-    def _compiles(cls, pattern: str) -> str:
-        check_pattern(pattern)
-        groups_of(pattern)
+    def _compiles(cls, pattern: str, info: ValidationInfo) -> str:
+        check_by(pattern, info)
         return pattern
 
     @model_validator(mode="after")
     def _has_the_group(self) -> "RegexParams":
-        number, names = groups_of(self.pattern)
+        number, names = groups_of(self.pattern, self.named_lists)
         if isinstance(self.group, int) and not 0 <= self.group <= number:
             raise ValueError(f"the pattern has {number} groups, not {self.group}")
         if isinstance(self.group, str) and self.group != ANY and self.group not in names:
@@ -95,7 +131,7 @@ class Regex(Step):
     """A group of the first or last match of a pattern, by `re.finditer`.
 
     A group that took no part in the match is nothing found; of `any`, all groups that are empty. A match that takes more than 0.2 s of
-    processor time (`--regex-timeout`) or 1 GiB fills `error`.
+    processor time (`--regex-timeout`) or 1 GiB fills `error`. With `flavor: regex`, the pattern is one of the package `regex`.
     """
 
     name = "regex"
@@ -111,21 +147,31 @@ class Regex(Step):
         StepExample("b", None, {"pattern": "(a)?(b)"}),
         StepExample("abab", "ab", {"pattern": r"(ab)\1"}),
         StepExample("none", None, {"pattern": r"\d+"}),
+        StepExample("the refnd of 5 €", "refnd", {"pattern": "(?:refund){e<=1}", "flavor": "regex"}),
+        StepExample(
+            "Ann, Bob",
+            "Bob",
+            {"pattern": r"\L<names>", "at": "last", "flavor": "regex", "lists": {"names": ["Ann", "Bob"]}},
+        ),
     )
 
     @property
     def errors(self) -> bool:
         return True
 
+    @property
+    def libraries(self) -> Mapping[str, tuple[str, ...]]:
+        return self.params.libraries
+
     @cached_property
     def _operation(self) -> Extraction:
-        number, names = groups_of(self.params.pattern)
+        number, names = groups_of(self.params.pattern, self.params.named_lists)
         group = self.params.group
         if group is None:
             group = min(number, 1)
         elif isinstance(group, str) and group != ANY:
             group = names[group]
-        return Extraction(self.params.pattern, group, last=self.params.at == "last")
+        return Extraction(self.params.pattern, group, last=self.params.at == "last", lists=self.params.named_lists)
 
     def row(self, text: str) -> str | None:
         return _row(self._operation, text, self.limits)
@@ -143,7 +189,7 @@ class Regex(Step):
         return f"the {self.params.at} match of {quoted(self.params.pattern)}"
 
 
-class RemoveParams(Params):
+class RemoveParams(PatternParams):
     """Patterns."""
 
     patterns: list[str] = Field(min_length=1, description="Python regular expressions, removed one after the other.")
@@ -155,14 +201,14 @@ class RemoveParams(Params):
 
     @field_validator("patterns")
     @classmethod
-    def _compile(cls, patterns: list[str]) -> list[str]:
+    def _compile(cls, patterns: list[str], info: ValidationInfo) -> list[str]:
         for pattern in patterns:
-            check_pattern(pattern)
+            check_by(pattern, info)
         return patterns
 
 
 class Remove(Step):
-    """The text without the matches of patterns: `re.sub(pattern, "", text)` for each in turn."""
+    """The text without the matches of patterns: `re.sub(pattern, "", text)` for each in turn; with `flavor: regex`, `regex.sub`."""
 
     name = "remove"
     shorthand = "patterns"
@@ -173,15 +219,24 @@ class Remove(Step):
         StepExample("a b  c", "abc", {"patterns": [r"\s+"]}),
         StepExample("aabb", "", {"patterns": ["ab", "ab"]}),
         StepExample("abab", "", {"patterns": [r"(ab)\1"]}),
+        StepExample("a👍🏽b", "", {"patterns": [r"\X"], "flavor": "regex"}),
     )
 
     @property
     def errors(self) -> bool:
         return True
 
+    @property
+    def libraries(self) -> Mapping[str, tuple[str, ...]]:
+        return self.params.libraries
+
+    @cached_property
+    def _removals(self) -> list[Removal]:
+        return [Removal(pattern, self.params.named_lists) for pattern in self.params.patterns]
+
     def row(self, text: str) -> str | None:
-        for pattern in self.params.patterns:
-            text = _row(Removal(pattern), text, self.limits) or ""
+        for removal in self._removals:
+            text = _row(removal, text, self.limits) or ""
         return text
 
     def expr(self, texts: pl.Expr) -> pl.Expr:
@@ -189,14 +244,14 @@ class Remove(Step):
 
     def _column(self, series: pl.Series) -> pl.Series:
         error = nulls(series, pl.String)
-        for pattern in self.params.patterns:
-            results = _column(Removal(pattern), series, self.limits)
+        for removal in self._removals:
+            results = _column(removal, series, self.limits)
             series, latest = results.struct.field("value"), results.struct.field("error")
             error = error.zip_with(error.is_not_null(), latest)
         return pl.DataFrame({"value": series, "error": error}).to_struct(series.name)
 
     def explain(self) -> str:
-        return "; ".join(dict.fromkeys(_explained(Removal(pattern), self.limits) for pattern in self.params.patterns))
+        return "; ".join(dict.fromkeys(_explained(removal, self.limits) for removal in self._removals))
 
     def describe(self) -> str:
         return f"without {', '.join(map(quoted, self.params.patterns))}"

@@ -14,6 +14,7 @@ from assay.checks.base import Check, Example, Params, Row
 from assay.errors import did_you_mean, encodable, quoted
 from assay.expressions.counts import COUNTS, Count, occurrences, occurrences_expr
 from assay.expressions.lane import Lane, positions, rowwise, text
+from assay.expressions.regex.flavors import PACKAGE, named_lists, pattern_schemas
 from assay.expressions.regex.search import check_pattern
 from assay.expressions.regex.spans import Matches, results, results_column, route_of
 from assay.expressions.text import is_ascii, lower, lower_expr
@@ -22,14 +23,15 @@ __all__ = ["Case", "CountOf"]
 
 _LONGEST = 2**62
 """More than any text has of anything, and within 64-bit integers."""
-_OPTIONS = {"text": ("text", "caseSensitive", "case_sensitive"), "pattern": ("pattern",)}
+_OPTIONS = {"text": ("text", "caseSensitive", "case_sensitive"), "pattern": ("pattern", "flavor", "lists")}
 
 
 class CountParams(Params):
     """What to count, and how many of it pass."""
 
     of: str | dict[str, Any] = Field(
-        description=f"{', '.join(COUNTS)}; `{{text: phrase}}`, with `caseSensitive: true` as written; or `{{pattern: P}}`.",
+        description=f"{', '.join(COUNTS)}; `{{text: phrase}}`, with `caseSensitive: true` as written; or `{{pattern: P}}`, with"
+        " `flavor: regex` and `lists` as of the check `regex`.",
         json_schema_extra={
             "anyOf": [
                 {"type": "string", "enum": [*COUNTS]},
@@ -45,7 +47,7 @@ class CountParams(Params):
                 },
                 {
                     "type": "object",
-                    "properties": {"pattern": {"type": "string"}},
+                    "properties": {"pattern": {"type": "string"}, **pattern_schemas()},
                     "required": ["pattern"],
                     "additionalProperties": False,
                 },
@@ -96,9 +98,13 @@ def _check_options(of: dict[str, Any]) -> None:
         raise ValueError("`caseSensitive` is true or false")
     if kind == "pattern":
         try:
-            check_pattern(of[kind])
+            check_pattern(of[kind], _matches_of(of).lists)
         except (re.error, OverflowError) as error:
             raise ValueError(f"{of[kind]!r}: {error}") from None
+
+
+def _matches_of(of: dict[str, Any]) -> Matches:
+    return Matches(of["pattern"], named_lists(of.get("flavor", "re"), of.get("lists")))
 
 
 def _phrase_count(phrase: str, *, case_sensitive: bool) -> Count:
@@ -153,7 +159,14 @@ class CountOf(Check):
         Example("Spam, spam and eggs", 1.0, {"of": {"text": "spam"}, "exactly": 2}),
         Example("[1, 2, 3]", 0.0, {"of": "items", "max": 2}),
         Example("{}", 1.0, {"of": "items", "max": 2}),
+        Example("👩‍👧 👍🏽", 1.0, {"of": {"pattern": r"\X", "flavor": "regex"}, "exactly": 3}),
     )
+
+    def __init__(self, params: CountParams) -> None:
+        super().__init__(params)
+        of = self.params.of
+        if isinstance(of, dict) and of.get("flavor") == PACKAGE:
+            self.libraries = {PACKAGE: ()}  # type: ignore[misc]
 
     @property
     def counted(self) -> Count:
@@ -161,7 +174,7 @@ class CountOf(Check):
         if isinstance(of, str):
             return COUNTS[of]
         if "pattern" in of:
-            return _match_count(Matches(of["pattern"]), self.limits)
+            return _match_count(_matches_of(of), self.limits)
         return _phrase_count(of["text"], case_sensitive=of.get("caseSensitive", of.get("case_sensitive", False)))
 
     @property
@@ -174,7 +187,7 @@ class CountOf(Check):
     def _pattern(self) -> Matches | None:
         """The pattern whose matches count; None if something else does."""
         of = self.params.of
-        return Matches(of["pattern"]) if isinstance(of, dict) and "pattern" in of else None
+        return _matches_of(of) if isinstance(of, dict) and "pattern" in of else None
 
     def row(self, row: Row) -> float:
         number = self.counted.row(row["completion"])
@@ -217,10 +230,12 @@ class CountOf(Check):
         return pl.coalesce(reason, pl.lit(_UNCOUNTED) if error is None else error)
 
     def explain(self) -> str:
-        if self._pattern is not None:
+        if (matches := self._pattern) is not None:
             seconds = (self.limits or Limits()).regex_timeout
             limit = "no time limit" if seconds is None else f"up to {seconds:g} s of processor time per text"
-            why = route_of(self._pattern.pattern).why.replace("{limit}", limit)
+            why = route_of(matches.pattern, matches.lists).why.replace("{limit}", limit)
+            if matches.lists:
+                return why
             return f"columns where the linear engine finds the same matches, else Python's re ({why})"
         return "columns: one linear pattern, or Python for the rows that it does not decide"
 

@@ -1,4 +1,4 @@
-"""Search texts with Python's ``re`` in processes with limits on time and memory, in as many at once as there are cores.
+"""Search texts with Python's ``re``, or the package ``regex``, in processes with limits on time and memory, as many as there are cores.
 
 The first texts go to one process. If they take longer than it takes to start another one, others take part, each with a few texts
 at a time, so that all are busy to the end. They are reused for the next texts, and end with this process.
@@ -44,11 +44,24 @@ Answer = bool | Exception
 
 
 class Question(NamedTuple):
-    """A text to search, and the pattern with its flags."""
+    """A text to search, and the pattern with its flags.
+
+    Attributes:
+        pattern: The pattern.
+        text: The text.
+        flags: Flags of ``re``.
+        lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
+    """
 
     pattern: str
     text: str
     flags: int = 0
+    lists: str = ""
+
+    @property
+    def compiled(self) -> tuple[str, int, str]:
+        """What a process compiles."""
+        return self.pattern, self.flags, self.lists
 
 
 def guarded_search(
@@ -188,13 +201,13 @@ class _Search:
         self._questions, self._seconds, self._stop, self._late = questions, seconds, stop, late
         self._answers: list[Any] = [False] * len(questions)
         self._waiting = deque(range(len(questions)))
-        self._problems: dict[tuple[str, int], Exception] = {}
+        self._problems: dict[tuple[str, int, str], Exception] = {}
         self._free: list[MatchProcess] = []
         self._running: list[_Request] = []
         self._poller = select.poll()
         self._batch = 1
         self._alone: set[int] = set()  # one of these has ended a process
-        self._again: set[tuple[str, int]] = set()  # patterns whose process has ended before it had compiled them
+        self._again: set[tuple[str, int, str]] = set()  # patterns whose process has ended before it had compiled them
         self._latest = time.monotonic()  # when the latest process was taken
 
     def run(self) -> list[Any]:
@@ -239,9 +252,8 @@ class _Search:
 
     def _problem(self, question: Question) -> Exception | None:
         """Return the error if the pattern cannot be used for any text, as far as known."""
-        pattern, _, flags = question
-        problem = self._problems.get((pattern, flags))
-        return _TOO_EXPENSIVE.get(_key(pattern, flags)) if problem is None and _TOO_EXPENSIVE else problem
+        problem = self._problems.get(question.compiled)
+        return _TOO_EXPENSIVE.get(_key(question)) if problem is None and _TOO_EXPENSIVE else problem
 
     def _process(self) -> MatchProcess | None:
         if self._free:
@@ -275,14 +287,14 @@ class _Search:
             question = self._questions[at]
             size += len(question.text)
             is_apart = at in self._alone or size > _BATCH_BYTES
-            if (question.pattern, question.flags) != (first.pattern, first.flags) or (is_apart and request.left):
+            if question.compiled != first.compiled or (is_apart and request.left):
                 break
             request.left.append(self._waiting.popleft())
             if is_apart:
                 break
         request.size = len(request.left)
         texts = [self._questions[at].text for at in request.left]
-        process.ask(first.pattern, texts, first.flags, self._seconds, self._task)
+        process.ask(first.pattern, texts, first.flags, self._seconds, self._task, first.lists)
         process.watch(self._poller)
 
     def _wait(self) -> None:
@@ -342,10 +354,10 @@ class _Search:
         is_late = signal_ == signal.SIGVTALRM  # the time limit
         gone = RuntimeError(f"the regular expression ended the process that it ran in (signal {signal_})")
         if not request.is_compiled:
-            pattern, _, flags = self._questions[request.left[0]]
-            if is_late or (pattern, flags) in self._again:
+            compiled = self._questions[request.left[0]].compiled
+            if is_late or compiled in self._again:
                 self._give_up_pattern(request, self._too_expensive(request) if is_late else gone)
-            self._again.add((pattern, flags))  # somebody else may have ended it, such as a system without memory
+            self._again.add(compiled)  # somebody else may have ended it, such as a system without memory
         elif len(request.left) > 1:  # any of them: each is asked again, alone
             self._alone.update(request.left)
         elif request.left:
@@ -353,19 +365,17 @@ class _Search:
             self._answers[at] = self._timed_out(self._questions[at]) if is_late else gone
 
     def _give_up_pattern(self, request: _Request, problem: Exception) -> None:
-        pattern, _, flags = self._questions[request.left[0]]
-        self._problems[pattern, flags] = problem
+        self._problems[self._questions[request.left[0]].compiled] = problem
         while request.left:
             self._answers[request.left.popleft()] = problem
 
     def _too_expensive(self, request: _Request) -> Exception:
         """Return the error of a pattern that takes too long to compile, and remember it."""
-        pattern, _, flags = self._questions[request.left[0]]
         seconds = match_process.COMPILE_SECONDS
         problem = _timeout(f"the pattern takes more than {seconds:g} s to compile")
         if len(_TOO_EXPENSIVE) >= _MAX_TOO_EXPENSIVE:
             _TOO_EXPENSIVE.clear()
-        _TOO_EXPENSIVE[_key(pattern, flags)] = problem
+        _TOO_EXPENSIVE[_key(self._questions[request.left[0]])] = problem
         return problem
 
     def _timed_out(self, question: Question) -> Exception:
@@ -380,14 +390,15 @@ def _timeout(fact: str) -> Exception:
 
 
 def _raised(reply: Reply) -> Exception:
-    """Return the exception that ``re`` raised in the other process."""
+    """Return the exception that was raised in the other process; ``regex.error`` as ``re.error``."""
     name, message = reply[1].split(":", 1)
-    kinds = {re.error.__name__: re.error} | {kind.__name__: kind for kind in _KINDS}
+    kinds = {re.error.__name__: re.error, "error": re.error} | {kind.__name__: kind for kind in _KINDS}
     return kinds.get(name, RuntimeError)(message)
 
 
 _KINDS = (MemoryError, OverflowError, RecursionError, SystemError, ValueError)
 
 
-def _key(pattern: str, flags: int) -> bytes:
-    return hashlib.sha256(f"{flags} {pattern}".encode("utf-8", "surrogatepass")).digest()
+def _key(question: Question) -> bytes:
+    key = f"{question.flags} {question.lists} {question.pattern}"
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -1,15 +1,17 @@
-"""A process that runs Python's ``re`` with limits on time and memory.
+"""A process that runs Python's ``re``, or the package ``regex``, with limits on time and memory.
 
 A match of ``re`` cannot be interrupted from another thread, and may take years; a pattern may take minutes to compile. In the main
 thread of a process, ``re`` looks for signals now and then, so a timer can end a match and the process continues with the next one.
 The few loops of ``re`` that do not look end with the process, soon after the limit. The processes import only ``re``, start in some
-15 ms and end with the process that started them.
+15 ms and end with the process that started them. The package is imported with its first pattern, and only here.
 """
 
+import json
 import select
 import struct
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from functools import cache
 
 from assay.calls.piped_process import PipedProcess
 
@@ -22,9 +24,9 @@ COMPILE_SECONDS = 5.0
 
 _PIECE = 1 << 16
 """Bytes of texts that are sent together with what comes before them."""
-_HEAD = struct.Struct("!ddIIIQQ")
-"""Time limits for a match and for compiling, flags, task, number of texts, bytes of the pattern, bytes of the texts; the code points of
-each text follow."""
+_HEAD = struct.Struct("!ddIIIQQQ")
+"""Time limits for a match and for compiling, flags, task, number of texts, bytes of the pattern, of what the package
+needs and of the texts; the code points of each text follow."""
 _REPLY = struct.Struct("!BI")  # kind of reply, and bytes of the message that follows
 _LONGEST_MESSAGE = 300
 _SPAN = 0.001
@@ -89,7 +91,7 @@ def attempt(seconds, function, *arguments):
         finally:
             limited = False
         return (1, result) if isinstance(result, bytes) else (bool(result), b"")
-    except Late:
+    except (Late, TimeoutError):  # the package looks at the clock itself
         limited = False
         return 3, b""
     except Exception as error:
@@ -105,35 +107,48 @@ def flush():
 def reply(kind, message):
     replies.append(answer.pack(kind, len(message)) + message if message else plain[kind])
 
-def compile(pattern, flags):
+def compile(pattern, flags, package):
     global compiled
-    compiled = re.compile(pattern, flags)
+    if not package:
+        compiled = re.compile(pattern, flags)
+        return True
+    import json
+    folder, lists = json.loads(package)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    import regex
+    regex.purge()
+    compiled = regex.compile(pattern, flags | regex.VERSION0, ignore_unused=True, cache_pattern=False, **lists)
     return True
 
 def found(text):
-    return compiled.search(text) is not None
+    return compiled.search(text, **within) is not None
+
+def groups(_):
+    return " ".join(f"{name}={number}" for name, number in {"": compiled.groups, **compiled.groupindex}.items()).encode()
 
 def spans(matches):
     match = next(matches, None)
     return match and b" ".join(b"%d %d" % match.span(group) for group in range(compiled.groups + 1))
 
 def first(text):
-    return spans(compiled.finditer(text))
+    return spans(compiled.finditer(text, **within))
 
 def last(text):
-    return spans(iter(deque(compiled.finditer(text), maxlen=1)))
+    return spans(iter(deque(compiled.finditer(text, **within), maxlen=1)))
 
 def removed(text):
-    return compiled.sub("", text).encode("utf-8", "surrogatepass")
+    return compiled.sub("", text, **within).encode("utf-8", "surrogatepass")
 
 def counted(text):
-    return b"%d" % len(compiled.findall(text))
+    return b"%d" % len(compiled.findall(text, **within))
 
-tasks = found, first, last, removed, counted
+tasks = found, first, last, removed, counted, groups
 latest, compiled, outcome = None, None, (0, b"")
 while start := source.read(head.size):
-    seconds, to_compile, flags, task, count, length, total = head.unpack(start)
-    request = source.read(length).decode("utf-8", "surrogatepass"), flags
+    seconds, to_compile, flags, task, count, length, more, total = head.unpack(start)
+    request = source.read(length).decode("utf-8", "surrogatepass"), flags, source.read(more)
+    within = {"timeout": seconds or None, "concurrent": True} if more else {}
     if request != latest:
         re.purge()
         latest = request
@@ -193,6 +208,8 @@ class Task(IntEnum):
     """The text without the matches."""
     COUNTED = 4
     """The number of matches."""
+    GROUPS = 5
+    """The number of groups of the pattern, and the number of each name, whatever the text: ``=2 word=1``."""
 
 
 Reply = tuple[Kind, str]
@@ -209,7 +226,13 @@ class MatchProcess(PipedProcess):
         )
 
     def ask(
-        self, pattern: str, texts: Sequence[str], flags: int, seconds: float | None, task: Task = Task.FOUND
+        self,
+        pattern: str,
+        texts: Sequence[str],
+        flags: int,
+        seconds: float | None,
+        task: Task = Task.FOUND,
+        lists: str = "",
     ) -> None:
         """Begin a request; ``exchange`` sends it.
 
@@ -219,12 +242,14 @@ class MatchProcess(PipedProcess):
             flags: The pattern's flags.
             seconds: Limit on the processor time of a match; None for no limit.
             task: What to do with the texts.
+            lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
         """
         encoded, together = _encoded(pattern), _encoded("".join(texts))
+        package = f"[{json.dumps(_folder_of_package())}, {lists}]".encode() if lists else b""
         sizes = struct.pack(f"!{len(texts)}Q", *map(len, texts))
         limits = min(seconds or 0.0, _LONGEST_TIME), COMPILE_SECONDS
-        head = _HEAD.pack(*limits, flags, task, len(texts), len(encoded), len(together))
-        self.send(_pieces(head + encoded + sizes, together))
+        head = _HEAD.pack(*limits, flags, task, len(texts), len(encoded), len(package), len(together))
+        self.send(_pieces(head + encoded + package + sizes, together))
 
     def exchange(self, poller: select.poll) -> list[Reply]:
         """Send what fits into the pipe, and return the replies that have arrived.
@@ -249,6 +274,14 @@ class MatchProcess(PipedProcess):
 
 
 _KINDS = tuple(Kind)
+
+
+@cache
+def _folder_of_package() -> str:
+    """Return the folder that has the package ``regex``. NOTE: a file ``regex.py`` beside the user's program is not it."""
+    import importlib.metadata  # slow to import
+
+    return str(importlib.metadata.distribution("regex").locate_file(""))
 
 
 def _pieces(head: bytes, texts: bytes) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ four engines:
   (``conditions``). Negative look-ahead elsewhere becomes an automaton (``lookahead``); back-references to few texts, possessive repeats
   and atomic groups are replaced where that changes nothing (``substitutes``).
 * *Rows*: ``re`` itself, if it cannot take long for this pattern and this size of text.
-* *Rows*: ``re`` in separate processes with limits on time and memory (``guarded``).
+* *Rows*: ``re`` in separate processes with limits on time and memory (``guarded``). Patterns of the package ``regex`` always run there.
 * *Rows*: sets of positions (``positions``), with a limit on steps: where such a process is late, unless the pattern has back-references
   and the like. They take a hundred times as long as ``re`` on other texts.
 
@@ -59,6 +59,7 @@ from assay.system.cache import cached_within
 from assay.thresholds import THRESHOLDS
 
 __all__ = [
+    "BY_PACKAGE",
     "Question",
     "Route",
     "backtracking_lane",
@@ -134,29 +135,38 @@ class Route:
         return bool(self.linear or self.conditions)
 
 
-def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0) -> bool:
+def search(pattern: str, value: str, limits: Limits | None = None, *, flags: int = 0, lists: str = "") -> bool:
     """Return whether ``re.search`` finds the pattern: the definition in Python.
 
+    Args:
+        pattern: The pattern.
+        value: The text.
+        limits: The limits of a run.
+        flags: Flags of ``re``.
+        lists: The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``.
+
     Raises:
-        re.error: Python does not accept the pattern.
-        TimeoutError: The match needs ``re``, and takes longer than the limit.
-        MemoryError: The match needs ``re``, and takes more memory than the limit.
+        re.error: Python, or the package, does not accept the pattern.
+        TimeoutError: The match needs a separate process, and takes longer than the limit.
+        MemoryError: The match needs a separate process, and takes more memory than the limit.
     """
-    (answer,) = search_all(pattern, [value], limits, flags=flags)
+    (answer,) = search_all(pattern, [value], limits, flags=flags, lists=lists)
     if isinstance(answer, Exception):
         raise answer
     return answer
 
 
-def search_all(pattern: str, values: Sequence[str], limits: Limits | None = None, *, flags: int = 0) -> list[Answer]:
+def search_all(
+    pattern: str, values: Sequence[str], limits: Limits | None = None, *, flags: int = 0, lists: str = ""
+) -> list[Answer]:
     """Return the result of ``search`` for each text, or the exception that it raises.
 
     Raises:
         KeyboardInterrupt: The run has to stop.
     """
     limits = limits or Limits()
-    here = search_here(pattern, values, limits.stop, flags=flags)
-    return _with_guarded([Question(pattern, value, flags) for value in values], here, limits)
+    here = [None] * len(values) if lists else search_here(pattern, values, limits.stop, flags=flags)
+    return _with_guarded([Question(pattern, value, flags, lists) for value in values], here, limits)
 
 
 def search_each(questions: Sequence[Question], limits: Limits | None = None) -> list[Answer]:
@@ -167,8 +177,8 @@ def search_each(questions: Sequence[Question], limits: Limits | None = None) -> 
     """
     limits = limits or Limits()
     here: list[Answer | None] = []
-    for pattern, text_, flags in questions:
-        here += search_here(pattern, [text_], limits.stop, flags=flags)
+    for pattern, text_, flags, lists in questions:
+        here += [None] if lists else search_here(pattern, [text_], limits.stop, flags=flags)
     return _with_guarded(questions, here, limits)
 
 
@@ -201,9 +211,9 @@ def _answers_by_positions(questions: Sequence[Question], limits: Limits) -> dict
 
     They take a hundred times as long as ``re``, except on texts on which it would take for ever.
     """
-    patterns = {(question.pattern, question.flags) for question in questions}
+    patterns = {(question.pattern, question.flags) for question in questions if not question.lists}
     expressed = {pattern for pattern in patterns if _positions(*pattern)[0] is not None}
-    able = [question for question in questions if (question.pattern, question.flags) in expressed]
+    able = [question for question in questions if not question.lists and question.compiled[:2] in expressed]
     answers: dict[Question, Answer] = {}
     late = 0
     for start in range(0, len(able), _TRIED_TOGETHER):
@@ -324,18 +334,18 @@ def linear_answers(values: pl.Series, chosen: Route) -> pl.Series:
     return answers
 
 
-def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None:
-    """Return a lane for the rows that the linear engine cannot decide.
+def backtracking_lane(pattern: str, limits: Limits | None = None, lists: str = "") -> Lane | None:
+    """Return a lane for the rows that the linear engine cannot decide; ``lists`` as for ``search``.
 
     Returns:
         A lane with a struct of ``found`` and ``error`` from ``search_all``, null on the other rows; None if no row ever needs it.
     """
-    chosen = route(pattern)
+    chosen = route(pattern, lists=lists)
     if chosen.in_columns and not chosen.disputed:
         return None
 
     def answers(texts: pl.Series) -> pl.Series:
-        results = search_all(pattern, texts.drop_nulls().to_list(), limits)
+        results = search_all(pattern, texts.drop_nulls().to_list(), limits, lists=lists)
         frame = pl.DataFrame(
             {
                 "found": [answer is True for answer in results],
@@ -353,16 +363,16 @@ def backtracking_lane(pattern: str, limits: Limits | None = None) -> Lane | None
             values = pl.when(is_disputed(values)).then(values)
         return values.map_batches(answers, return_dtype=pl.Struct(_ANSWER), is_elementwise=True)
 
-    return Lane(f"regex:{pattern}", build)
+    return Lane(f"regex:{lists}:{pattern}", build)
 
 
 _ANSWER = {"found": pl.Boolean, "error": pl.String}
 
 
-def lanes(pattern: str, limits: Limits | None = None) -> tuple[Lane, ...]:
+def lanes(pattern: str, limits: Limits | None = None, lists: str = "") -> tuple[Lane, ...]:
     """Return the lanes that ``search_expr`` reads."""
-    lane = backtracking_lane(pattern, limits)
-    shared = _shared_lanes(route(pattern))
+    lane = backtracking_lane(pattern, limits, lists)
+    shared = _shared_lanes(route(pattern, lists=lists))
     return shared if lane is None else (lane, *shared)
 
 
@@ -371,9 +381,9 @@ def _shared_lanes(chosen: Route) -> tuple[Lane, ...]:
     return own + tuple(lane for _, one in chosen.conditions for lane in _shared_lanes(one))
 
 
-def search_expr(pattern: str) -> pl.Expr:
+def search_expr(pattern: str, lists: str = "") -> pl.Expr:
     """Return ``search`` as an elementwise Boolean expression over the completion's text and the columns of ``lanes``."""
-    chosen, lane = route(pattern), backtracking_lane(pattern)
+    chosen, lane = route(pattern, lists=lists), backtracking_lane(pattern, lists=lists)
     others = [] if lane is None else [lane.col.struct.field("found")]
     return pl.coalesce(*others, *([_linear_expr(chosen)] if chosen.in_columns else []))
 
@@ -467,13 +477,13 @@ def _none_of(values: pl.Series) -> pl.Series:
     return pl.Series([False]).new_from_index(0, len(values))
 
 
-def route(pattern: str, flags: int = 0) -> Route:
-    """Choose the engine for a pattern; cached.
+def route(pattern: str, flags: int = 0, lists: str = "") -> Route:
+    """Choose the engine for a pattern; cached. ``lists`` are as for ``search``.
 
     Raises:
         re.error: Python does not accept the pattern.
     """
-    return _route(pattern, flags, THRESHOLDS.linear_bytes)
+    return Route((), BY_PACKAGE) if lists else _route(pattern, flags, THRESHOLDS.linear_bytes)
 
 
 def _size_of_route(chosen: Route, pattern: str, *_: int) -> int:
@@ -575,6 +585,8 @@ def _patterns_of_tree(tree: Any, boundary: Boundary) -> tuple[tuple[str, ...], t
 
 
 _BY_RE = "Python's re in a separate process"
+BY_PACKAGE = "the package regex in a separate process, {limit}"
+"""The reason of a route for ``flavor: regex``."""
 _SAME = "linear engine: the same verdict on every text"
 _EDGES = "linear engine; beyond ASCII, \\b becomes a class of Python's \\w"
 _CONDITIONS = "linear engine, for each of the conditions at the start of the text"
@@ -582,20 +594,21 @@ _DISPUTED = f"linear engine; {_BY_RE} for rows with characters that are \\w in o
 _TOO_DEEP = "a pattern nested too deeply"
 
 
-def check_pattern(pattern: str) -> None:
-    """Check that Python accepts a pattern.
+def check_pattern(pattern: str, lists: str = "") -> None:
+    """Check that Python accepts a pattern; or the package ``regex``, with lists.
 
     Raises:
         re.error: It does not; other exceptions of ``re.compile`` are raised, too.
         TimeoutError: The check takes too long.
     """
-    try:
-        parsed(pattern, 0)
-        compile_pattern(pattern)
-    except (TooExpensiveError, RecursionError):
-        (answer,) = guarded_search([Question(pattern, "")], seconds=1.0)
-        if isinstance(answer, Exception):
-            raise answer from None
+    with contextlib.suppress(TooExpensiveError, RecursionError):
+        if not lists:
+            parsed(pattern, 0)
+            compile_pattern(pattern)
+            return
+    (answer,) = guarded_search([Question(pattern, "", lists=lists)], seconds=1.0)
+    if isinstance(answer, Exception):
+        raise answer
 
 
 @cached_within(16_000_000, lambda _, pattern, __: 600 * len(pattern))

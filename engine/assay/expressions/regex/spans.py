@@ -5,7 +5,8 @@ characters, concatenations, alternatives, repeats, groups and anchors that is wr
 within repeats and repeats of what may be empty; and to find several matches of a pattern that may be empty, or that ends with ``$``,
 because Python goes on in another way after an empty match, and before a final line break.
 
-Other patterns are run by ``re``: in this process if it cannot take long for this size of text, else in a process with limits.
+Other patterns are run by ``re``: in this process if it cannot take long for this size of text, else in a process with limits. Those of
+the package ``regex``, which have ``lists``, run in such a process by the package's methods of the same names.
 """
 
 from collections import Counter, deque
@@ -24,7 +25,7 @@ from assay.expressions.regex.compiled import TooExpensiveError, compile_pattern,
 from assay.expressions.regex.guarded import Question, guarded_task
 from assay.expressions.regex.linear import class_of
 from assay.expressions.regex.match_process import Task
-from assay.expressions.regex.search import is_disputed, note_timeout
+from assay.expressions.regex.search import BY_PACKAGE, is_disputed, note_timeout
 from assay.expressions.regex.stacks import on_any_stack
 from assay.expressions.regex.trees.boundaries import Items
 from assay.expressions.regex.trees.charsets import (
@@ -176,9 +177,9 @@ class Route:
     empty: bool = False
 
 
-def route_of(pattern: str) -> Route:
+def route_of(pattern: str, lists: str = "") -> Route:
     """Return how the linear engine runs a pattern; cached."""
-    return _route(pattern, THRESHOLDS.linear_bytes)
+    return Route(None, BY_PACKAGE) if lists else _route(pattern, THRESHOLDS.linear_bytes)
 
 
 @cached_within(8_000_000, lambda route, pattern, *_: 4 * len(pattern) + len(route.ascii or ""))
@@ -228,14 +229,20 @@ def _written(pattern: str, linear_bytes: int, *, ascii: bool) -> tuple[_Writer, 
     return writer, written, tree
 
 
-@cached_within(4_000_000, lambda _, pattern: 4 * len(pattern))
-def groups_of(pattern: str) -> tuple[int, dict[str, int]]:
+@cached_within(4_000_000, lambda _, pattern, lists="": 4 * (len(pattern) + len(lists)))
+def groups_of(pattern: str, lists: str = "") -> tuple[int, dict[str, int]]:
     """Return the number of groups of a pattern, and the numbers of those with names.
 
     Raises:
-        re.error: Python does not accept the pattern.
+        re.error: Python, or the package, does not accept the pattern.
         ValueError: The pattern is too large.
     """
+    if lists:
+        (reply,) = guarded_task(Task.GROUPS, [Question(pattern, "", lists=lists)], seconds=1.0)
+        if isinstance(reply, Exception):
+            raise reply
+        numbers = {name: int(number) for name, _, number in (item.partition("=") for item in reply.split(" "))}
+        return numbers.pop(""), numbers
     try:
         state = on_any_stack(lambda: parsed(pattern, 0)).state
     except (TooExpensiveError, RecursionError) as error:
@@ -252,6 +259,11 @@ class Operation(Protocol):
     @property
     def pattern(self) -> str:
         """The pattern."""
+        ...
+
+    @property
+    def lists(self) -> str:
+        """The named lists of a pattern of the package ``regex``, as JSON; ``""`` for a pattern of ``re``."""
         ...
 
     @property
@@ -284,11 +296,13 @@ class Extraction:
         pattern: A valid pattern.
         group: Number of the group, 0 for the whole match; or ``ANY``.
         last: Whether to take the last match instead of the first.
+        lists: As for ``Operation``.
     """
 
     pattern: str
     group: int | str = 0
     last: bool = False
+    lists: str = ""
 
     @property
     def task(self) -> Task:
@@ -342,6 +356,7 @@ class Removal:
     """The text without the matches of a pattern: ``re.sub(pattern, "", text)``."""
 
     pattern: str
+    lists: str = ""
 
     @property
     def task(self) -> Task:
@@ -366,6 +381,7 @@ class Matches:
     """The number of matches, in digits: ``len(re.findall(pattern, text))``."""
 
     pattern: str
+    lists: str = ""
 
     @property
     def task(self) -> Task:
@@ -399,7 +415,7 @@ def results(operation: Operation, texts: Sequence[str], limits: Limits | None = 
     waiting = Counter(text for text, answer in zip(texts, answers, strict=True) if answer is _ELSEWHERE)
     replies = guarded_task(
         operation.task,
-        [Question(operation.pattern, text) for text in waiting],  # equal ones once
+        [Question(operation.pattern, text, lists=operation.lists) for text in waiting],  # equal ones once
         seconds=limits.regex_timeout,
         stop=limits.stop,
         late=lambda question: note_timeout(limits, waiting[question.text]),
@@ -420,6 +436,8 @@ def _here(operation: Operation, text: str, limits: Limits) -> Any:
     if limits.stop is not None and limits.stop.is_set():
         raise KeyboardInterrupt
     answer: Any = _ELSEWHERE
+    if operation.lists:
+        return answer
     if quick(operation.pattern, len(text)):
         try:
             return operation.by_re(text)
@@ -455,7 +473,7 @@ def results_column(operation: Operation, texts: pl.Series, limits: Limits | None
         KeyboardInterrupt: The run has to stop.
     """
     texts = texts.alias("text")
-    if is_small(texts):
+    if is_small(texts) or operation.lists:
         return _by_rows(operation, texts, limits)
     beyond = ~is_ascii(texts)
     disputed = _disputed(texts) if route_of(operation.pattern).boundary and beyond.any() else beyond & ~beyond

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from assay.insight.probing.phrases import Phrases
 from assay.insight.probing.tasks import Task
 
-__all__ = ["CLASSES", "DISGUISES", "PROBES", "Class", "Probe", "look_alike", "probes_of", "zero_width"]
+__all__ = ["CLASSES", "DISGUISES", "MIXED_SCRIPTS", "PROBES", "Class", "Probe", "look_alike", "probes_of", "zero_width"]
 
 Class = Literal["free", "hack", "must not gain", "control"]
 """Kinds of probes: free ones are hacks that need not even read the prompt."""
@@ -64,6 +64,8 @@ def zero_width(phrase: str) -> str:
 
 DISGUISES: dict[str, Callable[[str], str]] = {"look_alike": look_alike, "zero_width": zero_width}
 """Ways to hide a phrase from a check and not from a reader."""
+MIXED_SCRIPTS = r"\p{Script=Latin}\p{Script=Cyrillic}|\p{Script=Cyrillic}\p{Script=Latin}"
+"""A pattern of the package ``regex`` for a word with letters of both scripts, as ``look_alike`` writes most."""
 
 
 def probes_of(tasks: Sequence[Task], phrases: Phrases) -> Iterator[Probe]:
