@@ -262,7 +262,7 @@ def load_verifiers(
             errors.append(error)
     if errors:
         problems = [problem for error in errors for problem in error.problems]
-        raise SpecError("\n\n".join(error.fact for error in errors), errors[0].hint, problems)
+        raise SpecError("\n\n".join(dict.fromkeys(error.fact for error in errors)), errors[0].hint, problems)
     if not loaded:
         raise SpecError("No verifier.", "Name at least one, with --spec or as the second argument of score().")
     by_id: dict[str, VerifierSpec] = {}

@@ -97,13 +97,30 @@ def _parse_json(content: str, name: str) -> Document:
     try:
         data = json.loads(content, object_pairs_hook=_no_duplicates)
     except json.JSONDecodeError as error:
-        raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
+        fact = f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
+        raise SpecError(fact, _json_hint(error)) from None
     except _DuplicateKeyError as error:
         from assay.system.core_yaml import json_as_yaml
 
         _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
         raise SpecError(f"{name}: {printable(str(error))}.") from None
     return Document(data, lambda: _lines_of(content))
+
+
+def _json_hint(error: json.JSONDecodeError) -> str:
+    """Say how to mend what people often write as JSON."""
+    before, at = error.doc[: error.pos].rstrip(), error.doc[error.pos : error.pos + 2]
+    if "escape" in error.msg:
+        return f"Write the backslash twice: \\{at}"
+    if (before.endswith(",") and at[:1] in ("]", "}", "")) or at[:1] == ",":
+        return "Remove the comma behind the last item."
+    if at[:1] == "'":
+        return "JSON takes double quotes. YAML takes both: name the file .yaml"
+    if at[:1] in ("#", "/"):
+        return "JSON has no comments. YAML has, after #: name the file .yaml"
+    if "delimiter" in error.msg:
+        return 'A comma or a colon is missing, or a quote within a text that is not written \\".'
+    return ""
 
 
 def _parse_toml(content: str, name: str) -> Document:
