@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, did_you_mean, shown_path
+from assay.errors import InputError, shown_path
 from assay.expressions.lane import plain_type
 from assay.expressions.mixed import TYPED
 from assay.loading.documents.document import form_of
@@ -19,7 +19,7 @@ from assay.loading.formats.format import SUFFIXES, first_line, known_suffixes, s
 from assay.loading.formats.parquet import ParquetFile
 from assay.loading.formats.reading import File, name_of, rows_in_all
 from assay.system.memory import at_once
-from assay.system.special_files import what_is
+from assay.system.special_files import likely_file, what_is
 
 __all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand"]
 
@@ -60,10 +60,7 @@ def expand(source: str | Path) -> list[Path]:
         hint = "" if "link" in what else "Write its output to a file first."
         raise InputError(f"{shown_path(path)}: is {what}.", hint)
     else:
-        guess = did_you_mean(
-            path.name, [shown_path(file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        )
-        raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
+        raise InputError(f"{shown_path(path)}: no such file or folder.", likely_file(path))
     files = [file for file in files if _visible(file)]
     if not files:
         raise InputError(f"{shown_path(source)}: no rollout files found.", known_suffixes())
