@@ -40,7 +40,7 @@ _FEW_ROWS = 5_000
 
 def print_error(console: Console, error: AssayError) -> None:
     """Print an error: the fact, a blank line, the hint."""
-    console.print(Text.assemble(("error: ", "bold red"), printable(str(error), lines=True)), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), printable(error.text, lines=True)), soft_wrap=True)
 
 
 def print_warning(console: Console, message: str) -> None:

@@ -151,7 +151,7 @@ class SpecReader:
         if not isinstance(first, dict) or "checks" in first or "kind" in first:
             return ""
         if COMPLETION in first:
-            return "is a rollout, not a verifier, which has `checks`"
+            return "is a rollout, not a verifier, which has `checks`; rollouts are the first argument"
         if isinstance(first.get("type"), str) or (first is not data and meant_check(first, self.types)):
             kind = "a check" if first is data else "a list of checks"
             return f"is {kind}, not a verifier: write `checks:` above it, and each check below as an item, `- type: …`"
@@ -589,7 +589,7 @@ class SpecReader:
 
 
 def _misspells_checks(data: Any) -> bool:
-    return any(key != "checks" and closest(str(key), VERIFIER_FIELDS) == "checks" for key in data)
+    return "checks" not in data and any(closest(str(key), VERIFIER_FIELDS) == "checks" for key in data)
 
 
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,8 @@ __all__ = ["ENGINE_ERRORS", "Cut", "Files", "broken_file", "combined", "expand"]
 _SHARES = 2
 """Shares of the memory that the rows of a piece may take: they are views of what the reader holds, and its columns are narrow."""
 
+_TEXTS = 'Texts that are to be scored stand in rows: [{"completion": "a text"}]'
+
 _SKIPPED = ("_", ".")
 
 ENGINE_ERRORS = (PolarsError, PanicException, OSError)
@@ -60,7 +62,9 @@ def expand(source: str | Path) -> list[Path]:
         hint = "" if "link" in what else "Write its output to a file first."
         raise InputError(f"{shown_path(path)}: is {what}.", hint)
     else:
-        raise InputError(f"{shown_path(path)}: no such file or folder.", likely_file(path))
+        raise InputError(
+            f"{shown_path(path)}: no such file or folder.", likely_file(path) or ("" if path.suffix else _TEXTS)
+        )
     files = [file for file in files if _visible(file)]
     if not files:
         raise InputError(f"{shown_path(source)}: no rollout files found.", known_suffixes())
