@@ -10,7 +10,7 @@ from assay.checks.groups import Group
 from assay.errors import closest
 from assay.values.references import is_reference
 
-__all__ = ["meant_check"]
+__all__ = ["as_flow", "meant_check"]
 
 _PLAIN = re.compile(r"[A-Za-z][\w-]*(?: [\w-]+)*")
 _LONGEST = 120
@@ -32,8 +32,8 @@ def meant_check(data: Any, types: Mapping[str, type[Check]]) -> str:
     params = {} if value is None else {_main_param(types[names[key]]): value}
     if isinstance(value, Mapping) and not is_reference(value):
         params = dict(value)
-    written = _flow({"type": names[key], **params, **others})
-    return written if len(written) <= _LONGEST else _flow({"type": names[key]})[:-1] + ", …}"
+    written = as_flow({"type": names[key], **params, **others})
+    return written if len(written) <= _LONGEST else as_flow({"type": names[key]})[:-1] + ", …}"
 
 
 def _main_param(check: type[Check]) -> str:
@@ -45,12 +45,12 @@ def _main_param(check: type[Check]) -> str:
     return (fields[name].alias if name in fields else None) or name
 
 
-def _flow(value: Any) -> str:
+def as_flow(value: Any) -> str:
     """Return a value as YAML on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_flow(str(key))}: {_flow(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{as_flow(str(key))}: {as_flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(as_flow, value))}]"
     if not isinstance(value, str) or not value.isprintable():
         return json.dumps(value, ensure_ascii=False, default=str)
     is_plain = _PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null")
