@@ -21,7 +21,19 @@ __all__ = ["Draft", "draft"]
 
 _ROWS = 200
 _COMPLETIONS = ("response", "output", "generation", "model_output", "generated_text", "text", "prediction", "messages")
-_GOLDS = ("answer", "expected", "target", "ground_truth", "gold", "label", "solution", "reference", "expected_answer")
+_GOLDS = (
+    "answer",
+    "expected",
+    "target",
+    "ground_truth",
+    "gold",
+    "label",
+    "solution",
+    "reference",
+    "expected_answer",
+    "answers",
+    "golds",
+)
 _MOST = 0.5
 """Share of the rows in which a step has to find something."""
 _NUMBER = re.compile(r"[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?%?")
@@ -100,7 +112,10 @@ def _completion(frame: pl.DataFrame) -> str:
 
 def _texts(column: pl.Series) -> list[str]:
     """Return the values of a column that are not null and not blank, as texts."""
-    return [str(value) for value in column.to_list() if value is not None and str(value).strip() not in ("", "[]")]
+    values = column.to_list()
+    if isinstance(column.dtype, pl.List):
+        values = [inner for value in values for inner in value or ()]
+    return [str(value) for value in values if value is not None and str(value).strip()]
 
 
 def _not_empty() -> dict[str, Any]:
