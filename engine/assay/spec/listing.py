@@ -30,13 +30,13 @@ __all__ = [
 
 
 _MOST_EXAMPLES = 3
-_OF_SCORERS = {
+_OF_SCORERS: dict[str, dict[str, Any]] = {
     "function": {"name": "exact_match", "expected": {"column": "answer"}},
     "row_verifier": {"verifierName": "exact_match"},
     "spec": {"path": "parts/format.yaml"},
 }
 _POLITE = [{"type": "contains", "value": "sorry"}, {"type": "contains", "value": "thank"}]
-_OF_GROUPS = {
+_OF_GROUPS: dict[str, dict[str, Any]] = {
     "at_least": {"k": 2},
     "length_scaled": {"max": 2000, "check": {"type": "equals", "value": {"column": "answer"}}},
 }

@@ -86,7 +86,7 @@ def init(
     text = STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
     next_command = f"assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet"
     if rollouts is not None:
-        from assay.insight.drafting import draft
+        from assay.cli.drafting import draft
 
         drafted = draft(rollouts, path.stem)
         text = drafted.text

@@ -129,14 +129,14 @@ def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[d
     shared = {"goldOn": [{"after": "####"}]} if marked else {}
     value = {"column": gold}
     if all(_NUMBER.fullmatch(end) for end in ends):
-        kind, last = "number", [["number"]]
+        kind = "number"
     elif all(re.fullmatch(r"[A-Ea-e]", end) for end in ends):
         return [{"id": "answer", "type": "choice", "value": value, **shared}]
     else:
-        kind, last = "equals", []
-    candidates = [
+        kind = "equals"
+    candidates: list[dict[str, Any]] = [
         {"id": "answer", "type": kind, "value": value, **({"on": [*steps]} if steps else {}), **shared}
-        for steps in (*_STEPS, *(last and [[]]))
+        for steps in (*_STEPS, ())
     ]
     found = [(_share_found(frame, check["on"]), check) for check in candidates if check.get("on")]
     best = [check for share, check in found if share > _MOST]
@@ -151,4 +151,4 @@ def _share_found(frame: pl.DataFrame, steps: Sequence[Any]) -> float:
     """Return the share of rows in which steps find something."""
     probe = {"id": "probe", "checks": [{"type": "min_length", "value": 1, "on": [*steps]}]}
     rewards = score(frame, probe, lenient=True)["reward"]
-    return float(rewards.fill_null(0.0).mean() or 0.0)
+    return rewards.to_list().count(1.0) / max(1, len(rewards))
