@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import assay
-from assay import errors
+from assay import AssayWarning, UsageError, errors
 
 ERRORS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error") or name == "TooManyErrors"]
 
@@ -97,3 +97,26 @@ def test_nothing_is_guessed_where_there_is_no_choice():
 )
 def test_a_number_agrees_with_its_noun(number, text):
     assert errors.counted(number, "row") == text
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Rename it with --map completion=response.", 'Rename it with mapping={"completion": "response"}.'),
+        ("--map 'a=$.x[0]', or none", 'mapping={"a": "$.x[0]"}, or none'),
+        ("--function-timeout -1: expected seconds.", "function_timeout=-1: expected seconds."),
+        ("--where answer = 18: is no condition.", 'where="answer = 18": is no condition.'),
+        ("--reuse writes one file.", "`reuse` writes one file."),
+        ("--preset NAME, or --preset none to use their own", 'preset=NAME, or preset="none" to use their own'),
+        ("see --max-bad-rows).\nNothing; --max-bad-rows 3 or 5%.", "see `max_bad_rows`).\nNothing; max_bad_rows=3 or 5%."),
+        ("Give it with --spec.", "Give it with `verifiers`."),
+        ("Name one: --rubric module:attribute", "Name one: verifiers=attribute"),
+        ("--import MODULE, --checks MODULE:CLASS", "import MODULE, checks=[CLASS]"),
+        ("replace it with --overwrite.", "replace it with `overwrite=True`."),
+        ("Write it: assay score X --out Y; or with --out Y.parquet", 'Write it: assay score X --out Y; or with out="Y.parquet"'),
+        ('unknown value "--map". `--spec` is no option', 'unknown value "--map". `--spec` is no option'),
+    ],
+)  # fmt: skip
+def test_errors_and_warnings_have_the_flags_of_the_command_and_the_keywords_of_python(message, shown):
+    assert str(UsageError(message)) == str(AssayWarning(message)) == shown
+    assert UsageError(message).text == AssayWarning(message).text == message

@@ -7,7 +7,9 @@ import pytest
 import typer.main
 
 import assay
+from assay import options
 from assay.cli.main import app
+from assay.errors import in_python
 from assay.insight.bench import bench
 from assay.options import (
     BatchOptions,
@@ -104,7 +106,7 @@ def test_the_help_is_grouped_whole_and_as_wide_as_the_terminal(width):
 def test_a_value_that_cannot_be_used_is_refused_by_its_flag(options, message):
     with pytest.raises(assay.UsageError) as refused:
         settle(FileOptions, options, "score_file")
-    assert str(refused.value).startswith(message)
+    assert refused.value.text.startswith(message)
 
 
 def test_none_stands_for_the_default_and_values_are_parsed():
@@ -130,3 +132,20 @@ def test_what_decides_the_results_is_what_a_resumed_run_compares(tmp_path):
     assay.score_file(tmp_path / "in.parquet", SPEC, out, memory_limit="1GB")  # decides nothing
     with pytest.raises(assay.UsageError, match="another run"):
         assay.score_file(tmp_path / "in.parquet", SPEC, out, regex_timeout=5)
+
+
+KINDS = [getattr(options, name) for name in options.__all__ if name.endswith(("Options", "Limits"))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_know_the_keyword_of_each_flag(kind):
+    for name, (hint, option) in options_of(kind).items():
+        flag = flag_of(name, option)
+        words = {bool: f"`{name}=True`"}.get(hint, f"`{name}`")
+        if option.cli is not False and flag != "--import":
+            assert in_python(f"with {flag}") == f"with {words}"
+
+
+def test_a_flag_that_is_switched_off_is_a_keyword_that_is_false():
+    for name in ("details", "isolate"):
+        assert in_python(f"score without --no-{name}.") == f"score without `{name}=False`."

@@ -1,5 +1,7 @@
 """All errors that Assay raises on purpose: a fact, a blank line, a hint.
 
+They are written in the words of the command line, with its flags; ``str()`` of an error or a warning has the keywords of Python.
+
 AssayError                 exit 1   (base class, never raised itself)
 ├── SpecError              exit 2   a verifier file or dict that cannot be used; carries all problems
 ├── InputError             exit 2   rollouts or tasks that cannot be read
@@ -14,9 +16,12 @@ AssayError                 exit 1   (base class, never raised itself)
 AssayWarning               the run goes on, but the user should know (a broken check, a skipped check)
 """
 
+import contextlib
+import json
 import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 __all__ = [
@@ -35,7 +40,9 @@ __all__ = [
     "counted",
     "did_you_mean",
     "encodable",
+    "in_python",
     "listed",
+    "package",
     "path_text",
     "printable",
     "quoted",
@@ -61,8 +68,77 @@ class Abandoned(BaseException):
     """Raised in a thread whose call has exceeded its time limit."""
 
 
+_OPTION = re.compile(
+    r"""\bassay[ ][a-z]+[ ](?:(?![;.][ ])[^\n])*  # a command stays what it is
+    |(?<![\w\-"'`./])--(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)
+    (?:[ ](?P<value>(?P<quote>['"]).*?(?P=quote)|[^\s,;)]*[A-Z\d=/%$:_+][^\s,;)]*?(?=[.:]?(?:[\s,;)]|\Z))|replace|strict|none|ray)(?!\w))?""",
+    re.VERBOSE,
+)
+_SUBJECT = re.compile(r"--(?P<name>[a-z][a-z0-9-]*) (?P<value>(?:(?! --|: )[^\n])+)(?=: )")
+"""An option with any value as the first words of an error, which tells what is wrong with it."""
+
+SWITCHES = (
+    *("any_role", "details", "isolate", "lengths", "lenient", "overwrite", "raw_csv", "reuse_code", "seal"),
+    *("skip_bad_files", "strict", "verify_checksums"),
+)
+"""Options that take no value on the command line."""
+
+_MAPPINGS = ("mapping", "storage_options", "weights")
+
+KEYWORDS = {
+    "map": "mapping",
+    "part-size": "part_bytes",
+    "rubric": "verifiers",
+    "set": "weights",
+    "spec": "verifiers",
+    "storage-option": "storage_options",
+    "threshold": "pass_threshold",
+}
+"""Keywords of options that have another name in Python."""
+
+
+def in_python(message: str) -> str:
+    """Return a message with the keywords of functions in place of the flags of commands: ``mapping={"a": "b"}`` for ``--map a=b``."""
+    subject = _SUBJECT.match(message)
+    start = "" if subject is None else _keyword(subject)
+    return start + _OPTION.sub(_keyword, message[0 if subject is None else subject.end() :])
+
+
+def _keyword(option: re.Match[str]) -> str:
+    name, value = option["name"], option["value"]
+    if name is None:
+        return option[0]
+    if name == "import":
+        return f"import {value or ''}".rstrip()
+    name = KEYWORDS.get(name, name.replace("-", "_"))
+    if name in SWITCHES or name.startswith("no_"):
+        return f"`{name.removeprefix('no_')}={not name.startswith('no_')}`" + (f" {value}" if value else "")
+    return f"{name}={_argument(name, value)}" if value else f"`{name}`"
+
+
+def _argument(name: str, value: str) -> str:
+    """Return a value from the command line as an argument."""
+    value = value[1:-1] if value[0] == value[-1] and value[0] in "'\"" else value
+    if name in _MAPPINGS and "=" in value:
+        key, _, inner = value.partition("=")
+        return f"{{{json.dumps(key, ensure_ascii=False)}: {json.dumps(inner, ensure_ascii=False)}}}"
+    if name in ("checks", "verifiers") and ":" in value:
+        attribute = value.partition(":")[2]
+        return f"[{attribute}]" if name == "checks" else attribute
+    is_plain = re.fullmatch(r"-?(?:\d+(?:\.\d+)?|inf|nan)|None|True|False|[A-Z]+(?:,…)?", value)
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+
 class AssayWarning(UserWarning):
     """The run goes on, but the user should know."""
+
+    def __str__(self) -> str:
+        return in_python(self.text)
+
+    @property
+    def text(self) -> str:
+        """The message in the words of the command line."""
+        return super().__str__()
 
 
 class AssayError(Exception):
@@ -84,6 +160,11 @@ class AssayError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
+        return in_python(self.text)
+
+    @property
+    def text(self) -> str:
+        """The message in the words of the command line."""
         return f"{self.fact}\n\n{self.hint}" if self.hint else self.fact
 
 
@@ -237,3 +318,20 @@ def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """
     match = closest(word, choices, cutoff)
     return f"Did you mean `{printable(match)}`?" if match else ""
+
+
+@contextlib.contextmanager
+def package(name: str, extra: str) -> Iterator[None]:
+    """Turn a failing import of an optional package into an error with the command that installs it.
+
+    Args:
+        name: What people call the package.
+        extra: The extra of Assay that brings it.
+
+    Raises:
+        UsageError: The package is not installed.
+    """
+    try:
+        yield
+    except ImportError:
+        raise UsageError(f"{name} is not installed.", f"Install it: pip install 'assay[{extra}]'") from None

@@ -22,12 +22,27 @@ from assay.scoring.reference import score_rows
 from assay.spec.verifier import VerifierSpec, load_verifier
 
 __all__ = [
+    "DifferenceError",
     "assert_check_conforms",
     "assert_fn_conforms",
     "assert_plan_conforms",
     "assert_verifier_conforms",
     "hostile_texts",
 ]
+
+
+class DifferenceError(AssertionError):
+    """``expr()`` and ``row()`` give different results.
+
+    Attributes:
+        row: The row.
+        differing: What differs, by the result's column: by ``expr()``, and by ``row()``.
+    """
+
+    def __init__(self, how: str, at: int, row: Mapping[str, Any], differing: Mapping[str, tuple[Any, Any]]) -> None:
+        super().__init__(f"{how}, row {at}: (expr, row) differ: {differing}\n  of {row!r}")
+        self.row, self.differing = row, differing
+
 
 ALONE = 1
 """Every how many of the first ten rows is scored alone, and with the next one: a plan takes as long for one row as for hundreds."""
@@ -289,6 +304,4 @@ def _assert_same(result: pl.DataFrame, expected: Sequence[Mapping[str, Any]], fr
         # repr distinguishes 0.0 from -0.0 and True from 1
         differing = {name: (row[name], other[name]) for name in other if repr(row[name]) != repr(other[name])}
         if differing:
-            raise AssertionError(
-                f"{how}, row {at}: (expr, row) differ: {differing}\n  of {frame.row(at, named=True)!r}"
-            )
+            raise DifferenceError(how, at, frame.row(at, named=True), differing)

@@ -204,7 +204,7 @@ def test_members_of_rubrics_take_the_same_columns(tmp_path):
     path.write_text("\n".join(map(json.dumps, rows)))
     assert NOTE.format("target") in assay.score_file(path, rubric).notes
     assert [row["reward"] for row in score_rows(rows, verifiers_of_run(rubric))] == [1.0, 0.0]
-    with pytest.raises(assay.ColumnsError, match="Rename one with --map answer=label"):
+    with pytest.raises(assay.ColumnsError, match=r'Rename one with mapping={"answer": "label"}'):
         assay.score([{"completion": "t", "label": "t"}], rubric)
 
 

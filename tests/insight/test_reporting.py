@@ -423,9 +423,9 @@ def test_what_has_no_reward_is_refused_and_what_has_no_checks_is_not(scored, tmp
     assert found.checks == []
     assert [example["row"] for example in found.examples["worst"]] == [0]
     assert any("columns of checks" in note for note in found.notes)
-    with pytest.raises(UsageError, match="--by modle"):
+    with pytest.raises(UsageError, match='by="modle"'):
         assay.report(frame, by="modle")
-    with pytest.raises(UsageError, match="--examples -1"):
+    with pytest.raises(UsageError, match="examples=-1"):
         assay.report(frame, examples=-1)
 
 

@@ -178,7 +178,7 @@ def test_tasks_groups_and_lengths(tmp_path):
         .item()
         == 7
     )
-    with pytest.raises(UsageError, match="--task exampel_id: the frame has no such column") as caught:
+    with pytest.raises(UsageError, match='task="exampel_id": the frame has no such column') as caught:
         result.tasks(["exampel_id"])
     assert caught.value.hint == "Did you mean `example_id`?"
 
@@ -283,7 +283,7 @@ def test_lengths_of_a_column_such_as_tokens():
     assert named.frame.select(named.length).collect().to_series().to_list() == [7, None]
     assert result.with_length(None) is result
     for column, message in (
-        ("token", "--length token: the frame has no such column."),
+        ("token", 'length="token": the frame has no such column.'),
         ("reward", "expected whole numbers"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -319,7 +319,7 @@ def test_rows_are_told_apart_by_values_of_any_type_or_the_option_is_refused(valu
             with contextlib.suppress(UsageError):  # a step is one value
                 look()
         else:
-            with pytest.raises(UsageError, match=r"--by x: .* has values of type .* that no group can have"):
+            with pytest.raises(UsageError, match=r'by="x": .* has values of type .* that no group can have'):
                 look()
     # what is not asked for by name is left out if it cannot tell rows apart
     named = result.drop("model", "task_id").rename({"x": "model"})

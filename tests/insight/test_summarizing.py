@@ -131,7 +131,7 @@ def test_groups_without_tasks_rewards_or_few_values(monkeypatch):
     assert (low, high) == pytest.approx((0.094531205734230, 0.905468794265769), abs=1e-12)  # Wilson, 1 of 2
     monkeypatch.setattr(summarizing, "MOST_VALUES", 1)
     assert [one["value"] for one in by_group(frame, ["model"])["model"]] == ["a"]
-    with pytest.raises(assay.UsageError, match="--by modl"):
+    with pytest.raises(assay.UsageError, match='by="modl"'):
         by_group(frame, ["modl"])
 
 

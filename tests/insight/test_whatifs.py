@@ -257,8 +257,8 @@ def test_a_check_that_did_not_count_needs_scores_of_the_rows_that_no_check_score
         for look in (assay.whatif, lambda *one, **given: write_rewards(*one, tmp_path / "new.parquet", **given)):
             with pytest.raises(UsageError) as refused:
                 look(result, **change)
-            assert "no check applied to row 3 and 3 more, so that the score of `metric` there" in str(refused.value)
-            assert "Score the rollouts again with the changed spec" in str(refused.value)
+            assert "no check applied to row 3 and 3 more, so that the score of `metric` there" in refused.value.text
+            assert "Score the rollouts again with the changed spec" in refused.value.text
     only_ones = [row for row in LEVELS if row["level"] == 1]
     assert differing(tmp_path, spec, {"weights": {"metric": 1}}, only_ones) == []
     (tmp_path / "new.parquet").unlink()
@@ -329,7 +329,7 @@ def test_the_footer_has_the_threshold_of_a_class(tmp_path):
         for path in (scored(tmp_path / "full.parquet", spec | {"passThreshold": 0}), tmp_path / "new.parquet")
     )
     assert (root, new["verifiers"]) == (full["content"]["root"], full["verifiers"])
-    with pytest.raises(UsageError, match="--threshold -1: no reward of v is below 0"):
+    with pytest.raises(UsageError, match="pass_threshold=-1: no reward of v is below 0"):
         assay.whatif(tmp_path / "new.parquet", pass_threshold=-1)
 
 
@@ -389,8 +389,8 @@ def test_a_rubric_with_another_threshold(tmp_path):
         ({"weights": {"facts": -1}}, UsageError, "not negative"),
         ({"weights": {"facts": float("nan")}}, UsageError, "expected a number"),
         ({"weights": {"facts": 0, "short": 0}, "drop": "tone"}, UsageError, "no check has a weight left"),
-        ({"pass_threshold": float("inf")}, UsageError, "--threshold inf"),
-        ({"rank": "modle"}, UsageError, "--rank modle"),
+        ({"pass_threshold": float("inf")}, UsageError, "pass_threshold=inf"),
+        ({"rank": "modle"}, UsageError, 'rank="modle"'),
     ],
 )
 def test_changes_that_cannot_be_made(worked, change, error, message):

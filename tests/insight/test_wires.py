@@ -149,7 +149,7 @@ def test_lengths_may_be_tokens():
     )
     assert [alert.wire for alert in Tripwires(length="tokens").update(frame, step=1)] == ["length"]
     assert Tripwires().update(frame, step=1) == []
-    with pytest.raises(UsageError, match="--length token: the frame has no such column"):
+    with pytest.raises(UsageError, match='length="token": the frame has no such column'):
         Tripwires(length="token").update(frame)
 
 

@@ -158,7 +158,7 @@ def test_standard_input_is_read_as_jsonl():
 def test_what_cannot_be_read_is_refused_with_what_can(source, said):
     with pytest.raises(assay.InputError) as refused:
         assay.scan(source)
-    assert said in str(refused.value)
+    assert said in refused.value.text
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_renamed_column_takes_the_place_of_one_that_had_its_name(mapping, expe
 def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score([{"completion": "a", "response": "b"}], SPEC, mapping={"completion": column})
-    assert str(refused.value) == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
+    assert refused.value.text == f"--map completion={column}: the rollouts have no column `{column}`.\n\n{hint}"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_column_to_rename_that_is_not_there_is_refused(column, hint):
 def test_a_new_name_that_is_nearly_one_of_ours_is_refused(name, meant):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score([{"completion": "a", "resp": "b"}], SPEC, mapping={name: "resp"})
-    assert str(refused.value) == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
+    assert refused.value.text == f"--map {name}=resp: Assay reads no column `{name}`.\n\nDid you mean `{meant}`?"
 
 
 def test_any_other_name_may_be_given_and_one_that_a_check_reads(monkeypatch):
@@ -255,7 +255,7 @@ NEEDY = {"id": "policy", "checks": [{"type": "task_expectations"}, {"type": "exp
 def test_all_missing_columns_are_named_at_once_with_who_reads_them(columns, hint):
     with pytest.raises(assay.ColumnsError) as refused:
         assay.score(pl.DataFrame({name: ["a"] for name in columns}), [NEEDY, SPEC])
-    assert str(refused.value) == (
+    assert refused.value.text == (
         "The rollouts lack 3 columns:\n"
         "  completion: read by every check\n"
         "  metadata: read by task_expectations (policy/task_expectations)\n"

@@ -200,7 +200,7 @@ def test_a_rollout_that_cannot_be_scored_says_why(completion, tasks, error):
 def test_tables_that_cannot_be_joined_are_refused(rollouts, tasks, fact, hint):
     with pytest.raises(assay.InputError) as refused:
         assay.score(rollouts, SPEC, tasks=tasks)
-    assert str(refused.value) == f"{fact}\n\n{hint}"
+    assert refused.value.text == f"{fact}\n\n{hint}"
 
 
 @pytest.mark.parametrize("ident", [["a"], {"a": 1}], ids=["list", "mapping"])
@@ -239,14 +239,14 @@ def test_a_task_file_that_cannot_be_read_is_named(tmp_path, name, content, said)
         (tmp_path / "set" / "dataset.toml").touch()
     with pytest.raises(assay.InputError) as refused:
         load_tasks(tmp_path / "set" if path.suffix == ".json" else path)
-    assert str(refused.value).startswith(f"{path}{said}")
+    assert refused.value.text.startswith(f"{path}{said}")
 
 
 def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
     (tmp_path / "dataset.toml").touch()
     with pytest.raises(assay.InputError) as refused:
         load_tasks(tmp_path)
-    assert str(refused.value) == f"{tmp_path}: has dataset.toml, but no */task.json."
+    assert refused.value.text == f"{tmp_path}: has dataset.toml, but no */task.json."
 
 
 def test_yaml_ids_stay_what_they_look_like(tmp_path):

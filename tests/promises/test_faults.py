@@ -107,9 +107,9 @@ def test_columns_of_our_own_are_offered_to_nobody(tmp_path):
     for mapping in ({"completion": "reply"}, {"completion": "$.reply"}, None):
         with pytest.raises(assay.ColumnsError) as refused:
             assay.score(tmp_path / "in.jsonl", SPEC, mapping=mapping, max_bad_rows=1)
-        assert "Columns: text." in str(refused.value)
+        assert "Columns: text." in refused.value.text
     with pytest.raises(assay.ColumnsError, match=r"Columns: text\."):
         assay.score(tmp_path / "in.jsonl", SPEC, tasks=[{"task_id": "a"}], max_bad_rows=1)
     (tmp_path / "bad.jsonl").write_text("{")
-    with pytest.raises(assay.AssayError, match=r"--max-bad-rows 1 or 100%"):
+    with pytest.raises(assay.AssayError, match=r"max_bad_rows=1 or 100%"):
         assay.score(tmp_path / "bad.jsonl", SPEC)

@@ -143,9 +143,9 @@ def test_no_info_is_an_empty_one(info):
     [
         ([assay.Rubric([clings])], {}, "cannot be in a list of verifiers"),
         (assay.Rubric, {}, "Rubric is a class"),
-        (assay.Rubric([clings]), {"function_timeout": "5"}, "--function-timeout 5"),
-        (assay.Rubric([clings]), {"workers": "5"}, "--workers 5"),
-        (assay.Rubric([clings]), {"max_concurrent": 2.5}, "--max-concurrent 2.5"),
+        (assay.Rubric([clings]), {"function_timeout": "5"}, 'function_timeout="?5'),
+        (assay.Rubric([clings]), {"workers": "5"}, 'workers="?5'),
+        (assay.Rubric([clings]), {"max_concurrent": 2.5}, "max_concurrent=2.5"),
     ],
 )
 def test_mistakes_are_told(judge, options, said):

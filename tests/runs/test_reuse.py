@@ -353,7 +353,7 @@ def test_rollouts_in_memory_are_nobody_knows_which():
     assay.score_file(pl.read_parquet("rows.parquet"), SPEC, "earlier.parquet", overwrite=True)
     with pytest.raises(InputError, match=r"nothing says that the rollouts"):
         again(source=pl.read_parquet("rows.parquet"))
-    with pytest.raises(UsageError, match=r"--seal: .* has no files that could be hashed"):
+    with pytest.raises(UsageError, match=r"`seal=True`: .* has no files that could be hashed"):
         assay.score_file(pl.read_parquet("rows.parquet"), SPEC, "new.parquet", seal=True)
 
 
@@ -373,7 +373,7 @@ def test_an_earlier_result_that_cannot_be_used():
     rows.with_columns(reward=0.5).write_parquet("earlier.parquet")
     with pytest.raises(InputError, match=r"not written by Assay"):
         again()
-    with pytest.raises(UsageError, match=r"--reuse writes one file"):
+    with pytest.raises(UsageError, match=r"`reuse` writes one file"):
         assay.score_file("rows.parquet", SPEC, "parts/", reuse="earlier.parquet")
     with pytest.raises(UsageError, match=r"expected the path of a result, not int"):
         assay.score_file("rows.parquet", SPEC, "new.parquet", reuse=3)

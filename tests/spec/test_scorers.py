@@ -469,7 +469,7 @@ def test_specs_are_nested_8_deep_and_64_in_all(tmp_path):
         assay.load_verifier(tmp_path / "s0.json")
     write(tmp_path, many={"checks": [include("s9", id=str(at)) for at in range(8)]})
     write(tmp_path, v={"checks": [include("many", id=str(at)) for at in range(8)]})
-    with pytest.raises(SpecError, match="more than 64 specs"):
+    with pytest.raises(SpecError, match="more than 64 files"):
         assay.load_verifier(tmp_path / "v.json")
 
 

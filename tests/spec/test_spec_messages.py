@@ -51,8 +51,8 @@ REFUSED = [  # (text, ending, full message)
     ("checks:\n- {type: json_valid, id: same}\n- {type: json_valid}\n- {type: json_valid, id: same}\n", ".yaml", 'spec.yaml: 1 problem\n  $.checks[2].id (line 4): the id "same" is already used by $.checks[0]'),
     (CHECKS + "  required: yes\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0].required (line 3): expected true or false, got a string ('yes')."),
     ("checks:\n- value: refund\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): every check needs a `type`"),
-    ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid')"),
-    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with --verifier-name"),
+    ("checks:\n- json_valid\n", ".yaml", "spec.yaml: 1 problem\n  $.checks[0] (line 2): expected an object, got a string ('json_valid'): write `- {type: json_valid}`"),
+    ("kind: in_process\n" + CHECKS, ".yaml", "spec.yaml: 2 problems\n  $.checks (line 2): unknown field `checks`. Known: id, name, description, version, kind, passThreshold, params.\n  $.kind (line 1): rows carry verifiers of kind in_process: score them without a spec, or with `verifier_name`"),
     ("[1]", ".json", "spec.json: 1 problem\n  $ (line 1): expected an object, got a list"),
     ("checks: []\n", ".yaml", "spec.yaml: 1 problem\n  $.checks (line 1): a verifier needs `checks`, a list of at least one"),
 ]  # fmt: skip
@@ -189,7 +189,7 @@ ALL = """spec.json: 5 problems
   $.passThreshold (line 3): 1.5 is above 1, the highest score: nothing could pass
   $.checks[0].valu (line 5): unknown field `valu`. Did you mean `value`?
   $.checks[1].weight (line 6): expected a finite number, at least 0, got -1.0
-  $.checks[2] (line 7): expected an object, got a string ('json_valid')"""
+  $.checks[2] (line 7): expected an object, got a string ('json_valid'): write `- {type: json_valid}`"""
 
 
 def test_all_problems_are_listed_at_once(message):

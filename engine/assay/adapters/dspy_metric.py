@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.adapters.gepa_evaluators import Scorer
-from assay.adapters.packages import package
-from assay.errors import UsageError, did_you_mean, listed
+from assay.errors import UsageError, did_you_mean, listed, package
 from assay.scoring.batching import Verifiers
 from assay.values.plain import plain
 

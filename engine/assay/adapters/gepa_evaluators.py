@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of, feedback_of
 from assay.calls.coroutines import in_own_loop, maybe_await
 from assay.compiling.requirements import needed_columns
-from assay.errors import RAISED, ColumnsError, said_by
+from assay.errors import RAISED, ColumnsError, package, said_by
 from assay.names import COMPLETION
 from assay.scoring.batching import Batcher, Verifiers
 

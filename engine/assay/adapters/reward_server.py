@@ -17,14 +17,13 @@ from typing import Any
 import pyarrow as pa
 
 from assay.adapters.openrlhf_rewards import Reasons, reward_info, rows_of
-from assay.adapters.packages import package
 from assay.adapters.serving.bodies import Bodies, Body, Refused, ServerLimits, row_problem
 from assay.adapters.serving.connections import Admitted, connection_class, most_connections
 from assay.adapters.verdicts import score_names
 from assay.compiling.first_batches import check_given
 from assay.compiling.plan import Plan
 from assay.compiling.requirements import read_columns
-from assay.errors import ColumnsError, InputError, UsageError, said_by
+from assay.errors import ColumnsError, InputError, UsageError, package, said_by
 from assay.scoring.batching import Batcher, Outcome, Verifiers, plan_of
 
 __all__ = ["ServerLimits", "reward_app", "serve"]

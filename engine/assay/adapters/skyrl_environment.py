@@ -6,7 +6,7 @@ Read from skyrl-gym 0.4.0: ``envs/base_text_env.py``.
 from typing import Any
 
 from assay.adapters.golds import Unscored, number_of
-from assay.adapters.packages import package
+from assay.errors import package
 from assay.scoring.batching import Batcher, Verifiers
 
 __all__ = ["skyrl"]

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.calls.places import failure
 from assay.calls.timeouts import TimeoutCounts
 from assay.calls.watchdog import Abandoned
-from assay.errors import said_by
 from assay.options import MAX_CONCURRENT, REGEX_TIMEOUT
 
 __all__ = [
@@ -139,7 +139,7 @@ def only(result: Any) -> Any:
 
 def failed(error: BaseException) -> Settled:
     """Return the result of a call that raised."""
-    return 0.0, said_by(error)
+    return 0.0, failure(error)
 
 
 def own_failure(error: BaseException) -> bool:

@@ -1,15 +1,23 @@
 """Where users' Python failed: the file and line of their code, without frames of Assay or of the import system."""
 
 import contextlib
+import logging
 import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from assay.errors import shown_path
+from assay.errors import printable, said_by, shown_path
 
-__all__ = ["defined_at", "raised_at"]
+__all__ = ["defined_at", "failure", "place_of", "raised_at"]
+
+_logger = logging.getLogger("assay.calls")
+_MOST = 1000
+_PLACES: dict[str, str] = {}
+_LOGGED: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+_MOST_LOGGED = 10
 
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -24,6 +32,29 @@ def raised_at(error: BaseException) -> str:
     # the line of an installed library says less than the line that called it; but users' code may be installed, too
     frames = [frame for frame in frames if not _is_installed(frame.filename)] or frames
     return _place(frames[-1].filename, frames[-1].lineno or 0, frames[-1].line or "") if frames else ""
+
+
+def failure(error: BaseException, owner: object = None, name: str = "") -> str:
+    """Return an exception of users' code for ``error``, and remember the line that raised it.
+
+    Args:
+        error: The exception.
+        owner: What called the code: each message of its is logged once, with the line.
+        name: Its name.
+    """
+    message = said_by(error)
+    if message not in _PLACES and len(_PLACES) < _MOST:
+        _PLACES[message] = raised_at(error)
+    logged = _LOGGED.setdefault(owner, set()) if owner is not None and place_of(message) else None
+    if logged is not None and message not in logged and len(logged) < _MOST_LOGGED:
+        logged.add(message)
+        _logger.error("%s: %s\n  %s", printable(name), printable(message), place_of(message))
+    return message
+
+
+def place_of(message: str) -> str:
+    """Return the line of users' code that raised an exception with a message, in this process; ``""`` if it is not known."""
+    return _PLACES.get(message, "")
 
 
 def defined_at(function: Callable[..., Any]) -> str:

@@ -11,7 +11,8 @@ import polars as pl
 
 from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, is_score, own_failure, settled
-from assay.errors import encodable, said_by
+from assay.calls.places import failure
+from assay.errors import encodable
 from assay.expressions.lane import Lane, exactly, row_of, rowwise, text
 from assay.expressions.mixed import untyped
 from assay.steps.base import Step
@@ -361,7 +362,8 @@ class Check:
         except BaseException as exception:  # a broken check never ends a run
             if not own_failure(exception):
                 raise
-            return Outcome(0.0, said_by(exception), said_by(exception))
+            message = failure(exception, self, self.type)
+            return Outcome(0.0, message, message)
 
     @property
     def made_by(self) -> builtins.type:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from assay.calls.limits import NO_REWARD, own_failure, scalar, settled
+from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Outcome, Row, RunCheck
 from assay.checks.json.expected_schema import output_schema
 from assay.classes.registry import Verifier
@@ -96,7 +97,8 @@ class ByClass(RunCheck):
         except BaseException as exception:  # one broken verifier never ends a run
             if not own_failure(exception):
                 raise
-            return Outcome(0.0, said_by(exception), said_by(exception))
+            message = failure(exception, self, self.type)
+            return Outcome(0.0, message, message)
         return Outcome(reward, (BELOW_1 if info == "{}" else info) if reward < 1 else "", None, info)
 
     @property

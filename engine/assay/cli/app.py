@@ -118,7 +118,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning on one line."""
     from assay.cli.terminal import print_warning
 
-    print_warning(to_stderr(), str(message))
+    print_warning(to_stderr(), message.text if isinstance(message, AssayWarning) else str(message))
 
 
 def _guarded(function: Callable[..., None], modules: Sequence[str]) -> Callable[..., None]:

@@ -11,9 +11,11 @@ from assay.cli.tables import print_notes, print_table
 from assay.errors import AssayError, counted, printable, top
 from assay.insight.explanation import as_written, explanation
 from assay.spec.check import titled
+from assay.spec.listing import examples_of
 from assay.writing.numbers import count, decimal
 
 if TYPE_CHECKING:
+    from assay.checks.base import Check
     from assay.insight.bench import Bench
     from assay.loading.presets.preset import Preset
     from assay.scoring.summary import CheckSummary, Summary
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "print_bench",
+    "print_entries",
     "print_error",
     "print_explanation",
     "print_listing",
@@ -41,7 +44,7 @@ _FEW_ROWS = 5_000
 
 def print_error(console: Console, error: AssayError) -> None:
     """Print an error: the fact, a blank line, the hint."""
-    console.print(Text.assemble(("error: ", "bold red"), printable(str(error), lines=True)), soft_wrap=True)
+    console.print(Text.assemble(("error: ", "bold red"), printable(error.text, lines=True)), soft_wrap=True)
 
 
 def print_warning(console: Console, message: str) -> None:
@@ -217,6 +220,15 @@ def _print_entry(console: Console, entry: dict[str, Any]) -> None:
         beside = " (the value of the name)" if entry.get("value") == param["name"] else ""
         line = f"  - {param['name']}{aliases}: {param['type']}{default}{beside} {param['description']}"
         console.print(Text(line), soft_wrap=True)
+
+
+def print_entries(console: Console, entries: Sequence[dict[str, Any]], checks: "Sequence[type[Check]]") -> None:
+    """Print check types, groups, steps and normalizers with their parameters and examples."""
+    for entry in entries:
+        console.print(Text(f"# {entry['kind']}", "bold"))
+        _print_entry(console, entry)
+        for example in examples_of(entry, checks):
+            console.print(Text(f"  example  {example}"), soft_wrap=True)
 
 
 def print_presets(console: Console, presets: "Sequence[Preset]") -> None:

@@ -41,6 +41,7 @@ from assay.aggregating.pipeline import (
 )
 from assay.aggregating.results import RESULTS, VERDICTS
 from assay.calls.limits import own_failure
+from assay.calls.places import raised_at
 from assay.checks.base import Check, RunCheck
 from assay.compiling.first_batches import Attention
 from assay.compiling.fitting import fitted
@@ -503,6 +504,8 @@ class Plan:
                     "check" if verifier.kind == NATIVE else "verifier",
                 )
                 message = f"{verifier.id}/{spec.id}: the expression of {name} cannot run: {said_by(exception)}"
+                place = raised_at(exception)
+                message += f"\n  {place}" if place else ""
                 raise SpecError(message, f"assay.testing.assert_{noun}_conforms compares it with the rows.") from None
             if not (dtype == pl.Boolean or ((check.graded or not check.has_expr) and dtype.is_numeric())):
                 expected = "Float64" if check.graded else "Boolean (set graded = True for partial credit)"

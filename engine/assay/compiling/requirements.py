@@ -57,7 +57,7 @@ _NAMED = 100
 """Missing columns to keep that a message names."""
 _HOW_TO_NAME = (
     "Register your own function first: --import MODULE, or assay.fns.register_fn.\n"
-    "For rows that name no function, set a default: --verifier-name FN, or verifier_name=."
+    "For rows that name no function, set a default: --verifier-name FN."
 )
 _LIKELY = (
     *("response", "output", "generation", "completions", "responses", "model_output", "generated_text", "text"),

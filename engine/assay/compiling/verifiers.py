@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 from assay.calls.event_loop import LOOP
 from assay.calls.limits import Limits
 from assay.calls.timeouts import TimeoutCounts
-from assay.checks.base import RunCheck
+from assay.checks.base import Check, RunCheck
 from assay.checks.libraries import untested
 from assay.errors import AssayWarning, SpecError, UsageError
 from assay.functions.check import OnRow
@@ -117,7 +117,7 @@ def verifiers_of_run(
     if sources is None:
         return _within([on_row(verifier_name, pass_threshold=threshold)], limits)
     if isinstance(sources, type):
-        raise UsageError(f"{sources.__name__} is a class.", "Give an instance: assay.Rubric(funcs=[…])")
+        raise _no_instance(sources)
     if isinstance(sources, list | tuple) and any(isinstance(member, Rewarding) for member in sources):
         raise UsageError(
             "A rubric cannot be in a list of verifiers.",
@@ -139,6 +139,13 @@ def verifiers_of_run(
     if verifier_name is not None:
         loaded = _beside(loaded, on_row(verifier_name, pass_threshold=threshold, ident=ROW_VERIFIER))
     return _within(loaded, limits)
+
+
+def _no_instance(kind: type) -> UsageError:
+    hint = "Give an instance: assay.Rubric(funcs=[…])"
+    if issubclass(kind, Check):
+        hint = f'Name it in a spec, {{"checks": [{{"type": "{kind.type}"}}]}}, and give it with checks=[…]'
+    return UsageError(f"{kind.__name__} is a class.", hint)
 
 
 def warn(verifiers: Sequence[VerifierSpec]) -> None:

@@ -12,6 +12,7 @@ import polars as pl
 
 from assay.calls.in_thread import each
 from assay.calls.limits import NO_REWARD, Limits, own_failure, settled
+from assay.calls.places import failure
 from assay.checks.base import BELOW_1, Outcome
 from assay.errors import AssayWarning, quoted, said_by
 from assay.expressions.json import mended
@@ -65,7 +66,8 @@ def _outcome(scorer: Function, call: Callable[[], Any], output: str, expected: A
     except BaseException as exception:  # one broken function never ends a run
         if not own_failure(exception):
             raise
-        return Outcome(0.0, said_by(exception), said_by(exception), scorer.name)
+        message = failure(exception, scorer, scorer.name)
+        return Outcome(0.0, message, message, scorer.name)
     return Outcome(reward if error is None else 0.0, reason, error, scorer.name)
 
 

@@ -32,7 +32,22 @@ def sample_rows(verifier: VerifierSpec, count: int, seed: int = 0) -> list[dict[
     """
     rng = random.Random(seed)  # noqa: S311  (reproducible, not secret)
     pools = _pools(verifier)
-    return [_sample_row(rng, text, pools) for text in hostile_texts(count, seed)]
+    texts = [*_own_texts(verifier)[: count // 2], *hostile_texts(count, seed)][:count]
+    return [_sample_row(rng, text, pools) for text in texts]
+
+
+def _own_texts(verifier: VerifierSpec) -> list[str]:
+    """Return texts around the words that users' check types look for: those in their code and in their examples."""
+    own = [spec.check for spec in verifier.nodes if spec.check is not None and not spec.check.is_builtin]
+    words = [example.completion for check in own for example in check.examples if example.completion]
+    for check in own:
+        code = getattr(check.row, "__code__", None)
+        words += [value for value in (code.co_consts[1:] if code else ()) if isinstance(value, str)]
+    return [
+        text
+        for word in dict.fromkeys(word for word in words if word.isprintable())
+        for text in (word, word.upper(), word.title(), f"a {word} b", f"a{word}b", f"{word} {word}")
+    ]
 
 
 def _sample_row(rng: random.Random, text: str, pools: Mapping[Path, Sequence[Any]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from assay.errors import InputError, counted, did_you_mean, shown_path
+from assay.errors import InputError, counted, shown_path
 from assay.expressions.lane import exactly
 from assay.loading.documents.document import form_of
 from assay.loading.formats.engine_source import pick
@@ -19,11 +19,12 @@ from assay.loading.formats.format import SUFFIXES, known_suffixes, suffix_of
 from assay.loading.formats.reading import BadRow, File, Unit
 from assay.loading.formats.remote import RemoteFile
 from assay.names import MANIFEST, PROVENANCE_KEY
-from assay.system.special_files import what_is
+from assay.system.special_files import likely_file, what_is
 
 __all__ = ["InFolder", "expand", "in_folders"]
 
 _SKIPPED = ("_", ".")
+_TEXTS = 'Texts that are to be scored stand in rows: [{"completion": "a text"}]'
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _SHOWN = 3
 
@@ -67,10 +68,9 @@ def expand(source: str | Path) -> tuple[list[Path], list[str]]:
         hint = "" if "link" in what else "Write its output to a file first."
         raise InputError(f"{shown_path(path)}: is {what}.", hint)
     else:
-        guess = did_you_mean(
-            path.name, [shown_path(file.name) for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(
+            f"{shown_path(path)}: no such file or folder.", likely_file(path) or ("" if path.suffix else _TEXTS)
         )
-        raise InputError(f"{shown_path(path)}: no such file or folder.", guess)
     if not files:
         raise InputError(f"{shown_path(source)}: no rollout files found.", "\n".join([*notes, known_suffixes()]))
     return files, notes

@@ -110,7 +110,7 @@ def _yaml_tasks(path: Path) -> list[Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"{shown_path(path)}: not UTF-8 (byte {error.start}).") from None
     except SpecError as error:
-        raise InputError(str(error)) from None
+        raise InputError(error.fact, error.hint) from None
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise InputError(f"{shown_path(path)}: expected a list of tasks, or `tasks:` with a list.")

@@ -15,9 +15,10 @@ import polars as pl
 from assay.calls.graded import Graded, graded
 from assay.calls.in_thread import run
 from assay.calls.limits import Limits, listed, own_failure, settled, timed_out
+from assay.calls.places import failure, place_of
 from assay.calls.runner import Work
 from assay.checks.base import Outcome, Row, RunCheck
-from assay.errors import AssayWarning, printable, said_by
+from assay.errors import AssayWarning, printable
 from assay.expressions.lane import Lane, exactly, is_about_completion, positions, text
 from assay.names import COMPLETION, HIDDEN, TASK_FOUND
 from assay.rewards.reward_function import RewardFunction, shortfall, verdict
@@ -219,7 +220,8 @@ class Rewards:
                     break
                 if message not in logged:
                     logged.add(message)
-                    _logger.error("%s: %s", function.name, printable(message))
+                    place = place_of(message)
+                    _logger.error("%s: %s%s", function.name, printable(message), f"\n  {place}" if place else "")
 
     def _warn(self, remarks: Sequence[Mapping[int, Graded]]) -> None:
         """Warn once about each entry of a mapping that is not a declared metric."""
@@ -419,7 +421,7 @@ def _settle_list(result: Any) -> tuple[Any, str | None]:
     except BaseException as error:  # the list may be an iterator of the user's
         if not own_failure(error):
             raise
-        return [], said_by(error)
+        return [], failure(error)
 
 
 def examples(columns: Mapping[str, Sequence[Any]], rows: int) -> list[Any]:

@@ -96,6 +96,8 @@ class Rubric:
         **kwargs: Any,
     ) -> None:
         self.logger = logging.getLogger(f"assay.rubrics.{type(self).__name__}")
+        if callable(funcs):
+            raise TypeError(f"funcs is a list of functions: assay.Rubric([{member_name(funcs)}])")
         self.reward_funcs: list[Any] = list(funcs or ())
         self.reward_weights: list[float] = list(weights or ()) or [1.0] * len(self.reward_funcs)
         self.parser = parser or Parser()

@@ -36,7 +36,7 @@ _PATIENCE = 5.0
 """Seconds that a process has to end when asked to."""
 _HURRY = 1.0
 """Seconds that it has if the run has failed, or this process is exiting."""
-_USE_MODULE = "Define what the checks call in a module and import it, or score with --no-isolate (isolate=False)."
+_USE_MODULE = "Define what the checks call in a module and import it, or score with --no-isolate."
 _RUNNING: dict[subprocess.Popen[bytes], int] = {}
 """The processes, and the end of a pipe that nobody else holds: when it is closed, the system ends the process."""
 

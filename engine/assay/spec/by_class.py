@@ -11,7 +11,7 @@ from assay.classes.check import ByClass
 from assay.classes.registry import get_verifier
 from assay.errors import said_by
 from assay.names import IN_PROCESS
-from assay.spec.reading import Reader
+from assay.spec.check import Reader
 from assay.system.documents import Place, named
 
 __all__ = ["by_class"]

@@ -1,13 +1,15 @@
 """The lists of check types, groups, steps and normalizers, generated from their classes: ``assay checks`` and the reference in docs/."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.checks.base import Check
+from assay.checks.base import Check, Example
 from assay.checks.groups import GROUPS
 from assay.checks.registry import CHECKS
+from assay.errors import UsageError, did_you_mean, quoted
 from assay.spec.scorers import SCORERS
+from assay.spec.shorthand import as_flow
 from assay.steps.base import Step, StepExample
 from assay.steps.registry import STEP_TYPES
 from assay.values.normalizers import list_normalizers
@@ -16,6 +18,8 @@ from assay.values.params import spellings
 __all__ = [
     "as_json",
     "as_markdown",
+    "entries_named",
+    "examples_of",
     "groups_as_markdown",
     "listing",
     "listing_as_markdown",
@@ -23,6 +27,67 @@ __all__ = [
     "steps_as_json",
     "steps_as_markdown",
 ]
+
+
+_MOST_EXAMPLES = 3
+_OF_SCORERS: dict[str, dict[str, Any]] = {
+    "function": {"name": "exact_match", "expected": {"column": "answer"}},
+    "row_verifier": {"verifierName": "exact_match"},
+    "spec": {"path": "parts/format.yaml"},
+}
+_POLITE = [{"type": "contains", "value": "sorry"}, {"type": "contains", "value": "thank"}]
+_OF_GROUPS: dict[str, dict[str, Any]] = {
+    "at_least": {"k": 2},
+    "length_scaled": {"max": 2000, "check": {"type": "equals", "value": {"column": "answer"}}},
+}
+
+
+def entries_named(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of ``listing`` with a name: a check type and a step may share one.
+
+    Raises:
+        UsageError: There is none.
+    """
+    named = [entry for entry in entries if name in (entry["type"], *entry["aliases"])]
+    if not named:
+        known = {known for entry in entries for known in (entry["type"], *entry["aliases"])}
+        hint = did_you_mean(name, sorted(known)) or "All of them: assay checks"
+        raise UsageError(f"{quoted(name)}: no check type, group, step or normalizer has this name.", hint)
+    return named
+
+
+def examples_of(entry: Mapping[str, Any], checks: Sequence[type[Check]] = CHECKS) -> list[str]:
+    """Return examples of an entry of ``listing`` as a spec writes them, each with what it gives.
+
+    Args:
+        entry: The entry.
+        checks: The check types of the listing.
+    """
+    name, kind = entry["type"], entry["kind"]
+    if kind == "normalizer":
+        return [f"- {{type: equals, value: {{column: answer}}, normalize: {name}}}"]
+    if kind == "step":
+        return [
+            f"on: {as_flow([example['step']])}   # {quoted(example['text'])} → {json.dumps(example['result'], ensure_ascii=False)}"
+            for example in entry["examples"][:_MOST_EXAMPLES]
+        ]
+    if kind == "scorer":
+        return [f"- {as_flow({'type': name, **_OF_SCORERS[name]})}"] if name in _OF_SCORERS else []
+    if kind == "group":
+        params = _OF_GROUPS.get(name, {})
+        return [f"- {as_flow({'type': name, **params, **({} if 'check' in params else {'checks': _POLITE})})}"]
+    examples = next(check.examples for check in checks if check.type == name)
+    return [
+        f"- {as_flow({'type': name, **(example.params or {})})}   # {example.score:g} for {quoted(example.completion)}"
+        + (f" with {as_flow(beside)}" if (beside := _beside(example)) else "")
+        for example in examples[:_MOST_EXAMPLES]
+    ]
+
+
+def _beside(example: Example) -> dict[str, Any]:
+    """Return the columns of an example beside the text."""
+    columns = {"metadata": example.metadata, "expected_output_schema": example.expected_output_schema}
+    return {name: value for name, value in columns.items() if value is not None} | dict(example.columns or {})
 
 
 def _doc(check: type[Check | Step]) -> str:

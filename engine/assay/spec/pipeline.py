@@ -14,8 +14,7 @@ from assay.errors import closest, said_by
 from assay.expressions.regex.flavors import named_lists
 from assay.expressions.regex.search import check_pattern
 from assay.functions.as_checks import Registered
-from assay.spec.check import Condition
-from assay.spec.reading import Reader
+from assay.spec.check import Condition, Reader
 from assay.steps.chain import Chain
 from assay.steps.reader import StepErrors, read_steps
 from assay.steps.regex import PatternParams
@@ -33,7 +32,7 @@ __all__ = [
     "ParamsError",
     "check_threshold",
     "gold_check",
-    "likely_reference",
+    "likely_slip",
     "misread",
     "outline_of",
     "read_chain",
@@ -207,7 +206,7 @@ def gold_check(
         fields[name].alias or name: [*map(outline_of, value)] if isinstance(value, list) else outline_of(value)
         for name, value in given.items()
     }
-    note = likely_reference(params)
+    note = likely_slip(params)
     return {"params": outline, "check": GoldCheck(check, given, chain or Chain()), "note": note}
 
 
@@ -272,13 +271,15 @@ def _validate(check: type[Check], given: Mapping[str, Any], open_fields: set[str
             raise ParamsError(certain) from None
 
 
-def likely_reference(params: Any) -> str:
-    """Return a note if a text looks like a reference to the row, or ``""``."""
+def likely_slip(params: Any) -> str:
+    r"""Return a note if a text is probably meant as a reference to the row, or ``"\b"`` as a word boundary; else ``""``."""
     if isinstance(params, Mapping):
         params = {} if is_reference(params) else params
-        return next((note for value in params.values() if (note := likely_reference(value))), "")
+        return next((note for value in params.values() if (note := likely_slip(value))), "")
     if isinstance(params, list):
-        return next((note for value in params if (note := likely_reference(value))), "")
+        return next((note for value in params if (note := likely_slip(value))), "")
+    if isinstance(params, str) and "\b" in params:
+        return r"a backspace character, which `\b` in double quotes stands for; write a pattern in single quotes, in JSON as `\\b`"
     match = _LIKELY.search(params) if isinstance(params, str) else None
     if match is None:
         return ""

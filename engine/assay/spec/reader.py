@@ -14,14 +14,14 @@ from assay.checks.broken import Broken
 from assay.checks.groups import AtLeast, Group, Included, IncludedParams, LengthScaled
 from assay.errors import SHOWN, closest, counted, did_you_mean, path_text, printable, quoted, said_by
 from assay.functions.registry import list_fns
-from assay.names import NATIVE, VERIFIER
+from assay.names import COMPLETION, NATIVE, VERIFIER
 from assay.spec.by_class import by_class
 from assay.spec.included import IncludeError, Origin
 from assay.spec.pipeline import (
     ParamsError,
     check_threshold,
     gold_check,
-    likely_reference,
+    likely_slip,
     misread,
     read_chain,
     read_condition,
@@ -30,6 +30,7 @@ from assay.spec.pipeline import (
     with_steps,
 )
 from assay.spec.scorers import Scorer, scorer_of
+from assay.spec.shorthand import meant_check
 from assay.steps.chain import Chain
 from assay.system.documents import Document, Place, named
 from assay.values.params import EXPECTED, UnfitValueError, canonical, snake_case
@@ -120,6 +121,9 @@ class SpecReader:
             self.root, data = (VERIFIER,), data[VERIFIER]
         kind = data.get("kind", NATIVE) if isinstance(data, dict) else NATIVE
         native = kind in (None, NATIVE)
+        if slip := self.not_a_verifier(data):
+            self.problem((), slip)
+            return {"checks": []}
         fields = self.fields(data, (), VERIFIER_FIELDS if native else CLASS_FIELDS, ignored=("$schema",))
         if fields is None:
             return {"checks": []}
@@ -142,8 +146,20 @@ class SpecReader:
             "pass_threshold": threshold,
             "combine": self.combine,
             "range": limits,
-            "checks": self.checks(fields) if native else by_class(self, kind, fields),
+            "checks": self.checks(fields, misspelt=_misspells_checks(data)) if native else by_class(self, kind, fields),
         }
+
+    def not_a_verifier(self, data: Any) -> str:
+        """Return what the data is, and what to do, if it is checks or rollouts without a verifier around them; else ``""``."""
+        first = data[0] if isinstance(data, list) and data else data
+        if not isinstance(first, dict) or "checks" in first or "kind" in first:
+            return ""
+        if COMPLETION in first:
+            return "is a rollout, not a verifier, which has `checks`; rollouts are the first argument"
+        if isinstance(first.get("type"), str) or (first is not data and meant_check(first, self.types)):
+            kind = "a check" if first is data else "a list of checks"
+            return f"is {kind}, not a verifier: write `checks:` above it, and each check below as an item, `- type: …`"
+        return ""
 
     # ── fields ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -244,9 +260,13 @@ class SpecReader:
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def checks(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the checks in order, with ids for those that have none."""
+    def checks(self, fields: Mapping[str, Any], *, misspelt: bool) -> list[dict[str, Any]]:
+        """Return the checks in order, with ids for those that have none; ``misspelt`` says that a problem is known for want of them."""
         problems_before = len(self.problems)
+        if isinstance(fields.get("checks"), dict):
+            example = meant_check(fields["checks"], self.types) or "{type: …}"
+            self.problem(("checks",), f"expected a list, got an object: write each check as an item, `- {example}`")
+            return []
         listed = self.value(fields, (), "checks", list, [])
         checks = [check for at, data in enumerate(listed) if (check := self.check(data, ("checks", at))) is not None]
         self.name_checks(checks)
@@ -254,7 +274,9 @@ class SpecReader:
         runnable = [check for check in checks if check["check"] is not None]
         weights = [check["weight"] for check in runnable if check["role"] == "weight"]
         others = [check for check in runnable if check["role"] != "weight"]
-        if is_clean and not listed:
+        if is_clean and not listed and misspelt:
+            pass
+        elif is_clean and not listed:
             self.problem(("checks",) if "checks" in fields else (), "a verifier needs `checks`, a list of at least one")
         elif is_clean and not runnable:
             notes = "".join(f"; {check['note']}" for check in checks)
@@ -296,7 +318,7 @@ class SpecReader:
             depth: How many groups it is in.
         """
         if not isinstance(data, dict):
-            self.problem(path, f"expected an object, got {named(data)}")
+            self.problem(path, f"expected an object, got {named(data)}{self.mended(data, path)}")
             return None
         if (scorer := scorer_of(data, self.types)) is not None:
             return self.scorer(*scorer, data, path, depth)
@@ -395,6 +417,7 @@ class SpecReader:
             return None
         slip = closest("type", [key for key in data if key not in CHECK_FIELDS])
         guess = f": `{slip}` is unknown. Did you mean `type`?" if slip else ""
+        guess = guess or self.mended(data, path)
         self.problem((*path, slip) if slip else path, f"every check needs a `type`{guess}")
         return None
 
@@ -402,6 +425,12 @@ class SpecReader:
         """Return what a check is called for people, as far as ``own`` has the fields for it."""
         named = {name: self.value(fields, path, name, str, "") if name in own else "" for name in LABELS}
         return {"label": named["name"], "description": named["description"]}
+
+    def mended(self, data: Any, path: Place) -> str:
+        """Return what to write in place of a shorthand, as the end of a sentence; ``""`` if it is none."""
+        check = meant_check(data, self.types)
+        dash = "- " if path and isinstance(path[-1], int) else ""
+        return f": write `{dash}{check}`" if check else ""
 
     def around(self, fields: Mapping[str, Any], path: Place, depth: int) -> dict[str, Any]:
         """Return what stands around a check: what it reads, when it runs, what becomes of its score."""
@@ -564,7 +593,7 @@ class SpecReader:
             if fields is not None:
                 return fields
             params = check_type.Params.model_validate(by_field)
-            return {"params": canonical(params), "check": check_type(params), "note": likely_reference(by_field)}
+            return {"params": canonical(params), "check": check_type(params), "note": likely_slip(by_field)}
         except (ValidationError, ParamsError) as exception:
             problems: list[Any] = exception.problems if isinstance(exception, ParamsError) else [*exception.errors()]
         except Exception as exception:  # noqa: BLE001  (as above)
@@ -583,6 +612,10 @@ class SpecReader:
         if self.strict:
             self.problem(path, f"the check cannot run: {problem}")
         return {"params": params, "check": Broken(problem, libraries)}
+
+
+def _misspells_checks(data: Any) -> bool:
+    return "checks" not in data and any(closest(str(key), VERIFIER_FIELDS) == "checks" for key in data)
 
 
 def _in_all(checks: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,8 @@ from assay.rewards.check import RewardCheck
 from assay.rewards.named import is_path, reward_named
 from assay.rewards.reward_function import reward_function
 from assay.spec.by_class import by_class
-from assay.spec.pipeline import likely_reference, outline_of, resolvable
-from assay.spec.reading import Reader
+from assay.spec.check import Reader
+from assay.spec.pipeline import likely_slip, outline_of, resolvable
 from assay.system.documents import Place
 
 __all__ = ["SCORERS", "Scorer", "scorer_of"]
@@ -90,7 +90,7 @@ def _function(reader: Reader, name: str, fields: Mapping[str, Any], path: Place)
             return None
     if resolved:
         outline["params"] = {key: _outlined(value) for key, value in resolved.items()}
-    note = likely_reference([fields.get("expected"), params])
+    note = likely_slip([fields.get("expected"), params])
     return {"name": name, "params": outline, "check": Registered(name, golds, resolved), "note": note}
 
 

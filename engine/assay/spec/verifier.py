@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from assay.calls.places import defined_at
 from assay.checks.base import Check
 from assay.checks.groups import GROUPS
 from assay.checks.registry import BUILTIN
@@ -227,7 +228,7 @@ def _loaded(
         check_depth(source, "verifier")
         document, name, default_id = Document(_plain(source)), "verifier", "verifier"
     else:
-        path = Path(source) if spec is None else spec.path
+        path = _path(source) if spec is None else spec.path
         document, name, default_id = read_document(path), shown_path(path), path_text(path.stem)
     known = _check_types(checks)
 
@@ -252,6 +253,26 @@ def _loaded(
     return verifier
 
 
+def _path(source: object) -> Path:
+    """Return a verifier's path.
+
+    Raises:
+        SpecError: It is no path.
+    """
+    if isinstance(source, str | Path):
+        return Path(source)
+    kind = type(source).__name__
+    fact = f"A verifier is a path, a mapping or a loaded verifier, not {'an' if kind[:1] in 'aeiou' else 'a'} {kind}."
+    if isinstance(source, Iterable):
+        raise SpecError(fact, "A list of verifiers is an argument of assay.score.")
+    if not callable(source):
+        raise SpecError(fact)
+    name, place = getattr(source, "__name__", type(source).__name__), defined_at(source)
+    raise SpecError(
+        f"{fact}{chr(10) + '  ' + place if place else ''}", f"Functions are scored by a rubric: assay.Rubric([{name}])"
+    )
+
+
 def refused(name: str, problems: Sequence[str]) -> SpecError:
     """Return the error for a verifier that cannot be used, listing all its problems."""
     listed = "\n".join(f"  {problem}" for problem in problems)
@@ -266,20 +287,18 @@ def load_verifiers(
     Raises:
         SpecError: A spec cannot be used, there is none, or two have the same id.
     """
-    if isinstance(sources, str | Path | Mapping | VerifierSpec):
+    if isinstance(sources, str | Path | Mapping | VerifierSpec) or not isinstance(sources, Iterable | None):
         sources = [sources]
     loaded: list[VerifierSpec] = []
     errors: list[SpecError] = []
     for source in sources or ():
-        if not isinstance(source, str | Path | Mapping | VerifierSpec):
-            raise SpecError(f"A verifier is a path, a mapping or a loaded verifier, not {type(source).__name__}.")
         try:
             loaded.append(load_verifier(source, checks=checks, strict=strict))
         except SpecError as error:
             errors.append(error)
     if errors:
         problems = [problem for error in errors for problem in error.problems]
-        raise SpecError("\n\n".join(error.fact for error in errors), errors[0].hint, problems)
+        raise SpecError("\n\n".join(dict.fromkeys(error.fact for error in errors)), errors[0].hint, problems)
     if not loaded:
         raise SpecError("No verifier.", "Name at least one, with --spec or as the second argument of score().")
     by_id: dict[str, VerifierSpec] = {}

@@ -7,9 +7,12 @@ NOTE: this module is apart from ``documents`` because PyYAML is slow to import, 
 """
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import yaml
+
+from assay.errors import SHOWN
 
 __all__ = ["MAX_DEPTH", "Lines", "YamlError", "json_as_yaml", "parse_yaml"]
 
@@ -42,8 +45,7 @@ def parse_yaml(content: str) -> tuple[Any, Lines]:
     try:
         return _parse(content)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise YamlError(str(error.problem or error.context), mark.line + 1 if mark else 0) from None
+        raise _in_words(error, content) from None
     except yaml.reader.ReaderError as error:
         line = content.count("\n", 0, error.position) + 1
         raise YamlError(f"a character that YAML does not allow: U+{error.character:04X}", line) from None
@@ -104,7 +106,7 @@ def _check_events(content: str) -> None:
         elif documents > 1:
             problem = "a second document begins here; the file must hold one document"
         if problem:
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+            raise YamlError(problem, event.start_mark.line + 1)
 
 
 def _construct(loader: _Loader, node: yaml.Node, place: tuple[str | int, ...], lines: Lines) -> Any:
@@ -115,19 +117,20 @@ def _construct(loader: _Loader, node: yaml.Node, place: tuple[str | int, ...], l
         mapping: dict[str, Any] = {}
         for key_node, inner in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a string", problem_mark=key_node.start_mark)
+                raise YamlError(
+                    "a key must be a string; put a text with braces in quotes", key_node.start_mark.line + 1
+                )
             key = key_node.value
             if key in mapping:
                 problem = f'the key "{key}" appears twice in one mapping'
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
+                raise YamlError(problem, key_node.start_mark.line + 1)
             mapping[key] = _construct(loader, inner, (*place, key), lines)
             lines[(*place, key)] = key_node.start_mark.line + 1
         return mapping
     try:
         return loader.construct_object(node)
     except ValueError:
-        problem = "a number with too many digits"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
+        raise YamlError("a number with too many digits", node.start_mark.line + 1) from None
 
 
 def json_as_yaml(content: str) -> str:
@@ -136,3 +139,138 @@ def json_as_yaml(content: str) -> str:
 
 
 _NOT_YAML = re.compile("[^\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+# ── the parser's problems in words ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Fault(NamedTuple):
+    """What the parser refuses: its words, where it stopped, and where what it was reading begins."""
+
+    problem: str
+    content: str
+    lines: list[str]
+    end: Any
+    start: Any
+
+
+_Words = tuple[str, int]
+"""What to tell whoever wrote the text, and the line to mend, from 0."""
+
+_KEY = r"(?P<key>(?:- +)*[\w.$-]+)"
+_INDICATORS = frozenset("!%&*@`|>,[]{}?-:#")
+"""Characters with which a text without quotes cannot begin."""
+
+
+def _in_words(error: yaml.MarkedYAMLError, content: str) -> YamlError:
+    end = error.problem_mark or error.context_mark
+    problem = f"{error.context or ''} {error.problem or ''}".strip()
+    if end is None:
+        return YamlError(problem, 0)
+    lines = re.split("\r\n|[\n\r\x85\u2028\u2029]", content)
+    # NUL: what a mark at the end points to
+    fault = _Fault(problem, f"{content}\0", lines, end, error.context_mark or end)
+    words, line = next((words for part, words in _IN_WORDS.items() if part in problem), _indicator)(fault)
+    return YamlError(words, line + 1)
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return f"`{text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}`"
+
+
+def _escape(fault: _Fault) -> _Words:
+    at = fault.content.rindex("\\", 0, fault.end.index + 1)
+    escape = fault.content[at : at + 2]
+    problem = f'"{escape}" in double quotes is an escape that YAML cannot read'
+    return f"{problem}: write the text in single quotes, '…{escape}…'", fault.end.line
+
+
+def _open_quote(fault: _Fault) -> _Words:
+    return f"the quote {fault.content[fault.start.index]} that opens here is never closed", fault.start.line
+
+
+def _open_bracket(fault: _Fault) -> _Words:
+    words = f"the {fault.content[fault.start.index]} that opens here is not closed, or a comma is missing"
+    return f"{words}: put a text with brackets, commas or colons in quotes", fault.start.line
+
+
+def _indicator(fault: _Fault) -> _Words:
+    first = fault.content[(fault.start if "scanning a" in fault.problem else fault.end).index]
+    if first in _INDICATORS:
+        return f"a text that begins with {first} has to stand in quotes", fault.end.line
+    return f"not valid YAML: {fault.problem}", fault.end.line
+
+
+def _no_colon(fault: _Fault) -> _Words:
+    return _without_colon(fault.lines[fault.start.line]), fault.start.line
+
+
+def _without_colon(line: str) -> str:
+    """Say what a line lacks that should be ``name: value``."""
+    text = line.strip()
+    if glued := re.fullmatch(rf"{_KEY}:(?P<value>\S.*)", text):
+        return f"{_shown(text)} lacks a space after the colon: write {_shown(glued['key'] + ': ' + glued['value'])}"
+    if bullet := re.match(r"-(?P<rest>[^\s-].*)", text):
+        return f"{_shown(text)} lacks a space after the dash: write {_shown('- ' + bullet['rest'])}"
+    if spaced := re.fullmatch(rf"{_KEY} +(?P<value>.+)", text):
+        return f"{_shown(text)} lacks its colon: write {_shown(spaced['key'] + ': ' + spaced['value'])}"
+    return f"{_shown(text)} lacks its colon: write {_shown(text + ':')}, or indent it if it belongs to the text above"
+
+
+def _second_colon(fault: _Fault) -> _Words:
+    """``name:`` where the parser expects none: in a text, or because of the line above it."""
+    at, line = fault.end.line, fault.lines[fault.end.line]
+    text = re.match(rf"\s*{_KEY}: +(?P<value>.*)", line)
+    if text and text.start("value") <= fault.end.column:
+        value = text["value"].strip().replace("'", "''")
+        mended = f"{text['key'].lstrip('- ')}: '{value}'"
+        return f"a text with a colon has to stand in quotes: {_shown(mended)}", at
+    above = next((number for number in range(at - 1, -1, -1) if fault.lines[number].strip(" -")), at)
+    if re.match(r"\s*-[^\s-]", fault.lines[above]) or not re.match(rf"\s*{_KEY}\s*:(\s|$)", fault.lines[above]):
+        return _without_colon(fault.lines[above]), above
+    return _in_column(fault)
+
+
+def _no_end(fault: _Fault) -> _Words:
+    """A line that goes on behind its value, or that begins in a column of its own."""
+    before, rest = fault.lines[fault.end.line][: fault.end.column], fault.lines[fault.end.line][fault.end.column :]
+    if not before.strip(" -"):
+        return _in_column(fault)
+    words = f"{_shown(rest)} follows a value that has ended: put the whole text in quotes"
+    return f"{words}; between single quotes, '' stands for '", fault.end.line
+
+
+def _in_column(fault: _Fault) -> _Words:
+    """A line that begins in a column of its own."""
+    lines, at = fault.lines, fault.end.line
+    is_item = lines[at].lstrip().startswith("-")
+    above = [
+        number
+        for number in range(at)
+        if lines[number].strip() and lines[number].lstrip()[0] in ("-" if is_item else lines[number])
+    ]
+    other = above[-1] if above else at
+    column, column_above = (
+        len(line) - len(line.lstrip(" " if is_item else " -")) + 1 for line in (lines[at], lines[other])
+    )
+    together = "items of one list" if is_item else "names that belong together"
+    words = f"{_shown(lines[at])} begins in column {column}, and line {other + 1} above it in column {column_above}"
+    return f"{words}: {together} begin in the same column", at
+
+
+_IN_WORDS: dict[str, Callable[[_Fault], _Words]] = {
+    "double-quoted": _escape,
+    "quoted scalar": _open_quote,
+    "could not find expected ':'": _no_colon,
+    "flow sequence": _open_bracket,
+    "flow mapping": _open_bracket,
+    r"character '\t'": lambda fault: ("a tab: indent with spaces", fault.end.line),
+    "mapping values are not allowed": _second_colon,
+    "sequence entries are not allowed": lambda fault: (
+        "a list begins on a line of its own; or write it in brackets, [a, b]",
+        fault.end.line,
+    ),
+    "<block end>": _no_end,
+    "document start": _in_column,
+}
+"""By a part of what the parser says."""

@@ -11,12 +11,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from assay.errors import SpecError, printable, shown_path
-from assay.system.special_files import open_input
+from assay.errors import SpecError, closest, printable, shown_path
+from assay.system.special_files import likely_file, open_input
 
 __all__ = ["FORMATS", "Document", "Place", "check_depth", "named", "parse_text", "read_document"]
 
 FORMATS = (".json", ".yaml", ".yml", ".toml")
+_OF_ROLLOUTS = (
+    ".parquet",
+    ".pq",
+    ".jsonl",
+    ".ndjson",
+    ".gz",
+    ".zst",
+    ".xlsx",
+    ".arrow",
+    ".ipc",
+    ".feather",
+    ".csv",
+    ".tsv",
+)
 MAX_BYTES = 4 * 2**20
 """Verifiers are written by hand; a larger file is something else."""
 
@@ -52,9 +66,8 @@ def read_document(path: Path) -> Document:
         SpecError: The file cannot be read or parsed; the message gives the file and the line.
     """
     name = shown_path(path)
-    if path.suffix.lower() not in FORMATS:
-        hint = f"A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
-        raise SpecError(f"{name}: unknown file format.", hint)
+    if path.suffix.lower() not in FORMATS and (path.suffix or path.exists()):
+        raise _unknown_format(path)
     try:
         with open_input(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -64,12 +77,22 @@ def read_document(path: Path) -> Document:
             )
         content = raw.decode("utf-8-sig")
     except FileNotFoundError:
-        raise SpecError(f"{name}: no such file.") from None
+        raise SpecError(f"{name}: no such file.", likely_file(path)) from None
     except UnicodeDecodeError as error:
         raise SpecError(f"{name}: not UTF-8 (byte {error.start}).", "Save the file as UTF-8.") from None
     except (OSError, ValueError) as error:  # ValueError: NUL in the path
         raise SpecError(f"{name}: {getattr(error, 'strerror', None) or error}.") from None
     return parse_text(content, path.suffix.lower(), name)
+
+
+def _unknown_format(path: Path) -> SpecError:
+    if path.suffix.lower() in _OF_ROLLOUTS:
+        hint = "The rollouts come first, and the verifier is given with --spec."
+        return SpecError(f"{shown_path(path)}: holds rollouts, by its name, not a verifier.", hint)
+    ending = closest(path.suffix, FORMATS)
+    guess = f"Rename it: {shown_path(path.with_suffix(ending))}\n" if ending else ""
+    hint = f"{guess}A verifier file ends in {', '.join(FORMATS)}; pass a verifier written in Python as a dict."
+    return SpecError(f"{shown_path(path)}: unknown file format.", hint)
 
 
 def parse_text(content: str, suffix: str, name: str) -> Document:
@@ -97,13 +120,30 @@ def _parse_json(content: str, name: str) -> Document:
     try:
         data = json.loads(content, object_pairs_hook=_no_duplicates)
     except json.JSONDecodeError as error:
-        raise SpecError(f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno}).") from None
+        fact = f"{name}:{error.lineno}: not valid JSON: {error.msg} (column {error.colno})."
+        raise SpecError(fact, _json_hint(error)) from None
     except _DuplicateKeyError as error:
         from assay.system.core_yaml import json_as_yaml
 
         _parse_yaml(json_as_yaml(content), name)  # raises the same error with the line
         raise SpecError(f"{name}: {printable(str(error))}.") from None
     return Document(data, lambda: _lines_of(content))
+
+
+def _json_hint(error: json.JSONDecodeError) -> str:
+    """Say how to mend what people often write as JSON."""
+    before, at = error.doc[: error.pos].rstrip(), error.doc[error.pos : error.pos + 2]
+    if "escape" in error.msg:
+        return f"Write the backslash twice: \\{at}"
+    if (before.endswith(",") and at[:1] in ("]", "}", "")) or at[:1] == ",":
+        return "Remove the comma behind the last item."
+    if at[:1] == "'":
+        return "JSON takes double quotes. YAML takes both: name the file .yaml"
+    if at[:1] in ("#", "/"):
+        return "JSON has no comments. YAML has, after #: name the file .yaml"
+    if "delimiter" in error.msg:
+        return 'A comma or a colon is missing, or a quote within a text that is not written \\".'
+    return ""
 
 
 def _parse_toml(content: str, name: str) -> Document:

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import IO
 
-__all__ = ["NOWHERE", "engine_path", "is_stream", "open_input", "path_of", "regular", "what_is"]
+from assay.errors import closest, did_you_mean, shown_path
+
+__all__ = ["NOWHERE", "engine_path", "is_stream", "likely_file", "open_input", "path_of", "regular", "what_is"]
 
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -137,3 +139,13 @@ def _open_pipe(path: Path) -> IO[bytes]:
         raise OSError(errno.EPIPE, "is a named pipe without a writer")
     os.set_blocking(pipe.fileno(), True)
     return io.BufferedReader(pipe)
+
+
+def likely_file(path: Path) -> str:
+    """Return a question that names the file beside a missing one whose name is most similar, or ``""``."""
+    try:
+        names = [shown_path(file.name) for file in path.parent.iterdir()]
+    except OSError:
+        return ""
+    stem = path.name.partition(".")[0]
+    return did_you_mean(path.name, [name for name in names if closest(stem, [name.partition(".")[0]])])

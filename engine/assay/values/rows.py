@@ -119,7 +119,8 @@ def from_columns(
         if name in series:
             raise InputError(f"Two columns have names that read `{printable(name)}`.", "Rename one of them.")
         if not isinstance(values, pl.Series | Sequence) or isinstance(values, str | bytes):
-            raise InputError(f"The column `{printable(name)}` is {type(values).__name__}, not a list of values.")
+            fact = f"The column `{printable(name)}` is {type(values).__name__}, not a list of values."
+            raise InputError(fact, "A single rollout is a list of one mapping: [{…}]")
         if isinstance(values, pl.Series):
             series[name] = values.alias(name)
         else:

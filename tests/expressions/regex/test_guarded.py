@@ -429,8 +429,8 @@ def test_the_first_hundred_rows_that_time_out_are_noted_once_with_the_name_of_th
     again = {"id": "again", "type": "regex", "pattern": BACK_REFERENCE, "negate": True}
     (note,) = noted(lambda: assay.score(rows, {"id": "v", "checks": [*checks, again]}, regex_timeout=0.001))
     assert note == (
-        "first: the matches of 100 rows have timed out so far, after 0.001 s of processor time each (--regex-timeout). Lower that "
-        "limit, stop such runs with --max-errors, or rewrite the pattern: `assay explain` says why it needs backtracking."
+        "first: the matches of 100 rows have timed out so far, after 0.001 s of processor time each (`regex_timeout`). Lower that "
+        "limit, stop such runs with `max_errors`, or rewrite the pattern: `assay explain` says why it needs backtracking."
     )
     specs = [{"id": "v", "checks": checks}, {"id": "w", "checks": [{"type": "contains", "value": "a"}]}]
     (note,) = noted(lambda: assay.score(rows, specs, regex_timeout=0.001))
@@ -503,7 +503,7 @@ def test_rows_together_have_the_answers_that_each_has_alone():
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1"])
 def test_a_limit_that_is_none_is_refused(seconds):
     with pytest.raises(
-        assay.UsageError, match=f"--regex-timeout {seconds}: expected a number of seconds; 0 for no limit"
+        assay.UsageError, match=f"regex_timeout={seconds}: expected a number of seconds; 0 for no limit"
     ):
         assay.score([{"completion": "a"}], {"checks": [{"type": "regex", "pattern": "a"}]}, regex_timeout=seconds)
 

@@ -58,7 +58,7 @@ GAP = st.sampled_from([b"", b" ", b"\n", b"\r\n\t", b"  \n\n"])
 def said(path, **options):
     with pytest.raises((assay.InputError, assay.BadRowsError)) as refused:
         assay.score(path, SPEC, **options)
-    return str(refused.value)
+    return refused.value.text
 
 
 def written(folder, content, name="rows.json"):

@@ -34,7 +34,7 @@ def texts(source):
 def said(source):
     with pytest.raises((assay.InputError, assay.BadRowsError)) as refused:
         assay.score(source, SPEC)
-    return str(refused.value)
+    return refused.value.text
 
 
 def test_a_name_that_is_not_utf_8_is_refused_and_may_be_written_to(tmp_path):
@@ -77,7 +77,8 @@ def test_a_folder_of_two_formats_is_refused(tmp_path):
     ("name", "message"),
     [
         ("rolouts.jsonl", ": no such file or folder.\n\nDid you mean `rollouts.jsonl`?"),
-        ("zzz", ": no such file or folder."),
+        ("zzz.csv", ": no such file or folder."),
+        ("zzz", ': no such file or folder.\n\nTexts that are to be scored stand in rows: [{{"completion": "a text"}}]'),
         ("no/such/rollouts.jsonl", ": no such file or folder."),
         ("empty", ": no rollout files found.\n\nKnown suffixes: {}"),
         ("*.parquet", ": no rollout files found.\n\nKnown suffixes: {}"),
@@ -141,9 +142,9 @@ def test_types_that_cannot_be_reconciled_are_refused_with_both_files(tmp_path, n
         WRITERS[name](frame, tmp_path / f"{number}-{name}")
     with pytest.raises(assay.InputError) as refused:
         assay.scan(tmp_path)
-    assert str(refused.value).startswith(f"`{column}` is ")
-    assert f" in {tmp_path}/0-{name} and " in str(refused.value)
-    assert f" in {tmp_path}/2-{name}." in str(refused.value)
+    assert refused.value.text.startswith(f"`{column}` is ")
+    assert f" in {tmp_path}/0-{name} and " in refused.value.text
+    assert f" in {tmp_path}/2-{name}." in refused.value.text
 
 
 # ── files that are nearly right ─────────────────────────────────────────────────────────────────────────────────────

@@ -75,7 +75,7 @@ def test_a_file_that_grows_beyond_its_ratio_is_refused_as_it_is_read(tmp_path):
     path, large = tmp_path / "in.arrow", pa.table({"completion": ["b" * (1 << 20)] * 100})
     with pa.ipc.new_stream(str(path), large.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(large, max_chunksize=10)
-    with pytest.raises(assay.InputError, match=r"when read, .* times as many; --max-ratio allows 200"):
+    with pytest.raises(assay.InputError, match=r"when read, .* times as many; `max_ratio` allows 200"):
         assay.score_file(path, SPEC)
     assert assay.score_file(path, SPEC, max_ratio=1e6).rows == 100
 
@@ -99,7 +99,7 @@ def test_a_dictionary_counts_once_however_many_batches_there_are(tmp_path, place
     with new(str(path), table.schema) as writer:
         writer.write_table(table, max_chunksize=1)  # 320 MB, if each batch had a dictionary of its own
     assert assay.score_file(path, SPEC, max_ratio=2, max_uncompressed="2MB").rows == 400
-    with pytest.raises(assay.InputError, match="--max-uncompressed allows 524,288"):
+    with pytest.raises(assay.InputError, match="`max_uncompressed` allows 524,288"):
         assay.score_file(path, SPEC, max_uncompressed="512kB")
 
 
@@ -121,7 +121,7 @@ def test_a_dictionary_in_place_of_another_counts(tmp_path):
         for at in range(80):
             column = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array([f"{at}" + "b" * (1 << 20)]))
             writer.write_batch(pa.record_batch([column], schema=schema))
-    with pytest.raises(assay.InputError, match="--max-ratio allows 200"):
+    with pytest.raises(assay.InputError, match="`max_ratio` allows 200"):
         assay.score_file(path, SPEC)
 
 

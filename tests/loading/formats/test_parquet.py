@@ -74,7 +74,7 @@ def buffered(path, **reading):
 def said(source, **reads):
     with pytest.raises(assay.InputError) as refused:
         assay.score_file(source, SPEC, **reads)
-    return str(refused.value)
+    return refused.value.text
 
 
 # ── two readers, one result ─────────────────────────────────────────────────────────────────────────────────────────
@@ -411,7 +411,7 @@ def test_values_that_cannot_be_used(tmp_path, reads, message):
     path = written(tmp_path / "a.parquet", {"completion": pa.array(["b"])})
     with pytest.raises(assay.UsageError) as refused:
         assay.score_file(path, SPEC, **reads)
-    assert str(refused.value).startswith(message)
+    assert refused.value.text.startswith(message)
 
 
 @pytest.mark.parametrize(

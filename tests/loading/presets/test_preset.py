@@ -441,7 +441,7 @@ def test_a_preset_of_ones_own(tmp_path):
 
 
 def test_a_misspelt_preset_is_guessed():
-    with pytest.raises(UsageError, match="--preset verl-dmp: there is no such preset") as caught:
+    with pytest.raises(UsageError, match='preset="verl-dmp": there is no such preset') as caught:
         load_preset("verl-dmp")
     assert "Did you mean `verl-dump`?" in caught.value.hint
 
@@ -487,7 +487,7 @@ def test_a_file_of_another_format_is_refused_by_what_it_lacks(tmp_path):
         path = written(tmp_path, "verl-dump", kind)
         with pytest.raises(InputError, match=r"`response`") as caught:
             assay.scan(path, preset="openai-batch").collect()
-        assert "Columns: input, output" in str(caught.value)
+        assert "Columns: input, output" in caught.value.text
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -504,12 +504,12 @@ def test_a_path_that_leads_nowhere_is_named(tmp_path, kind, path, said):
     file = WRITERS[kind](tmp_path / f"a.{kind}", [{"out": {"text": "4"}}])
     with pytest.raises(InputError) as caught:
         assay.scan(file, mapping={"completion": path})
-    assert said in str(caught.value)
+    assert said in caught.value.text
 
 
 def test_what_is_no_path_is_refused(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"a": {"b": "4"}}])
-    with pytest.raises(UsageError, match=r"--map completion=\$.a.\[0: `\$.a.\[0` is not a valid path"):
+    with pytest.raises(UsageError, match=r'mapping={"completion": "\$.a.\[0"}: `\$.a.\[0` is not a valid path'):
         assay.scan(path, mapping={"completion": "$.a.[0"})
 
 

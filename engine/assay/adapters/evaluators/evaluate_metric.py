@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns
-from assay.errors import UsageError
+from assay.errors import UsageError, package
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 from assay.values.plain import plain

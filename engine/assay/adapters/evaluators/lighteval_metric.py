@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, mean_of_scored
 from assay.compiling.plan import Plan
+from assay.errors import package
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 

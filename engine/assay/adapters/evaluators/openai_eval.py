@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.adapters.golds import with_gold
-from assay.adapters.packages import package
 from assay.adapters.verdicts import check_columns, checks_of
-from assay.errors import InputError, UsageError
+from assay.errors import InputError, UsageError, package
 from assay.names import COMPLETION
 from assay.scoring.batching import Verifiers, plan_of
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli.app import command, import_checks, import_modules, takes, to_stderr
-from assay.errors import ColumnsError, SpecError, counted, printable, shown_path
+from assay.errors import ColumnsError, SpecError, counted, printable, quoted, shown_path
+from assay.names import COMPLETION
 from assay.options import STRICT_HELP, FileOptions, ScoreOptions, settle
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from assay.checks.base import Check
     from assay.spec.verifier import VerifierSpec
+    from assay.testing import DifferenceError
 
 __all__ = ["check"]
 
@@ -43,6 +45,7 @@ def check(
 ) -> None:
     """Validate verifiers: list all problems, and try them on sample rows, or against rollouts."""
     from assay.cli.terminal import print_error, print_warning
+    from assay.testing import DifferenceError
 
     import_modules(options.pop("modules"))
     checks = import_checks(options.pop("checks"))
@@ -57,7 +60,12 @@ def check(
             continue
         for spec in verifier.warned:
             print_warning(console, f"{shown_path(path)}: {spec.id}: {spec.warning}")
-        result = _dry_run(verifier)
+        try:
+            result = _dry_run(verifier)
+        except DifferenceError as error:
+            print_error(console, _difference(verifier, error, path))
+            refused = True
+            continue
         try:
             if (against := against or rollouts) is not None:
                 result += f"; {_tried(verifier, against, options, console)}"
@@ -85,6 +93,23 @@ def _checked(path: str, checks: "Sequence[type[Check]]", *, strict: bool) -> "Ve
 def _naming(error: ColumnsError, path: str) -> ColumnsError:
     """Return an error that names the spec."""
     return ColumnsError(f"{shown_path(path)}: {error.fact}", error.hint)
+
+
+def _difference(verifier: "VerifierSpec", error: "DifferenceError", path: str) -> SpecError:
+    """Return the error for a check whose row() and expr() differ: the first one, with both scores and the text."""
+    name, (by_expr, by_row) = next(
+        (item for item in error.differing.items() if item[0].startswith("check/")), next(iter(error.differing.items()))
+    )
+    ident = name.removeprefix(f"check/{verifier.id}/")
+    kinds = [spec.check.made_by.__name__ for spec in verifier.nodes if spec.id == ident and spec.check is not None]
+    kind = kinds[0] if kinds else "a check"
+    text = error.row.get(COMPLETION)
+    return SpecError(
+        f"{shown_path(path)}: {ident}: row() and expr() of {kind} differ: {by_row} and {by_expr}"
+        f", on {'null' if text is None else quoted(str(text))}.",
+        f"Make expr() give what row() gives, or leave it out: row() alone is right, and slower.\n"
+        f"assay.testing.assert_check_conforms({kind}) compares them on thousands of texts.",
+    )
 
 
 def _dry_run(verifier: "VerifierSpec") -> str:

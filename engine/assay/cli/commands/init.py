@@ -1,13 +1,14 @@
 """``assay init``: write a starter verifier."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from assay.cli.app import command, to_stderr
-from assay.errors import UsageError, shown_path
+from assay.errors import UsageError, printable, shown_path
 
 __all__ = ["STARTER", "init"]
 
@@ -64,6 +65,15 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="File to write, ending in .yaml.")] = Path(
         "verifier.yaml"
     ),
+    *,
+    rollouts: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="ROLLOUTS",
+            help="Look at these rollouts: write a verifier with their gold, and the command to score them.",
+        ),
+    ] = None,
 ) -> None:
     """Write a commented verifier to start from."""
     from assay.system.atomic_file import check_target, new_file
@@ -74,6 +84,16 @@ def init(
     if path.exists():
         raise UsageError(f"{shown_path(path)}: already exists.", "Name another file: assay init NAME.yaml")
     text = STARTER.format(id=json.dumps(path.stem), name=json.dumps(path.name))
+    next_command = f"assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet"
+    if rollouts is not None:
+        from assay.cli.drafting import draft
+
+        drafted = draft(rollouts, path.stem)
+        text = drafted.text
+        mapped = "".join(f" --map {shlex.quote(f'{name}={column}')}" for name, column in drafted.mapping.items())
+        next_command = (
+            f"assay score {shlex.quote(rollouts)} --spec {shlex.quote(str(path))}{mapped} --out rewards.parquet"
+        )
     with new_file(path) as (file, guard), guard():
         file.write(text.encode())
     console = to_stderr()
@@ -81,6 +101,6 @@ def init(
         f"wrote {shown_path(path)}",
         "next:",
         f"  assay check {shown_path(path)}",
-        f"  assay score rollouts.jsonl --spec {shown_path(path)} --out rewards.parquet",
+        f"  {printable(next_command)}",
     )
     console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)

@@ -218,14 +218,34 @@ def _condition(result: Result, text: str, notes: list[str]) -> pl.Expr:
         condition = pl.sql_expr(_TOKENS.sub(token, text))
         names = [name for name in condition.meta.root_names() if name not in result.schema]
         if names:
-            raise refused(f"no column is called `{names[0]}`", did_you_mean(names[0], result.schema))
-        schema = pl.LazyFrame(schema=result.schema).select(condition.alias("kept")).collect_schema()
-        dtype = schema["kept"]
+            as_text = f"A text stands in quotes: '{names[0]}'"
+            raise refused(f"no column is called `{names[0]}`", did_you_mean(names[0], result.schema) or as_text)
+        dtype = pl.LazyFrame(schema=result.schema).select(condition.alias("kept")).collect().schema["kept"]
     except (PolarsError, PanicException, ColumnNotFoundError) as error:
-        raise refused(first_line(error)) from None
+        raise refused(first_line(error), _mended(text, result.schema)) from None
     if dtype not in (pl.Boolean, pl.Null):
         raise refused(f"is {dtype}, not a condition")
     return condition
+
+
+_COMPARED = re.compile(
+    r"""(?P<name>"[^"]+"|[^\W\d]\w*)\s*(?P<operator>=|==|!=|<>|<=?|>=?)\s*(?P<value>-?\d+(?:\.\d+)?|'[^']*'|"[^"]*")"""
+)
+_OPERATORS = {"&&": "and", "||": "or", "=>": ">=", "=<": "<=", "===": "="}
+
+
+def _mended(text: str, schema: pl.Schema) -> str:
+    """Return what to write in place of a text compared with a number, or of an operator that SQL has not; ``""`` if neither is there."""
+    for compared in _COMPARED.finditer(text):
+        name, operator, value = compared["name"].strip('"'), compared["operator"], compared["value"]
+        is_number, dtype = value[0] not in "'\"", schema.get(name)
+        if dtype == pl.String and is_number:
+            as_number = f"cast({compared['name']} as double) {operator} {value}"
+            return f"`{name}` is a text: write {compared['name']} {operator} '{value}', or {as_number} for numbers"
+        if dtype is not None and dtype.is_numeric() and not is_number:
+            return f"`{name}` is a number: write {compared['name']} {operator} {value[1:-1]}"
+    used = next((operator for operator in _OPERATORS if operator in text), None)
+    return "" if used is None else f"Write {_OPERATORS[used]} in place of {used}"
 
 
 def _chosen(result: Result, kept: Sequence[pl.Expr], sort: Sequence[str], limit: int, seed: int | None) -> list[int]:

@@ -97,7 +97,7 @@ def advantages(
     if baseline is None and estimator.needs_baselines:
         raise UsageError(
             f"like {like}: needs the reward of another rollout.",
-            "Name its column: baseline=COLUMN, or --baseline COLUMN.",
+            "Name its column: --baseline COLUMN.",
         )
     if weights is not None and not estimator.takes_weights:
         raise UsageError(f"weights: {like} adds rewards as they are.", "Leave them out.")

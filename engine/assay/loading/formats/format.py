@@ -1,5 +1,6 @@
 """What each file format needs to be recognised, previewed and read: one record for each."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 from polars.exceptions import PanicException, PolarsError
 
-from assay.errors import InputError, path_text, shown_path
+from assay.errors import InputError, closest, path_text, shown_path
 from assay.loading.formats.parquet import open_parquet
 from assay.loading.formats.reading import File, Reading
 
@@ -176,7 +177,20 @@ def format_of(path: str | Path) -> Format:
 
         if compression(path):
             return LINES
-    raise InputError(f"{shown_path(path)}: unknown file format.", known_suffixes())
+    if path.suffix.lower() in _OF_SPECS:
+        raise InputError(f"{shown_path(path)}: is a verifier's spec, not rollouts.", "Give it with --spec.")
+    raise InputError(f"{shown_path(path)}: unknown file format.", f"{_renamed(path)}{known_suffixes()}")
+
+
+_OF_SPECS = (".yaml", ".yml", ".toml")
+
+
+def _renamed(path: Path) -> str:
+    """Return a line that names a file as its first characters or its suffix suggest, or ``""``."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        suffix = {b"{": ".jsonl", b"[": ".json"}.get(file.read(100).lstrip()[:1]) or closest(path.suffix, SUFFIXES)
+        return f"Rename it: {shown_path(path.with_suffix(suffix))}\n" if suffix else ""
+    return ""
 
 
 def open_each(paths: Sequence[Path], reading: Reading, names: Mapping[Path, str] | None = None) -> list[File]:

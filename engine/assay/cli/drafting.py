@@ -1,0 +1,154 @@
+"""A first verifier for rollouts, from their columns and from what steps find in their first rows."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from assay.compiling.requirements import reading_for
+from assay.errors import UsageError, listed
+from assay.expressions.lane import not_hidden
+from assay.loading.rollouts import open_rollouts
+from assay.names import COMPLETION
+from assay.options import ReadingOptions, settle
+from assay.scoring.in_memory import score
+from assay.spec.shorthand import as_flow
+
+__all__ = ["Draft", "draft"]
+
+_ROWS = 200
+_COMPLETIONS = ("response", "output", "generation", "model_output", "generated_text", "text", "prediction", "messages")
+_GOLDS = (
+    "answer",
+    "expected",
+    "target",
+    "ground_truth",
+    "gold",
+    "label",
+    "solution",
+    "reference",
+    "expected_answer",
+    "answers",
+    "golds",
+)
+_MOST = 0.5
+"""Share of the rows in which a step has to find something."""
+_NUMBER = re.compile(r"[-+]?[$€£¥]?\d[\d,]*(?:\.\d+)?%?")
+_STEPS: Sequence[Sequence[Any]] = (
+    [{"tag": "answer"}],
+    ["boxed"],
+    [{"after": "####"}],
+    [{"after": "Answer:"}],
+    [{"after": "A:"}],
+    [{"after": "answer is"}],
+)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A verifier to begin with.
+
+    Attributes:
+        text: The spec, as YAML.
+        mapping: What ``--map`` takes, where the completion has another name.
+        notes: What was found.
+    """
+
+    text: str
+    mapping: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def draft(source: Any, ident: str) -> Draft:
+    """Return a verifier for rollouts: their gold, behind the steps that find something in most of the first rows.
+
+    Args:
+        source: The rollouts.
+        ident: The id of the verifier.
+
+    Raises:
+        InputError: The rollouts cannot be read, or there are none.
+        UsageError: No column can be the completion.
+    """
+    frame = _first_rows(source, {})
+    mapping: dict[str, str] = {}
+    if COMPLETION not in frame.columns:
+        mapping = {COMPLETION: _completion(frame)}
+        frame = _first_rows(source, mapping)
+    gold = next((name for name in _GOLDS if name in frame.columns and _texts(frame[name])), None)
+    golds = [] if gold is None else _texts(frame[gold])
+    checks = [_not_empty()] if gold is None else _gold_checks(frame, gold, golds)
+    notes = (f"gold: {gold}" if gold else f"no column of golds: {listed(not_hidden(frame.columns))}",)
+    lines = [
+        "# What the reward of these rollouts may be: look at it, then change it. `assay checks` lists the check types.",
+        f"id: {json.dumps(ident)}",
+        "checks:",
+        *(f"  - {as_flow(check)}" for check in checks),
+    ]
+    return Draft("\n".join(lines) + "\n", mapping, notes)
+
+
+def _first_rows(source: Any, mapping: Mapping[str, str]) -> pl.DataFrame:
+    opened = open_rollouts(source, reading_for(settle(ReadingOptions, {"mapping": mapping}, "draft"), ()))
+    return opened.frame.head(_ROWS).collect()
+
+
+def _completion(frame: pl.DataFrame) -> str:
+    """Return the column with another name that is most probably the completion: a known name, else the longest texts."""
+    names = [name for name in not_hidden(frame.columns) if _texts(frame[name])]
+    by_name = {name.lower(): name for name in names}
+    for name in _COMPLETIONS:
+        if name in by_name:
+            return by_name[name]
+    others = [name for name in names if frame[name].dtype == pl.String and name not in (*_GOLDS, "prompt", "task_id")]
+    if not others:
+        hint = f"Columns: {listed(not_hidden(frame.columns))}."
+        raise UsageError("No column can be the completion.", hint)
+    return max(others, key=lambda name: sum(map(len, _texts(frame[name]))))
+
+
+def _texts(column: pl.Series) -> list[str]:
+    """Return the values of a column that are not null and not blank, as texts."""
+    values = column.to_list()
+    if isinstance(column.dtype, pl.List):
+        values = [inner for value in values for inner in value or ()]
+    return [str(value) for value in values if value is not None and str(value).strip()]
+
+
+def _not_empty() -> dict[str, Any]:
+    return {"id": "not-empty", "type": "min_length", "value": 1, "on": "strip"}
+
+
+def _gold_checks(frame: pl.DataFrame, gold: str, golds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the check that compares with the gold: the first of the candidates that finds most and passes most often."""
+    marked = sum("####" in text for text in golds) > _MOST * len(golds)
+    ends = [text.rpartition("####")[2].strip() if marked else text.strip() for text in golds]
+    shared = {"goldOn": [{"after": "####"}]} if marked else {}
+    value = {"column": gold}
+    if all(_NUMBER.fullmatch(end) for end in ends):
+        kind = "number"
+    elif all(re.fullmatch(r"[A-Ea-e]", end) for end in ends):
+        return [{"id": "answer", "type": "choice", "value": value, **shared}]
+    else:
+        kind = "equals"
+    candidates: list[dict[str, Any]] = [
+        {"id": "answer", "type": kind, "value": value, **({"on": [*steps]} if steps else {}), **shared}
+        for steps in (*_STEPS, ())
+    ]
+    found = [(_share_found(frame, check["on"]), check) for check in candidates if check.get("on")]
+    best = [check for share, check in found if share > _MOST]
+    if best:
+        return best[:1]
+    if kind == "number":
+        return [candidates[-1]]
+    return [{"id": "answer", "type": "contains", "value": value, **shared}]
+
+
+def _share_found(frame: pl.DataFrame, steps: Sequence[Any]) -> float:
+    """Return the share of rows in which steps find something."""
+    probe = {"id": "probe", "checks": [{"type": "min_length", "value": 1, "on": [*steps]}]}
+    rewards = score(frame, probe, lenient=True)["reward"]
+    return rewards.to_list().count(1.0) / max(1, len(rewards))
