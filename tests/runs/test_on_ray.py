@@ -342,8 +342,8 @@ def test_without_an_address_a_ray_of_this_machine_comes_and_goes(tmp_path, gate)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "rya"}, "--engine rya: unknown engine.\n\nDid you mean `ray`?"),
-        ({"ray_address": "127.0.0.1:1"}, "--ray-address 127.0.0.1:1: requires --engine ray."),
+        ({"engine": "rya"}, 'engine="rya": unknown engine.\n\nDid you mean `ray`?'),
+        ({"ray_address": "127.0.0.1:1"}, 'ray_address="127.0.0.1:1": requires engine="ray".'),
     ],
 )
 def test_options_that_cannot_be_used_are_refused(tmp_path, options, said):

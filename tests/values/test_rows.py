@@ -206,7 +206,7 @@ def test_structure_travels_as_json_text(metadata, other, expected):
             [{"completion": ["b"]}],
             (
                 "Row 0: a chat message is str, not a mapping with `role` and `content`.\n\n"
-                "For a row for each element: --map 'completion=$.completion[]'"
+                'For a row for each element: mapping={"completion": "$.completion[]"}'
             ),
         ),
     ],
