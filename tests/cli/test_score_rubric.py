@@ -99,7 +99,7 @@ def test_penalties_and_metrics_are_counted_as_such():
         ("desk_rewards", "expected module:attribute"),
         ("desk_rewards:rubrik", "Did you mean `rubric`?"),
         ("desk_rewerds:rubric", "No module named 'desk_rewerds'"),
-        ("desk_rewards:not_a_rubric", "is function, not an assay.Rubric"),
+        ("desk_rewards:not_a_rubric", "is type, not an assay.Rubric"),
     ],
 )
 def test_a_rubric_that_cannot_be_had_is_refused(rubric, said):

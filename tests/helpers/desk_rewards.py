@@ -83,7 +83,7 @@ def nested():
 rubric = assay.Rubric(funcs=[length, judge, nested()], weights=[0.5, 1.0, -1.0])
 slow = assay.Rubric(funcs=[sleeps, length])
 penalised = assay.Rubric(funcs=[length, fails], weights=[0.0, -1.0])
-not_a_rubric = length
+not_a_rubric = str
 
 
 def forks(completion):
