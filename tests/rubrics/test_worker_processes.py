@@ -136,9 +136,9 @@ def test_processes_end_with_the_run():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"function_timeout": 0}, "--function-timeout 0"),
-        ({"function_timeout": float("nan")}, "--function-timeout nan"),
-        ({"workers": -1}, "--workers -1"),
+        ({"function_timeout": 0}, "function_timeout=0"),
+        ({"function_timeout": float("nan")}, "function_timeout=nan"),
+        ({"workers": -1}, "workers=-1"),
     ],
 )
 def test_limits_that_cannot_be_kept_are_refused(options, said):

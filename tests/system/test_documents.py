@@ -224,10 +224,7 @@ def test_a_file_of_exactly_the_largest_size_is_read(tmp_path):
             "v.txt",
             "{}: unknown file format.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
         ),
-        (
-            "v",
-            "{}: unknown file format.\n\nA verifier file ends in .json, .yaml, .yml, .toml; pass a verifier written in Python as a dict.",
-        ),
+        ("v", "{}: no such file."),
         ("missing.json", "{}: no such file."),
         ("folder.json", "{}: is a folder."),
         ("folder.json/v.json", "{}: no such file."),

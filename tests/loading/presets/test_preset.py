@@ -126,7 +126,7 @@ def rollouts(tmp_path, records, kind="jsonl", **options):
 def test_messages_are_the_completion_only_where_no_other_column_may_be(tmp_path):
     messages = [user("2+2?"), assistant("4")]
     for name in ("response", "output", "completions", "text", "generation"):
-        with pytest.raises(assay.ColumnsError, match=f"--map completion={name}"):
+        with pytest.raises(assay.ColumnsError, match=f'"completion": "{name}"'):
             assay.score(jsonl(tmp_path / "rows.jsonl", [{"messages": messages, name: "5"}]), SPEC)
     own = jsonl(tmp_path / "rows.jsonl", [{"messages": messages, "completion": "5"}])
     assert assay.score(own, SPEC)["reward"].to_list() == [0.0]
