@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import json
 import socket
+import sys
 import typing
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -24,7 +25,7 @@ from loopback import Loopback, client_of, say
 from typer.testing import CliRunner
 
 import assay
-from assay import types
+from assay import protocols, types
 from assay.classes import registry as verifiers
 from assay.cli.main import app
 from assay.functions import registry as functions
@@ -335,6 +336,8 @@ length_band = "my_pkg.verifiers:LengthBandVerifier"
 """
 EXPORTS = "['VerifierFn', 'tool_calls_match', 'exact_match', 'contains', 'regex_match', 'get', 'register', 'register_fn', 'list_fns']"
 
+BUILT_IN = ["tool_calls_match", "exact_match", "contains", "regex_match"]
+
 # ── the table ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PROMISES: list[tuple[str, str, Callable[[], None]]] = []
@@ -368,6 +371,7 @@ OTHERWISE = [
         "the object is what stands between the first brace and the last: a text with two objects has none",
     ),
     (API, "the remote (Supabase) never stores verifier code", "there is no remote; results store names and hashes"),
+    (ON_ROW, "The remote backend never stores verifier code", "as above"),
     (ON_ROW, "evsys_sdk.", "the modules are those of assay, under the same paths"),
     (ON_ROW, "Use a verifier-fn for sub-millisecond per-task checks", "no test depends on time: `make bench` measures"),
     (
@@ -431,7 +435,9 @@ def command(*words):
 # ── native verifiers ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LABELS = {
-    "expectations": {"mustMention": [{"text": text} for text in ("high", "negative", "plumbing", "urgency", "office", "leak")]}
+    "expectations": {
+        "mustMention": [{"text": text} for text in ("high", "negative", "plumbing", "urgency", "office", "leak")]
+    }
 }
 CLEAN = '{"urgency": "high", "sentiment": "negative", "categories": ["plumbing", "office", "leak"]}'
 
@@ -461,8 +467,18 @@ CHECKS = [
         {"value": "Yes"},
         {" yes\n": 1.0, "yes.": 0.0},
     ),
-    ("min_lengthvalueOutput is at least value characters long.", ["min_length"], {"value": 3}, {"é🎉a": 1.0, "ab": 0.0}),
-    ("max_lengthvalueOutput is at most value characters long.", ["max_length"], {"value": 3}, {"é🎉a": 1.0, "abcd": 0.0}),
+    (
+        "min_lengthvalueOutput is at least value characters long.",
+        ["min_length"],
+        {"value": 3},
+        {"é🎉a": 1.0, "ab": 0.0},
+    ),
+    (
+        "max_lengthvalueOutput is at most value characters long.",
+        ["max_length"],
+        {"value": 3},
+        {"é🎉a": 1.0, "abcd": 0.0},
+    ),
     (
         "json_validOutput parses as JSON (strict json.loads).",
         ["json_valid"],
@@ -535,6 +551,7 @@ def feedback():
     NATIVE,
     "A native verifier is a JSON file with an ordered list of checks.",
     "Each check has a type, an optional weight (default 1), and params",
+    "The native verifier supports these check types for local, deterministic scoring",
     REFUND,
     METADATA,
 )
@@ -620,7 +637,10 @@ def broken_checks():
     "so missing one of four expectations scores 0.75",
 )
 def expectations():
-    entries = {"mustMention": [{"anyOf": ["refund", "money back"]}, {"text": "sorry"}], "mustNotMention": [{"text": "gift"}]}
+    entries = {
+        "mustMention": [{"anyOf": ["refund", "money back"]}, {"text": "sorry"}],
+        "mustNotMention": [{"text": "gift"}],
+    }
     entries["mustNotMention"].append({"anyOf": ["voucher", "points"]})
     texts = ["SORRY, Money BACK", "moneybacksorry refunds", "sorry", "sorry, a gift", "points", "a gift of points"]
     spec = spec_of("task_expectations")
@@ -633,6 +653,8 @@ def expectations():
     NATIVE,
     FACILITY,
     "the field-label check carries weight: 4, valid-JSON weight: 2, and required-keys weight: 1",
+    "The structured-extraction verifier combines three checks at different weights",
+    "That spread is what lets the live candidate scores separate",
     "A clean, correct answer scores 1.0; a partially-right one lands around 0.7–0.8; freeform prose that is not JSON scores near 0.1.",
 )
 def structured_extraction():
@@ -647,6 +669,7 @@ def structured_extraction():
     "reference an existing verifier by id afterwards",
     "rollout optimize run --verifier refund-policy-quality",
     "created inline when you reference the file",
+    "--verifier ./verifiers/refund-quality.json",
 )
 def registered_specs():
     Path("verifiers").mkdir()
@@ -674,15 +697,24 @@ def registered_specs():
     "The data selects the verifier (kind + fn_name) and supplies the per-task gold",
 )
 def a_task_brings_its_verifier():
-    Path("tasks.yaml").write_text(ROW + ROW.replace("q0", "q1").replace("contains  ", "exact_match").replace("true", "false"))
-    rollouts = [{"task_id": task, "completion": text} for task in ("q0", "q1") for text in ("so <Answer>4</answer>", "4")]
+    Path("tasks.yaml").write_text(
+        ROW + ROW.replace("q0", "q1").replace("contains  ", "exact_match").replace("true", "false")
+    )
+    rollouts = [
+        {"task_id": task, "completion": text} for task in ("q0", "q1") for text in ("so <Answer>4</answer>", "4")
+    ]
     rollouts.append({"task_id": "q1", "completion": "<answer>4</answer> "})
     columns = assay.score(rollouts, tasks="tasks.yaml")
     assert columns["reward"].to_list() == [1.0, 0.0, 0.0, 0.0, 1.0]
     assert columns["verifier_fn"].to_list() == ["contains"] * 2 + ["exact_match"] * 3
 
 
-@promised(ON_ROW, GOLD, "Strips whitespace from both sides", "lower-cases both; returns 1.0 on exact string equality else 0.0.")
+@promised(
+    ON_ROW,
+    GOLD,
+    "Strips whitespace from both sides",
+    "lower-cases both; returns 1.0 on exact string equality else 0.0.",
+)
 @promised(API, "Strict text equality (after whitespace strip + optional case-fold).")
 def exact_match():
     verifier = yaml.safe_load(GOLD)["verifier"]
@@ -700,7 +732,9 @@ def contains():
         assert fns.contains("it is 42", expected, params) == reward
 
 
-@promised(ON_ROW, "Treats expected as a regex; returns 1.0 if re.search finds it in model_output (with re.IGNORECASE when")
+@promised(
+    ON_ROW, "Treats expected as a regex; returns 1.0 if re.search finds it in model_output (with re.IGNORECASE when"
+)
 @promised(API, "1.0 if regex expected matches model_output.")
 def regex_match():
     for expected, params, reward in ((r"\d{2}$", {}, 1.0), ("^IT", {}, 0.0), ("^IT", {"ignore_case": True}, 1.0)):
@@ -769,6 +803,9 @@ def kinds_and_defaults():
     assert by_row("ab", {"kind": "in_process", "expected": "a"}, verifier_name="contains") == 1.0
     assert by_row("ab", {"fn_name": "", "expected": "a"}, verifier_name="contains") == 1.0
     assert by_row("ab", {"fn_name": "exact_match", "expected": "a"}, verifier_name="contains") == 0.0
+    reward = assay.adapters.trl({"checks": [{"type": "row_verifier", "verifierName": "contains"}]})
+    named = [{"expected": "a"}, {"fn_name": "exact_match", "expected": "a"}]
+    assert reward(prompts=["", ""], completions=["ab", "ab"], verifier=named) == [1.0, 0.0]
     with pytest.raises(assay.InputError, match='kind "format_only" is not in_process'):
         by_row("ab", {"kind": "format_only", "fn_name": "contains", "expected": "a"})
 
@@ -783,7 +820,12 @@ def kinds_and_defaults():
     "params: dict - the task's params block, a plain dict of options.",
     "returns float - the reward, typically 1.0 (pass) or 0.0 (fail).",
 )
-@promised(API, "Resolve with get(fn_name); extend with register(fn_name, fn)", "get(fn_name) -> VerifierFn", "register(fn_name, fn) -> None")
+@promised(
+    API,
+    "Resolve with get(fn_name); extend with register(fn_name, fn)",
+    "get(fn_name) -> VerifierFn",
+    "register(fn_name, fn) -> None",
+)
 def what_a_function_gets():
     calls = []
 
@@ -801,26 +843,40 @@ def what_a_function_gets():
         assert columns.select("reward", "passed").row(0) == (0.5, False)
     assert [gold for _, gold, _ in calls] == golds
     assert all((text, type(params), params) == ("4", dict, {"n": 1}) for text, _, params in calls)
-    for name in ("exact_match", "contains", "regex_match", "tool_calls_match", "spy"):
-        assert [*inspect.signature(fns.get(name)).parameters][:3] == ["model_output", "expected", "params"]
+    for name in (*BUILT_IN, "spy"):
+        assert [*inspect.signature(fns.get(name)).parameters] == ["model_output", "expected", "params"]
     with pytest.raises(ValueError, match=r"No verifier function is called 'spi'\. Did you mean `spy`"):
         fns.get("spi")
 
 
 @promised(ON_ROW, "VerifierFn = Callable[[str, Any, dict], float]")
-@promised(API, f"attribute__all__= {EXPORTS}", "attributeVerifierFn= Callable[[str, Any, dict], float]", "funclist_fns() -> list[str]")
+@promised(
+    API,
+    f"attribute__all__= {EXPORTS}",
+    "attributeVerifierFn= Callable[[str, Any, dict], float]",
+    "list_fns() -> list[str]",
+    *(f"{name}(model_output, expected, params) -> float" for name in BUILT_IN),
+)
 def exports():
     for module in (fns, assay.fns):
         assert repr(module.__all__) == EXPORTS
         assert all(hasattr(module, name) for name in module.__all__)
     (arguments, result) = typing.get_args(fns.VerifierFn)
     assert [typing.get_origin(kind) or kind for kind in (*arguments, result)] == [str, Any, dict, float]
-    assert fns.list_fns() == ["contains", "exact_match", "regex_match", "tool_calls_match"]
+    for name in BUILT_IN:
+        assert fns.get(name) is getattr(fns, name)
+        assert typing.get_type_hints(fns.get(name))["return"] is float
+    assert fns.list_fns() == sorted(BUILT_IN)
 
 
 @promised(API, "_normalize_json(s) -> dict | NoneBest-effort: strip code fences")
 def normalize_json():
-    for text in ('{"a": {"b": 1}}', '```json\n{"a": {"b": 1}}\n```', '```\n{"a": {"b": 1}}```', ' I call {"a": {"b": 1}} now.'):
+    for text in (
+        '{"a": {"b": 1}}',
+        '```json\n{"a": {"b": 1}}\n```',
+        '```\n{"a": {"b": 1}}```',
+        ' I call {"a": {"b": 1}} now.',
+    ):
         assert fns._normalize_json(text) == {"a": {"b": 1}}
     for text in ("", "no", "[1]", "{", "{a: 1}", "```json\n```", '{"a": 1} {"b": 2}', None):
         assert fns._normalize_json(text) is None
@@ -831,9 +887,15 @@ def normalize_json():
     'InProcessVerifier(fn_name="tool_calls_match", expected=..., params=...) stores only a reference',
     "This is the single source of truth for in-process verifier logic",
     "there is exactly ONE registry",
+    "the actual function lives here, in the SDK",
     "only the fn_name + per-task expected/params",
 )
-@promised(ON_ROW, "that's InProcessVerifier, which just dispatches to your fn_name.", "the SDK is the single source of truth for the function")
+@promised(
+    ON_ROW,
+    "that's InProcessVerifier, which just dispatches to your fn_name.",
+    "the SDK is the single source of truth for the function",
+    "This is the single source of truth for cheap Python verification logic.",
+)
 def in_process_verifier():
     verifier = InProcessVerifier(fn_name="later", expected={"a": 1}, params={"n": 2})
     assert (assay.InProcessVerifier, verifier.kind) == (InProcessVerifier, "in_process")
@@ -868,13 +930,12 @@ def versions():
     ON_ROW,
     "as class Verifier(Protocol), alongside the result dataclass",
     "class VerificationResult: reward: float info: dict[str, Any] = field(default_factory=dict)",
+    "A verifier class declares two class vars and one method:",
     "name: ClassVar[str] - registry key / YAML kind.",
     "def verify(self, *, prompt: str, completion: str, target: dict[str, Any]) -> VerificationResult - all three arguments are keyword-only.",
 )
 def the_protocol():
-    from assay import protocols
-
-    assert typing.is_protocol(protocols.Verifier) if hasattr(typing, "is_protocol") else protocols.Verifier._is_protocol
+    assert protocols.Verifier.__bases__ == (typing.Protocol,)
     assert set(inspect.get_annotations(protocols.Verifier)) == {"name", "Config"}
     parameters = [*inspect.signature(protocols.Verifier.verify).parameters.values()][1:]
     assert [parameter.name for parameter in parameters] == ["prompt", "completion", "target"]
@@ -891,6 +952,7 @@ def the_protocol():
     CLASS,
     BAND,
     'Config: ClassVar[type] - Pydantic model (extra="forbid") for the verifier\'s params; params: from YAML is validated against it.',
+    "It returns a VerificationResult whose reward is a float and whose info is a free-form dict of diagnostics",
     "(surfaced for debugging, not used for training)",
     "Use a Verifier class when the reward logic is config-level and shared across tasks, or needs richer params via Config.",
 )
@@ -914,7 +976,11 @@ def a_class_of_yours():
 def what_a_class_gets():
     calls = []
     space = run(CLASS.replace("length_band", "spy"))
-    verify = lambda self, **given: calls.append(given) or assay.VerificationResult(1.0)  # noqa: E731  (a method)
+
+    def verify(self, **given):
+        calls.append(given)
+        return assay.VerificationResult(1.0)
+
     space["LengthBandVerifier"].verify = verify
     chat = [{"role": "user", "content": "2 + 2?"}]
     for prompt in ("2 + 2?", chat):
@@ -953,11 +1019,14 @@ def plugins():
     module.LengthBandVerifier = space["LengthBandVerifier"]
 
     def installed(group):
-        return [EntryPoint("length_band", "my_pkg_verifiers:LengthBandVerifier", group)] if group in asked else []
+        return (
+            [EntryPoint("length_band", "my_pkg_verifiers:LengthBandVerifier", group)]
+            if group == "evsys_sdk.verifiers"
+            else []
+        )
 
-    asked = {"evsys_sdk.verifiers"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("sys").modules, "my_pkg_verifiers", module)
+        patch.setitem(sys.modules, "my_pkg_verifiers", module)
         patch.setattr(verifiers, "entry_points", installed)
         assert rewards(yaml.safe_load(BAND), "x" * 90, "x" * 89) == [1.0, 0.0]
         assert "length_band" in assay.list_verifiers()
@@ -1000,7 +1069,13 @@ def the_models():
                     ours(**given | {field: object()})
 
 
-@promised(ROLLOUTS, SAMPLING, "State = dict[str, Any]", "Info = dict[str, Any]", "RewardFunc = Callable[..., float | Awaitable[float]]")
+@promised(
+    ROLLOUTS,
+    SAMPLING,
+    "State = dict[str, Any]",
+    "Info = dict[str, Any]",
+    "RewardFunc = Callable[..., float | Awaitable[float]]",
+)
 def the_aliases():
     for name, sample in (("State", STATE), ("Info", INFO), ("SamplingArgs", SAMPLING), ("RewardFunc", REWARD)):
         assert run(sample)[name] == getattr(types, name)
@@ -1063,8 +1138,12 @@ def environment(**options):
     async def is_completed(self, messages, state, **kwargs):
         return len(state["responses"]) == 2
 
-    kind = type("Sample", (assay.MultiTurnEnv,), {**methods, "env_response": env_response, "is_completed": is_completed})
-    rows = [{"prompt": [{"role": "user", "content": "2 + 2?"}], "answer": "4", "info": {"task": "math"}, "task": "math"}]
+    kind = type(
+        "Sample", (assay.MultiTurnEnv,), {**methods, "env_response": env_response, "is_completed": is_completed}
+    )
+    rows = [
+        {"prompt": [{"role": "user", "content": "2 + 2?"}], "answer": "4", "info": {"task": "math"}, "task": "math"}
+    ]
     return kind(dataset=rows, rubric=assay.Rubric([turns]), env_id="sums", env_args={"n": 1}, **options)
 
 
@@ -1082,7 +1161,13 @@ def states():
     with Loopback(call) as server:
         (state,) = group.generate_sync(group.get_dataset(), client_of(server), "m").state
     assert {"prompt", "completion", "info", "responses", "timing"} <= {*state}
-    assert [state[name] for name in ("answer", "task", "example_id", "turn", "tools_called")] == ["4", "tools", 0, 2, ["look"]]
+    assert [state[name] for name in ("answer", "task", "example_id", "turn", "tools_called")] == [
+        "4",
+        "tools",
+        0,
+        2,
+        ["look"],
+    ]
     assert all(isinstance(milliseconds, float) for milliseconds in state["timing"].values())
 
 
@@ -1096,7 +1181,7 @@ def states():
     "choices[0].logprobs.token_ids: Token IDs",
     "choices[0].finish_reason: Why generation stopped",
     "usage: Token usage statistics",
-    '"""Returns (completion, final_state)"""',
+    'async def rollout(...) -> tuple[Messages, State]: """Returns (completion, final_state)"""',
 )
 def a_rollout():
     env = environment()
@@ -1114,16 +1199,21 @@ def a_rollout():
     assert [state[name] for name in fields] == [row["prompt"], "4", "math", {"task": "math"}, "provided feedback"]
     response = state["responses"][0]
     choice = response.choices[0]
-    assert (choice.logprobs.content[0].logprob, choice.logprobs.token_ids, choice.finish_reason) == (-0.5, [19], "length")
+    assert (choice.logprobs.content[0].logprob, choice.logprobs.token_ids, choice.finish_reason) == (
+        -0.5,
+        [19],
+        "length",
+    )
     assert response.usage.completion_tokens == 1
 
 
 @promised(
     ROLLOUTS,
-    "async def evaluate(...) -> GenerateOutputs:",
-    "def evaluate_sync(...) -> GenerateOutputs:",
-    "async def generate(...) -> GenerateOutputs:",
-    "def generate_sync(...) -> GenerateOutputs:",
+    'async def evaluate(...) -> GenerateOutputs: """Async interface that returns GenerateOutputs."""',
+    'def evaluate_sync(...) -> GenerateOutputs: """Blocking helper that wraps the async evaluate coroutine."""',
+    'async def generate(...) -> GenerateOutputs: """Async interface that returns GenerateOutputs containing rollout data"""',
+    'def generate_sync(...) -> GenerateOutputs: """Blocking helper for integrate-with-sync-code scenarios"""',
+    "vLLM-specific generation parameters:",
     "GenerateOutputs.metadata captures run-level context (environment + arguments, model + sampling configuration, summary statistics,",
     "and the resolved save path) so downstream tooling can reproduce or resume evaluations without guessing defaults.",
 )
@@ -1153,7 +1243,11 @@ def runs():
     assert metadata.path_to_save.resolve() == Path("saved").resolve()
     assert metadata.sampling_args == arguments
     body = server.requests[0].body
-    assert {name: body[name] for name in ("top_p", "top_k", "top_logprobs")} == {"top_p": 0.9, "top_k": 50, "top_logprobs": 5}
+    assert {name: body[name] for name in ("top_p", "top_k", "top_logprobs")} == {
+        "top_p": 0.9,
+        "top_k": 50,
+        "top_logprobs": 5,
+    }
     assert body["guided_decoding"] == arguments["extra_body"]["guided_decoding"]
 
 

@@ -120,7 +120,7 @@ async def ask(
     is_openai = _is_openai_client(client, "AsyncOpenAI")
     if is_openai and (names := _OF_SERVERS.intersection(args)):
         args["extra_body"] = {name: args.pop(name) for name in sorted(names)} | (args.get("extra_body") or {})
-    if is_openai and getattr(client, "max_retries", 0):
+    if getattr(client, "max_retries", 0) and is_openai:
         client = client.with_options(max_retries=0)  # else the client would retry each of our attempts itself
     attempt = 0
     while True:

@@ -23,7 +23,8 @@ from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
 from assay.compiling.requirements import needed_columns, referred_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
-from assay.names import FN_NAME
+from assay.functions.check import OnRow
+from assay.names import FN_NAME, GOLD_COLUMNS
 from assay.options import PlanOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
@@ -71,8 +72,11 @@ def plan_of(
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
-    names = [*needed_columns(loaded), *referred_columns(loaded), *([FN_NAME] if verifiers is None else [])]
-    names += [_PROMPT] if _whole(loaded) else []
+    names = [*needed_columns(loaded), *referred_columns(loaded), *([_PROMPT] if _whole(loaded) else [])]
+    run = [reader.check for verifier in loaded for spec in verifier.nodes for reader in spec.readers]
+    if any(isinstance(check, OnRow) for check in run):
+        # the first batch shows which of several columns has the function and the gold; these are the last that are looked for
+        names += [FN_NAME, GOLD_COLUMNS[-1]]
     return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role, strict=strict)
 
 
