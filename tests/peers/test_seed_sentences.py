@@ -379,11 +379,6 @@ OTHERWISE = [
         "All reward functions must follow this signature",
         "they may: a function gets the arguments that it names, whichever they are",
     ),
-    (
-        ROLLOUTS,
-        '"answer": "42",              # Required: ground truth',
-        "only where something asks for it: a row without a gold scores otherwise",
-    ),
 ]
 """Sentences that do not hold as written: the document, words of it, and what holds instead."""
 
@@ -1099,6 +1094,17 @@ def reward_functions():
     state = {}
     assert asyncio.run(assay.Rubric([run(INFO)["reward_func"]]).score_rollout("p", "4", "4", state)).reward == 0.0
     assert state["error"].startswith("reward_func: TypeError: float() argument must be")
+
+
+@promised(ROLLOUTS, '"answer": "42",              # Required: ground truth')
+def golds_of_info():
+    def right(completion, answer):
+        return float(completion[-1]["content"] == answer)
+
+    row = {"prompt": "Solve this problem", "info": {"answer": "42", "chapter": 3}}
+    env = assay.SingleTurnEnv(dataset=[row], rubric=assay.Rubric([right]))
+    with Loopback(lambda _: say("42")) as server:
+        assert env.evaluate_sync(client_of(server), "m").reward == [1.0]
 
 
 @promised(ROLLOUTS, MESSAGES, CONTENT, "Messages = str | list[ChatMessage] # Can be string (completion) or chat")
