@@ -68,7 +68,7 @@ def test_a_task_is_its_instruction_its_metadata_and_a_verifier_of_ours(folder):
         "params": {"ignore_case": True},
     }
     assert notes == (
-        "tests/ of 1 task (sum) is not run: [verifier] of their task.toml names no fn_name, so a spec has to score them",
+        "the tests/ of 1 task (sum) are not run, and [verifier] of task.toml names no fn_name: only a spec scores them",
     )
 
 

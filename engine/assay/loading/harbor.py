@@ -78,7 +78,7 @@ def harbor_tasks(folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         notes.append(f"no {_INSTRUCTION} in {_some(untold)}: there, the prompt is that of the rollouts")
     if untested:
         notes.append(
-            f"tests/ of {_some(untested)} is not run: [verifier] of their {_TOML} names no {FN_NAME}, so a spec has to score them"
+            f"the tests/ of {_some(untested)} are not run, and [verifier] of {_TOML} names no {FN_NAME}: only a spec scores them"
         )
     return tasks, tuple(notes)
 
