@@ -1133,20 +1133,14 @@ def environment(**options):
     """An environment with the functions of the document."""
 
     def turns(state):
-        return float(state["turn"] == 2 and state["task"] == "math")
+        return float(state["turn"] == 3 and state["task"] == "math")  # its own count, and that of the sample
 
-    space = run(RESPONSE)
-    methods = {"reset_for_rollout": run(RESET)["reset_for_rollout"]}
-
-    async def env_response(self, messages, state, **kwargs):
-        return space["env_response"](self, messages, state, **kwargs)
-
-    async def is_completed(self, messages, state, **kwargs):
+    def is_completed(self, messages, state, **kwargs):
         return len(state["responses"]) == 2
 
-    kind = type(
-        "Sample", (assay.MultiTurnEnv,), {**methods, "env_response": env_response, "is_completed": is_completed}
-    )
+    samples = {"env_response": RESPONSE, "reset_for_rollout": RESET}
+    methods = {name: run(code)[name] for name, code in samples.items()}
+    kind = type("Sample", (assay.MultiTurnEnv,), {**methods, "is_completed": is_completed})
     rows = [
         {"prompt": [{"role": "user", "content": "2 + 2?"}], "answer": "4", "info": {"task": "math"}, "task": "math"}
     ]
@@ -1243,7 +1237,7 @@ def runs():
     assert [type(run) for run in outputs] == [types.GenerateOutputs] * 4
     assert [run.answer for run in outputs] == [["4"]] * 4
     metadata = outputs[-1].metadata
-    assert again.reward == outputs[-1].reward
+    assert again.reward == outputs[-1].reward == [1.0]
     assert (metadata.env_id, metadata.env_args, metadata.model) == ("sums", {"n": 1}, "m")
     assert (metadata.num_examples, metadata.rollouts_per_example, metadata.avg_reward) == (1, 1, outputs[-1].reward[0])
     assert metadata.path_to_save.resolve() == Path("saved").resolve()
