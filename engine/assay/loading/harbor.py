@@ -70,7 +70,7 @@ def harbor_tasks(folder: Path) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         tasks.append(task)
         if _PROMPT not in task:
             untold.append(task[TASK_ID])
-        if VERIFIER not in task and (path.parent / "tests").exists():
+        if VERIFIER not in task and _is_there(path.with_name("tests")):
             untested.append(task[TASK_ID])
     if not tasks:
         raise InputError(f"{shown_path(folder)}: has {_DATASET}, but no */{_TOML} or */{_JSON}.")
@@ -89,7 +89,17 @@ def _task_files(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"{shown_path(folder)}: {error.strerror}.") from None
     for task in folders:
-        yield from [path for path in (task / _JSON, task / _TOML) if path.exists()][:1]
+        yield from [path for path in (task / _JSON, task / _TOML) if _is_there(path)][:1]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
+    return True
 
 
 def _some(names: list[str]) -> str:
@@ -123,7 +133,7 @@ def _toml_task(path: Path, kinds: Collection[str]) -> dict[str, Any]:
     metadata: Mapping[str, Any] = content.get(_METADATA, {})
     verifier = {name: value for name, value in content.get(VERIFIER, {}).items() if name not in _OF_THE_RUN}
     task = {TASK_ID: path.parent.name, _METADATA: metadata}
-    if (instruction := path.with_name(_INSTRUCTION)).exists():
+    if _is_there(instruction := path.with_name(_INSTRUCTION)):
         task[_PROMPT] = text_of(instruction)
     if verifier.get(FN_NAME) or verifier.get("kind") in kinds:
         task[VERIFIER] = verifier
