@@ -255,6 +255,7 @@ def test_the_first_batch_shows_whether_rows_name_functions():
     spec = {"checks": [{"type": "row_verifier"}]}
     row = {"fn_name": "contains", "expected": "a"}
     for rows in ([{"completion": "ab", "verifier": row}], [{"completion": "ab", **row}]):
-        assert plan_of(spec).score_rows(rows)["reward"].item() == 1.0
+        for plan in (plan_of(spec), assay.compile(spec), assay.compile()):
+            assert plan.score_rows(rows)["reward"].item() == 1.0
     with pytest.raises(assay.ColumnsError, match="The rollouts carry no verifier"):
         plan_of(spec).score_rows([{"completion": "ab"}])

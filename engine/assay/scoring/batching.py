@@ -20,11 +20,9 @@ import polars as pl
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
-from assay.compiling.requirements import needed_columns, referred_columns
+from assay.compiling.requirements import assumed_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
-from assay.functions.check import OnRow
-from assay.names import FN_NAME, GOLD_COLUMNS
 from assay.options import PlanOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
@@ -72,12 +70,8 @@ def plan_of(
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
-    names = [*needed_columns(loaded), *referred_columns(loaded), *([_PROMPT] if _whole(loaded) else [])]
-    run = [reader.check for verifier in loaded for spec in verifier.nodes for reader in spec.readers]
-    if any(isinstance(check, OnRow) for check in run):
-        # the first batch shows which of several columns has the function and the gold; these are the last that are looked for
-        names += [FN_NAME, GOLD_COLUMNS[-1]]
-    return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role, strict=strict)
+    schema = assumed_columns(loaded) | ({_PROMPT: pl.String} if _whole(loaded) else {})
+    return compile(loaded, schema, keep=(), any_role=any_role, strict=strict)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:
