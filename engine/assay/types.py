@@ -41,7 +41,7 @@ State = dict[str, Any]
 ``timing`` (milliseconds), and whatever its environment adds."""
 
 SamplingArgs = dict[str, Any]
-"""Arguments of a generation request; those that only the server knows, such as vLLM's, go under ``extra_body``."""
+"""Arguments of a generation request; those that only the server knows go under ``extra_body``, which vLLM's need not."""
 
 RewardFunc = Callable[..., float | Awaitable[float]]
 """A reward function; it gets the arguments that it names (see ``assay.Rubric``)."""

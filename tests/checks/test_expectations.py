@@ -303,11 +303,6 @@ def test_what_the_author_of_a_task_should_know(metadata, remark):
     assert grade(metadata, "x").remark == remark
 
 
-def test_missing_one_of_four_scores_three_quarters():
-    entries = [{"text": word} for word in ("here", "is", "your", "gift")]
-    assert grade({"expectations": {"mustMention": entries}}, "Here is your refund.").score == 0.75
-
-
 def test_places_are_named_by_their_list():
     both = read({"expectations": {"mustNotMention": [{"text": "b"}], "mustMention": [{"text": "a"}]}})
     assert [entry.where for entry in both.entries] == ["mustMention[0]", "mustNotMention[0]"]

@@ -342,10 +342,27 @@ def test_sampling_arguments_arrive_as_given():
     assert env.sampling_args["extra_body"] == {"top_k": 5, "min_p": 0.1}
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "sent"),
+    [
+        ({}, {"top_k": 3}, 3),
+        ({"top_k": 5}, {}, 5),
+        ({"extra_body": {"top_k": 5}}, {"top_k": 3}, 3),
+        ({"top_k": 5}, {"extra_body": {"top_k": 3}}, 3),
+        ({"extra_body": {"top_k": 5}}, {"top_k": None}, None),
+    ],
+)
+def test_arguments_of_vllm_may_stand_beside_those_of_the_client(first, second, sent):
+    given = second | {"skip_special_tokens": False}
+    outputs, server = played(single(sampling_args=first), sampling_args=given, inputs=ROWS[:1])
+    assert (server.requests[0].body.get("top_k"), server.requests[0].body["skip_special_tokens"]) == (sent, False)
+    assert outputs.metadata.sampling_args["skip_special_tokens"] is False
+
+
 def test_an_argument_the_client_does_not_take_is_refused_before_the_first_request():
     with Loopback() as server:
-        with pytest.raises(assay.UsageError, match=r"`top_k`[\s\S]*extra_body"):
-            single().evaluate_sync(client_of(server), "m", {"top_k": 3})
+        with pytest.raises(assay.UsageError, match=r"`mirostat`[\s\S]*extra_body"):
+            single().evaluate_sync(client_of(server), "m", {"mirostat": 3})
         with pytest.raises(assay.UsageError, match=r"Did you mean `temperature`"):
             single().evaluate_sync(client_of(server), "m", {"temprature": 3})
         assert not server.requests

@@ -118,27 +118,10 @@ def test_tool_calls_match(output, expected, params, reward):
     assert fns.tool_calls_match(output, expected, params) == reward
 
 
-def test_names_are_listed_and_looked_up():
-    assert fns.list_fns() == ["contains", "exact_match", "regex_match", "tool_calls_match"]
-    assert fns.get("contains") is fns.contains
-
-
 def test_an_unknown_name_lists_those_there_are():
     with pytest.raises(ValueError, match="exact_match, regex_match") as caught:
         fns.get("exactmatch")
     assert "Did you mean `exact_match`?" in str(caught.value)
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_function_is_registered_by_call_and_by_decorator():
-    @fns.register_fn("shout")
-    def shout(model_output, expected, params):
-        return float(model_output.isupper())
-
-    assert fns.get("shout") is shout
-    assert shout("A", None, {}) == 1.0
-    fns.register("whisper", lambda output, expected, params: float(output.islower()))
-    assert {"shout", "whisper"} <= set(fns.list_fns())
 
 
 @pytest.mark.usefixtures("registry")

@@ -93,7 +93,9 @@ def test_output_follows_what_prints_it():
     for name, blocks in BLOCKS.items():
         for before, block in zip([None, *blocks], blocks, strict=False):
             assert block.kind != "output" or (before is not None and runs(before)), f"{name}:{block.line}"
-            assert block.kind in {"python", "sh", "output", "text", "yaml", "yml", "json"}, f"{name}:{block.line}"
+            assert block.kind in {"python", "sh", "output", "text", "yaml", "yml", "toml", "json"}, (
+                f"{name}:{block.line}"
+            )
 
 
 def test_every_command_is_shown_in_use():

@@ -246,7 +246,7 @@ def test_a_harbor_folder_without_tasks_is_refused(tmp_path):
     (tmp_path / "dataset.toml").touch()
     with pytest.raises(assay.InputError) as refused:
         load_tasks(tmp_path)
-    assert refused.value.text == f"{tmp_path}: has dataset.toml, but no */task.json."
+    assert refused.value.text == f"{tmp_path}: has dataset.toml, but no */task.toml or */task.json."
 
 
 def test_yaml_ids_stay_what_they_look_like(tmp_path):

@@ -50,7 +50,11 @@ def desk(tmp_path_factory):
         (folder / "tasks" / task).mkdir(parents=True)
         (folder / "tasks" / task / "task.json").write_text(json.dumps({"answer": task}))
     (folder / "tasks" / "dataset.toml").touch()
-    shut = [folder / name for name in ("locked.parquet", "closed", "tasks/b", "partly/part-000000.parquet")]
+    (folder / "harbor" / "a").mkdir(parents=True)
+    for name in ("task.toml", "instruction.md"):
+        (folder / "harbor" / "a" / name).touch()
+    closed = ("locked.parquet", "closed", "tasks/b", "harbor/a/instruction.md", "partly/part-000000.parquet")
+    shut = [folder / name for name in closed]
     for path in shut:
         path.chmod(0)
     yield folder
@@ -67,6 +71,7 @@ def test_each_command_names_what_it_may_not_read(desk):
         ("tasks", "closed/result.parquet"): [*score, "closed/result.parquet"],
         ("tasks", "closed"): [*score, "closed"],
         ("tasks", "tasks/b/task.json"): [*score, "tasks"],
+        ("tasks", "harbor/a/instruction.md"): [*score, "harbor"],
         ("sealed", "tasks/b/task.json"): [*score, "tasks", "--seal"],
         ("reused", "closed/result.parquet"): [*score, "result.parquet", "--reuse", "closed/result.parquet"],
     }

@@ -229,3 +229,33 @@ def test_rows_of_one_call_from_a_coroutine_have_the_results_of_single_calls():
     first, none, rest = asyncio.run(run())
     assert [*first, *rest] == [batcher.score_sync(row) for row in ROWS]
     assert none == []
+
+
+@pytest.mark.parametrize("gold", ["expected", "answer", "target"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "row_verifier", "verifierName": "exact_match"},
+        {"type": "function", "name": "exact_match"},
+        {"type": "all_of", "checks": [{"type": "function", "name": "exact_match"}]},
+        {"type": "contains", "value": "a", "when": {"check": {"type": "function", "name": "exact_match"}}},
+    ],
+    ids=["the row's", "a function", "in a group", "a condition"],
+)
+def test_the_first_batch_shows_where_functions_find_their_golds(check, gold):
+    spec = {"checks": [check, {"type": "contains", "value": "a"}]}
+    rows = [{"completion": "a", gold: ["b", "a"]}, {"completion": "b", gold: "a"}]
+    expected = assay.score(rows, spec)["reward"].to_list()
+    assert plan_of(spec).score_rows(rows)["reward"].to_list() == expected == [1.0, 0.0]
+    with pytest.raises(assay.ColumnsError, match="`exact_match` compares with `expected`, else `answer` or `target`"):
+        plan_of(spec).score_rows([{"completion": "a", "solution": "a"}])
+
+
+def test_the_first_batch_shows_whether_rows_name_functions():
+    spec = {"checks": [{"type": "row_verifier"}]}
+    row = {"fn_name": "contains", "expected": "a"}
+    for rows in ([{"completion": "ab", "verifier": row}], [{"completion": "ab", **row}]):
+        for plan in (plan_of(spec), assay.compile(spec), assay.compile()):
+            assert plan.score_rows(rows)["reward"].item() == 1.0
+    with pytest.raises(assay.ColumnsError, match="The rollouts carry no verifier"):
+        plan_of(spec).score_rows([{"completion": "ab"}])

@@ -152,9 +152,9 @@ def test_a_json_key_given_twice_is_refused_with_its_line(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = 1\na = 2\n", "spec.toml: not valid TOML: Cannot overwrite a value (at line 2, column 6)."),
-        ("a =\n", "spec.toml: not valid TOML: Invalid value (at line 1, column 4)."),
-        ('a = "\x00"\n', "spec.toml: not valid TOML: Illegal character '\\x00' (at line 1, column 6)."),
+        ("a = 1\na = 2\n", "spec.toml:2: not valid TOML: Cannot overwrite a value (column 6)."),
+        ("a =\n", "spec.toml:1: not valid TOML: Invalid value (column 4)."),
+        ('a = "\x00"\n', "spec.toml:1: not valid TOML: Illegal character '\\x00' (column 6)."),
     ],
 )
 def test_what_is_not_toml_is_refused_with_its_line_and_column(text, said):

@@ -50,14 +50,13 @@ from assay.compiling.morsels import in_pieces
 from assay.compiling.plain_rows import PlainRows
 from assay.compiling.reading import Conversions, as_given, conversions, opened, unreadable_exprs
 from assay.compiling.requirements import (
+    assumed_columns,
     check_columns,
     consumed_columns,
     doubted_rows,
     exact_columns,
     kept_columns,
-    needed_columns,
     read_columns,
-    referred_columns,
     refused_rows,
 )
 from assay.compiling.verifiers import verifiers_of_run, warn
@@ -586,7 +585,7 @@ def compile(  # noqa: A001  (assay.compile, as re.compile)
     loaded = verifiers_of_run(verifiers, settled)
     warn(loaded)
     if schema is None:
-        schema = dict.fromkeys([*needed_columns(loaded), *referred_columns(loaded)], pl.String)
+        schema = assumed_columns(loaded)
     elif isinstance(schema, pl.DataFrame | pl.LazyFrame):
         schema = schema.collect_schema()
     keep = None if settled["keep"] is None else tuple(settled["keep"])

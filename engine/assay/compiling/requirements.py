@@ -12,12 +12,14 @@ from assay.errors import ColumnsError, InputError, closest, did_you_mean, listed
 from assay.expressions.completion import completion_source, completion_text_expr
 from assay.expressions.lane import not_hidden
 from assay.expressions.readable import has_type
+from assay.functions.check import OnRow
 from assay.functions.registry import list_fns
 from assay.loading.formats.reading import Reading, reading_of
 from assay.names import (
     COMPLETION,
     EXPECTED,
     FN_NAME,
+    GOLD_COLUMNS,
     IN_PROCESS,
     OUTPUT_SCHEMA,
     OUTPUT_SCHEMA_CAMEL,
@@ -32,6 +34,7 @@ from assay.values.paths import Path
 from assay.values.references import columns_of
 
 __all__ = [
+    "assumed_columns",
     "check_columns",
     "check_one_verifier",
     "consumed_columns",
@@ -74,6 +77,15 @@ def needed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, list[str]]:
             for name in spec.check.reads if spec.check else ():
                 needed.setdefault(name, []).append(f"{spec.type} ({verifier.id}/{spec.id})")
     return needed
+
+
+def assumed_columns(verifiers: Sequence[VerifierSpec]) -> dict[str, Any]:
+    """Return the columns of rollouts that show theirs with the first batch, as text: those that the checks require."""
+    names = [*needed_columns(verifiers), *referred_columns(verifiers)]
+    if any(isinstance(check, OnRow) for check in _checks(verifiers)):
+        # which of several columns has the function and the gold is not known yet; these are the last that are looked for
+        names += [FN_NAME, GOLD_COLUMNS[-1]]
+    return dict.fromkeys(names, pl.String)
 
 
 def read_columns(verifiers: Sequence[VerifierSpec], present: Container[str] = ()) -> list[str]:

@@ -40,6 +40,15 @@ _TOO_LONG_PHRASES = (
     *("context length", "context_length", "context size", "context window", "maximum model length"),
     *("prompt is too long",),
 )
+_OF_SERVERS = frozenset(
+    (
+        *("top_k", "min_p", "repetition_penalty", "length_penalty", "min_tokens", "bad_words", "allowed_token_ids"),
+        *("stop_token_ids", "ignore_eos", "include_stop_str_in_output", "skip_special_tokens"),
+        *("spaces_between_special_tokens", "truncate_prompt_tokens", "prompt_logprobs", "use_beam_search"),
+    )
+)
+"""Sampling arguments of vLLM that the client of openai takes only under ``extra_body``."""
+
 _EXCERPT = 200
 """Characters of a response body that a message shows."""
 
@@ -97,7 +106,8 @@ async def ask(
         prompt: Messages for ``chat``, text for ``completion``.
         message_type: ``chat`` or ``completion``.
         tools: Tools that the model may call.
-        sampling_args: Further arguments of the request, passed unchanged; None values are left out. A stream is gathered.
+        sampling_args: Further arguments of the request; None values are left out, and for a client of openai those that only
+            vLLM knows go under ``extra_body``. A stream is gathered.
         retries: How often to retry, and after how long.
 
     Returns:
@@ -107,7 +117,10 @@ async def ask(
     args = {name: value for name, value in (sampling_args or {}).items() if value is not None}
     if tools:
         args["tools"] = tools
-    if getattr(client, "max_retries", 0) and _is_openai_client(client, "AsyncOpenAI"):
+    is_openai = _is_openai_client(client, "AsyncOpenAI")
+    if is_openai and (names := _OF_SERVERS.intersection(args)):
+        args["extra_body"] = {name: args.pop(name) for name in sorted(names)} | (args.get("extra_body") or {})
+    if getattr(client, "max_retries", 0) and is_openai:
         client = client.with_options(max_retries=0)  # else the client would retry each of our attempts itself
     attempt = 0
     while True:
@@ -269,9 +282,10 @@ def check_arguments(client: Any, message_type: str, sampling_args: Mapping[str, 
         return
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
+    known = {*parameters, *(_OF_SERVERS if _is_openai_client(client, "AsyncOpenAI") else ())}
     for name in sampling_args:
-        if name not in parameters:
-            suggestion = did_you_mean(name, parameters, cutoff=0.85)
+        if name not in known:
+            suggestion = did_you_mean(name, sorted(known), cutoff=0.85)
             hint = (
                 f'{suggestion} Pass arguments that only the server knows as {{"extra_body": {{"{name}": …}}}}.'.strip()
             )

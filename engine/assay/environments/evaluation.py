@@ -73,9 +73,10 @@ def merge_sampling_args(first: Mapping[str, Any], second: Mapping[str, Any] | No
         ):
             if value and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
                 raise UsageError(f"{name}: expected a dict with names as keys, got {type(value).__name__}.", _ARGS)
-    merged = {**first, **(second or {})}
-    bodies = [args.get("extra_body") or {} for args in (first, second or {})]
-    merged["extra_body"] = {**bodies[0], **bodies[1]} or None
+    second = second or {}
+    merged = {**first, **second}
+    kept = {name: value for name, value in (first.get("extra_body") or {}).items() if name not in second}
+    merged["extra_body"] = {**kept, **(second.get("extra_body") or {})} or None
     return {name: value for name, value in merged.items() if value is not None}
 
 

@@ -104,7 +104,7 @@ def contains(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     return 1.0 if gold and gold in output else 0.0
 
 
-def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, limits: Limits | None = None) -> float:
+def regex_match(model_output: str, expected: Any, params: dict[str, Any]) -> float:
     """1.0 if ``str(expected)`` is a non-empty pattern that ``re.search`` finds; ``IGNORECASE`` if ``params["ignore_case"]``.
 
     Raises:
@@ -112,8 +112,12 @@ def regex_match(model_output: str, expected: Any, params: dict[str, Any], *, lim
         TimeoutError: The pattern needs backtracking, which takes longer than the run allows: 0.2 s by default.
         MemoryError: Backtracking takes more than 1 GiB.
     """
+    return _regex_match(model_output, expected, params, None)
+
+
+def _regex_match(model_output: str, expected: Any, params: dict[str, Any], limits: Limits | None) -> float:
     if is_listed(expected):
-        return _any_gold(partial(regex_match, limits=limits), model_output, expected, params)
+        return _any_gold(partial(_regex_match, limits=limits), model_output, expected, params)
     question = _question(model_output, expected, params)
     found = _found_uncompiled(question)
     if found is None:
@@ -176,7 +180,7 @@ class Function:
         takes_json: Whether its twin takes an object as JSON text instead.
         complaint: Start of the reason of a failing row; the expected value follows in quotes.
         explain: For a function with its own reasons: ``(text, expected, params)`` to a reason and an error.
-        limited: Whether the function takes the ``limits`` of a run.
+        limited: The function with the ``limits`` of a run.
         many: The function for many rows at once, within the limits of a run: a reward or an exception for each.
     """
 
@@ -188,16 +192,14 @@ class Function:
     takes_json: bool = False
     complaint: str = "expected "
     explain: Callable[[str, Any, Mapping[str, Any]], tuple[str, str | None]] | None = None
-    limited: bool = False
+    limited: Callable[..., float] | None = None
     many: Callable[[Sequence[Call], Limits | None], list[float | Exception]] | None = None
     tried: dict[str, bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     """Whether its twin is elementwise, by params; tried once for each."""
 
     def within(self, limits: Limits | None) -> "Function":
         """Return the function with the limits of a run."""
-        if not self.limited:
-            return self
-        return replace(self, fn=partial(self.fn, limits=limits))  # type: ignore[call-arg]
+        return self if self.limited is None else replace(self, fn=partial(self.limited, limits=limits))
 
     def twin_is_elementwise(self, twin: pl.Expr, params: Mapping[str, Any], names: tuple[str, str]) -> bool:
         """Whether its twin, built for some params, gives each row of two text columns the same answer as that row alone."""
@@ -221,7 +223,7 @@ _BUILTIN = (
         (IGNORE_CASE,),
         builtin=True,
         complaint="does not match the pattern ",
-        limited=True,
+        limited=_regex_match,
         many=_regex_matches,
     ),
     Function(

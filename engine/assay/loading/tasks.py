@@ -1,8 +1,6 @@
 """Task tables, joined to rollouts on ``task_id``: a task's data is stored once for all of its rollouts."""
 
 import hashlib
-import json
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,15 +15,14 @@ from assay.expressions.readable import readable
 from assay.loading.formats.files import ENGINE_ERRORS, broken_file
 from assay.loading.formats.format import first_line
 from assay.loading.formats.reading import Reading
+from assay.loading.harbor import harbor_tasks, is_harbor, text_of
 from assay.loading.rollouts import open_rollouts
 from assay.names import COMPLETION, HIDDEN, TASK_FOUND, TASK_ID
 from assay.system.documents import parse_text
-from assay.system.special_files import open_input
 from assay.values.rows import from_rows
 
 __all__ = ["content_of_tasks", "join_tasks", "load_tasks", "override_notes", "read_whole"]
 
-_HARBOR = "dataset.toml"
 _OWN = HIDDEN + "own/"
 
 
@@ -35,8 +32,8 @@ def load_tasks(
     """Open a task table.
 
     Args:
-        source: A YAML file (a list of tasks, or ``tasks: […]``), a Harbor folder (``dataset.toml`` and ``*/task.json``; a task
-            without ``task_id`` has its folder's name), or anything that ``scan`` reads.
+        source: A YAML file (a list of tasks, or ``tasks: […]``), a folder of Harbor, see ``harbor_tasks``, or
+            anything that ``scan`` reads.
         storage_options: Options for the stores of URLs.
         exact: Columns in which each task keeps its own value, whatever the others have, unless the file types them.
 
@@ -51,8 +48,9 @@ def load_tasks(
     notes: tuple[str, ...] = ()
     if path is not None and path.suffix.lower() in (".yaml", ".yml"):
         frame = _task_rows(path, _yaml_tasks(path), exact)
-    elif path is not None and os.path.isfile(path / _HARBOR):  # noqa: PTH113  (it does not raise)
-        frame = _task_rows(path, _harbor_tasks(path), exact)
+    elif path is not None and is_harbor(path):
+        tasks, notes = harbor_tasks(path)
+        frame = _task_rows(path, tasks, exact)
     else:
         opened = open_rollouts(source, Reading(storage_options=storage_options, max_bad_rows="100%", exact=exact))
         for bad in opened.bad:
@@ -103,40 +101,12 @@ def _task_rows(path: Path, tasks: list[Any], exact: Collection[str]) -> pl.LazyF
 
 def _yaml_tasks(path: Path) -> list[Any]:
     try:
-        with open_input(path) as file:
-            data = parse_text(file.read().decode("utf-8-sig"), ".yaml", shown_path(path)).data
-    except OSError as error:
-        raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{shown_path(path)}: not UTF-8 (byte {error.start}).") from None
+        data = parse_text(text_of(path), ".yaml", shown_path(path)).data
     except SpecError as error:
         raise InputError(error.fact, error.hint) from None
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise InputError(f"{shown_path(path)}: expected a list of tasks, or `tasks:` with a list.")
-    return tasks
-
-
-def _harbor_tasks(folder: Path) -> list[dict[str, Any]]:
-    tasks = []
-    for path in sorted(entry / "task.json" for entry in folder.iterdir()):
-        try:
-            task = json.loads(path.read_text("utf-8-sig"))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise InputError(f"{shown_path(path)}: {error.strerror}.") from None
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InputError(f"{shown_path(path)}: not readable JSON: {error}") from None
-        except RecursionError:
-            raise InputError(f"{shown_path(path)}: not readable JSON: nested too deeply.") from None
-        except ValueError:  # Python's own message is for programmers
-            raise InputError(f"{shown_path(path)}: not readable JSON: a number with too many digits.") from None
-        if not isinstance(task, dict):
-            raise InputError(f"{shown_path(path)}: a task must be a JSON object, not {type(task).__name__}.")
-        tasks.append({TASK_ID: path.parent.name, **task})
-    if not tasks:
-        raise InputError(f"{shown_path(folder)}: has {_HARBOR}, but no */task.json.")
     return tasks
 
 

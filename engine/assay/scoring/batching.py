@@ -20,10 +20,9 @@ import polars as pl
 
 from assay.checks.base import RunCheck
 from assay.compiling.plan import Plan, compile  # noqa: A004  (the field's word)
-from assay.compiling.requirements import needed_columns, referred_columns
+from assay.compiling.requirements import assumed_columns
 from assay.compiling.verifiers import Rewarding, verifiers_of_run
 from assay.errors import UsageError
-from assay.names import FN_NAME
 from assay.options import PlanOptions, settle
 from assay.spec.verifier import VerifierSource, VerifierSpec
 from assay.system.processes import prepare_process
@@ -71,9 +70,8 @@ def plan_of(
     if isinstance(verifiers, Plan):
         return replace(verifiers, keep=())
     loaded = verifiers_of_run(verifiers, settle(PlanOptions, {"strict": strict, "checks": checks}, "plan_of"))
-    names = [*needed_columns(loaded), *referred_columns(loaded), *([FN_NAME] if verifiers is None else [])]
-    names += [_PROMPT] if _whole(loaded) else []
-    return compile(loaded, dict.fromkeys(names, pl.String), keep=(), any_role=any_role, strict=strict)
+    schema = assumed_columns(loaded) | ({_PROMPT: pl.String} if _whole(loaded) else {})
+    return compile(loaded, schema, keep=(), any_role=any_role, strict=strict)
 
 
 def _whole(verifiers: Sequence[VerifierSpec]) -> list[str]:

@@ -5,6 +5,7 @@ for the others.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,7 +153,10 @@ def _parse_toml(content: str, name: str) -> Document:
     try:
         return Document(tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{name}: not valid TOML: {printable(str(error))}.") from None
+        message, line = printable(str(error)), ""
+        if place := re.search(r"at line (\d+), (?=column \d+\)\Z)", message):
+            message, line = message.replace(place[0], ""), f":{place[1]}"
+        raise SpecError(f"{name}{line}: not valid TOML: {message}.") from None
 
 
 def _parse_yaml(content: str, name: str) -> Document:
