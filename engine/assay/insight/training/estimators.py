@@ -167,7 +167,7 @@ def _token_sum(batch: Batch, values: pl.Series) -> pl.Series:
 
 def _over_tokens(batch: Batch, values: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Return for each row the number of tokens, and mean and variance (ddof 0) of the values that the tokens of all rows have."""
-    number = pl.repeat(float(batch.lengths.sum()), len(values), dtype=pl.Float32, eager=True)
+    number = _like(values, float(batch.lengths.sum()))
     mean = _token_sum(batch, values) / number
     centred = values - mean
     return number, mean, _token_sum(batch, centred * centred) / number
@@ -187,8 +187,13 @@ def _normalized(batch: Batch, values: pl.Series, *, no_std_norm: bool = False) -
     return centred if no_std_norm else centred * _reciprocal(variance.clip(1e-8).sqrt())
 
 
+def _like(values: pl.Series, value: float) -> pl.Series:
+    """Return a value for each of others: to Polars, a number divides as its reciprocal multiplies."""
+    return pl.repeat(value, len(values), dtype=values.dtype, eager=True)
+
+
 def _reciprocal(values: pl.Series) -> pl.Series:
-    return pl.repeat(1.0, len(values), dtype=values.dtype, eager=True) / values
+    return _like(values, 1.0) / values
 
 
 def _weighted(parts: list[pl.Series], weights: tuple[float, ...]) -> pl.Series:
@@ -268,9 +273,9 @@ def _skyrl(
     values = of(batch, **options)
     if not advantage_batch_normalize:
         return values
-    places = float(len(values) * int(batch.lengths.max() or 0))  # type: ignore[arg-type]
-    centred = values - _token_sum(batch, values) / places
-    variance = _token_sum(batch, centred * centred) / float(batch.lengths.sum())
+    places = len(values) * int(batch.lengths.max() or 0)  # type: ignore[arg-type]
+    centred = values - _token_sum(batch, values) / _like(values, places)
+    variance = _token_sum(batch, centred * centred) / _like(values, float(batch.lengths.sum()))
     return centred * _reciprocal(variance.clip(1e-8).sqrt())
 
 
@@ -326,8 +331,7 @@ def _verl_gpg(batch: Batch, f_norm: float = 1.0) -> pl.Series:
     # a number by a tensor is, to PyTorch, the number times the tensor's reciprocal
     nonzero = pl.Series([max(1, int((batch.reward != 0.0).sum()))], dtype=pl.Float32)
     factor = _reciprocal(nonzero.new_from_index(0, len(batch.reward))) * len(batch.reward)
-    values = factor * _centred(batch)
-    return values if f_norm == 1.0 else values / f_norm
+    return factor * _centred(batch) / _like(factor, f_norm)
 
 
 def _verl_remax(batch: Batch) -> pl.Series:
