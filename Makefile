@@ -95,6 +95,7 @@ peers-test: promptfoo  ## install the trainers and evaluators, each outside of t
 	$(call PEER,verl) --no-deps $(WITHOUT_DEPENDENCIES)
 	ASSAY_LONG=1 $(PEERS)/trl/bin/python -m pytest tests/peers/test_trl.py tests/peers/test_worker_processes_of_trainers.py tests/adapters
 	ASSAY_LONG=1 $(PEERS)/verl/bin/python -m pytest tests/peers/test_verl.py tests/peers/test_openrlhf.py tests/peers/test_skyrl_gym.py \
+		tests/peers/test_peer_advantages.py \
 		tests/peers/test_worker_processes_of_trainers.py -k 'not loader and not map'
 	$(call PEER,optimisers) --editable . $(PEER_TESTS) $(OPTIMISERS)
 	$(call PEER,evaluators) --editable . $(PEER_TESTS) $(EVALUATORS)

@@ -350,8 +350,21 @@ def test_a_spec_of_a_file_of_verl_is_read_with_the_file(tmp_path):
     path = tmp_path / "spec.yaml"
     path.write_text("checks: [{type: contains, value: a}]", "utf-8")
     function = verl.reward(str(path), sync=True)
+    by_name = getattr(verl, str(path))
+    assert hasattr(verl, str(path))
     path.unlink()
     assert function("words", "a", None)["score"] == 1.0
+    assert asyncio.run(by_name("words", "a", None, unscored=0.0))["score"] == 1.0
+
+
+def test_a_spec_that_verl_names_is_read_when_the_name_is_looked_up(tmp_path):
+    path = tmp_path / "spec.yaml"
+    path.write_text("checks: [{type: contians, value: a}]", "utf-8")
+    for name, message in ((str(path), "contians"), (str(tmp_path / "other.yaml"), "other.yaml")):
+        with pytest.raises(SpecError, match=message):
+            getattr(verl, name)
+    with pytest.raises(AttributeError, match="no attribute 'compute_scroe'"):
+        verl.compute_scroe  # noqa: B018  (looked up, as verl does)
 
 
 def test_verl_may_know_what_json_does_not():

@@ -52,6 +52,9 @@ def test_drawn_rewards_have_verls_advantages_to_the_last_bit(verl, seed):
         theirs, _ = compute(token_level_rewards=rewards.clone(), response_mask=mask, index=index)
         ours = assay.advantages(frame, "task_id", like=like, length="tokens").frame["advantage"]
         assert ours.to_list() == theirs[:, 0].tolist(), like
+    theirs, _ = verl.compute_gpg_outcome_advantage(rewards.clone(), mask, index, f_norm=3.0)
+    ours = assay.advantages(frame, "task_id", like="verl-gpg", options={"f_norm": 3.0}).frame["advantage"]
+    assert ours.to_list() == theirs[:, 0].tolist()
 
 
 @pytest.mark.parametrize("seed", range(sized(40, 8)))

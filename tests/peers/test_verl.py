@@ -168,10 +168,14 @@ def test_every_reward_manager_takes_a_function_that_answers_at_once(cluster, tok
         config.reward.reward_manager.name = manager
     golds = ["a", "b", None, "c"]
     rewards = expected(golds)["reward"].fill_null(0.0).to_list()
-    for function in (
+    functions = [
         {**config.reward.custom_reward_function, "name": "compute_score_sync"},
         {"path": str(file), "name": "compute_score", "reward_kwargs": {}},
-    ):
+    ]
+    if manager != "remote":  # which awaits nothing
+        by_name = {"path": "pkg://assay.adapters.verl", "name": str(tmp_path / "spec.json"), "reward_kwargs": {}}
+        functions.append(by_name)
+    for function in functions:
         config.reward.custom_reward_function = function
         config.reward.custom_reward_function.reward_kwargs.unscored = 0.0
         made = load_reward_manager(config, hf_tokenizer(tokenizer))

@@ -4,8 +4,9 @@
     reward.custom_reward_function.name=compute_score
     +reward.custom_reward_function.reward_kwargs.spec=/path/to/spec.yaml
 
-verl asks for one sample at a time; the samples that a worker asks for at the same time are scored in one batch. ``reward`` makes the
-function of a file of the user's, whose spec is read with the file. Read from verl 0.9.1: ``trainer/ppo/reward.py`` and
+verl asks for one sample at a time; the samples that a worker asks for at the same time are scored in one batch. With the spec's path as
+``name``, the spec is read when verl looks the function up; ``reward`` makes the function of a file of the user's, whose spec is read with
+the file. Read from verl 0.9.1: ``trainer/ppo/reward.py`` and
 ``experimental/reward_loop``; and from 0.6.1, 0.7.1 and 0.8.0: ``workers/reward_manager``.
 """
 
@@ -157,6 +158,20 @@ def reward(
         raise UsageError(f"not_run={not_run!r}: expected a number.")
     function = compute_score_sync if sync else compute_score
     return partial(function, spec=_Reward(spec, strict=strict), unscored=unscored, not_run=not_run)
+
+
+def __getattr__(name: str) -> Any:
+    """Return the ``compute_score`` of the spec at a path.
+
+    verl looks a function up by its name before anything is generated; the function's options come with the first sample.
+
+    Raises:
+        AttributeError: The name is no path.
+        SpecError: The verifier cannot be used.
+    """
+    if "." not in name:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(compute_score, spec=_configured(name, strict=True))
 
 
 class _Reward:

@@ -313,35 +313,19 @@ def test_options_are_the_names_that_have_them(like, options, name):
     assert computed(frame, like, options=options).frame.equals(computed(frame, name).frame)
 
 
-def test_options_without_a_name_follow_their_formulas():
-    frame = pl.DataFrame({"task_id": ["a"] * 3 + ["b"] * 2, "reward": [1.0, 0.0, 0.5, 2.0, 0.0], "other": [0.0] * 5})
+def test_weights_may_be_an_option():
+    frame = draw(5).with_columns(other=pl.col("tokens") / 50)
+    given = {"like": "verl-gdpo", "reward": ["reward", "other"], "length": "tokens"}
+    by_option = assay.advantages(frame, "task_id", options={"gdpo_reward_weights": [1, 2]}, **given)
+    assert by_option.frame.equals(assay.advantages(frame, "task_id", weights=[1, 2], **given).frame)
+    with pytest.raises(UsageError, match="among the options, too"):
+        assay.advantages(frame, "task_id", options={"gdpo_reward_weights": [1, 2]}, weights=[1, 2], **given)
 
-    def of(like, **options):
-        return assay.advantages(frame, "task_id", like=like, options=options).frame["advantage"].to_list()
 
-    group, others = [0.5, -0.5, 0.0, 1.0, -1.0], [0.75, -0.75, 0.0, 2.0, -2.0]
-    assert of("nemo-rl-grpo", normalize_rewards=False) == others
-    assert of("nemo-rl-grpo", normalize_rewards=False, use_leave_one_out_baseline=False) == group
-    assert of("trl-rloo", reward_clip_range=[0, 1]) == [0.75, -0.75, 0.0, 1.0, -1.0]
-    assert of("openrlhf-dr-grpo", **{"reward.clip_range": [-0.25, 0.25]}) == [0.25, -0.25, 0.0, 0.25, -0.25]
-    assert of("openrlhf-dr-grpo", **{"reward.clip_range": None}) == group
-    raw, mean = frame["reward"], frame["reward"].mean()
-    std = raw.std(ddof=0)
-    assert of("nemo-rl-reinforce-plus-plus", minus_baseline=False) == pytest.approx(((raw - mean) / std).to_list())
-    for normalize in (True, False):
-        for leave in (True, False):
-            x = pl.Series(of("nemo-rl-grpo", normalize_rewards=normalize, use_leave_one_out_baseline=leave))
-            found = of("nemo-rl-gdpo", normalize_rewards=normalize, use_leave_one_out_baseline=leave)
-            assert found == pytest.approx(((x - x.mean()) / x.std()).to_list(), rel=1e-5)
-    x = pl.Series(of("verl-grpo", norm_adv_by_std_in_grpo=False))
-    assert of("verl-gdpo", norm_adv_by_std_in_grpo=False) == pytest.approx((x / x.std()).to_list(), rel=1e-5)
-    assert assay.advantages(
-        frame, "task_id", like="verl-gdpo", reward=["reward", "other"], weights=[1, 2]
-    ).frame.equals(
-        assay.advantages(
-            frame, "task_id", like="verl-gdpo", reward=["reward", "other"], options={"gdpo_reward_weights": [1, 2]}
-        ).frame
-    )
+def test_a_norm_divides_and_does_not_multiply_by_its_reciprocal():
+    frame = draw(5)
+    once, thrice = (computed(frame, "verl-gpg", options={"f_norm": norm}).frame["advantage"] for norm in (1.0, 3.0))
+    assert thrice.equals(once / pl.repeat(3.0, frame.height, dtype=pl.Float32, eager=True))
 
 
 @pytest.mark.parametrize(
@@ -355,7 +339,14 @@ def test_options_without_a_name_follow_their_formulas():
         ("verl-grpo", {"epsilon": math.nan}, "nan cannot be used"),
         ("trl-rloo", {"reward_clip_range": [1]}, r"\[1\] cannot be used"),
         ("trl-rloo", {"reward_clip_range": "ab"}, "'ab' cannot be used"),
+        ("openrlhf-rloo", {"reward.clip_range": [1, -1]}, "the lesser first"),
+        ("verl-gpg", {"f_norm": True}, "True cannot be used"),
         ("trl-grpo", {"reward_weights": [1, 2]}, "2 for 1 column"),
+        ("trl-grpo", {"reward_weights": 5}, "5 cannot be used"),
+        ("trl-grpo-batch", {"reward_weights": ["a"]}, "a list of finite numbers, or none"),
+        ("verl-gdpo", {"gdpo_reward_weights": "1"}, "'1' cannot be used"),
+        ("trl-grpo", {1: 2}, "has no option 1"),
+        ("trl-grpo", "scale_rewards=batch", "is no mapping of names to values"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(like, options, problem):

@@ -86,6 +86,8 @@ def advantages(
         >>> assay.advantages(rollouts, "task_id", like="verl-grpo").frame["advantage"].to_list()
         [0.4999989867210388, -1.4999970197677612, 0.4999989867210388, 0.4999989867210388]
     """
+    if not isinstance(options, Mapping | None):
+        raise UsageError(f"options: {options!r} is no mapping of names to values.", 'For example {"epsilon": 1e-6}')
     estimator, given = estimator_of(like), dict(options or {})
     if (of_options := estimator.weights_of(given)) is not None:
         if weights is not None:

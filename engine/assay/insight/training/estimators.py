@@ -47,7 +47,7 @@ class Estimator:
         several: Whether it is made for several rewards of a row.
         takes_weights: Whether rewards may have weights.
         options: What the package lets people choose, by its names: choices, the first by default; a number, the default; a
-            ``range``, that is two numbers or None; or the ``weights`` of several rewards.
+            ``range``, that is two numbers, the lesser first, or None; or the ``weights`` of several rewards.
     """
 
     formula: str
@@ -70,13 +70,17 @@ class Estimator:
         values = {}
         for name, value in given.items():
             if name not in self.options:
-                hint = did_you_mean(name, self.options) or f"Options: {', '.join(self.options) or 'none'}."
+                hint = did_you_mean(str(name), self.options) or f"Options: {', '.join(self.options) or 'none'}."
                 raise UsageError(f"{like} has no option {name}.", hint)
             _check_option(f"{like}, option {name}", self.options[name], value)
             if self.options[name] != _WEIGHTS:
                 values[name.rpartition(".")[2]] = value
-        several = self.several or values.get("multi_objective_aggregation") == "normalize_then_sum"
-        return replace(self, compute=partial(self.compute, **values), several=several)
+        return replace(
+            self,
+            compute=partial(self.compute, **values),
+            several=self.several or values.get("multi_objective_aggregation") == "normalize_then_sum",
+            over_tokens=self.over_tokens or values.get("advantage_batch_normalize", False),
+        )
 
     def weights_of(self, given: Mapping[str, Any]) -> Sequence[float] | None:
         """Return the weights of rewards among options; None if they are not given."""
@@ -89,18 +93,27 @@ class Estimator:
 
 
 def _check_option(what: str, expected: Any, value: Any) -> None:
-    if expected == _WEIGHTS or (expected == _RANGE and value is None):
-        return
     if isinstance(expected, tuple):
         if not any(type(value) is type(choice) and value == choice for choice in expected):
             choices = ", ".join(str(choice).lower() if isinstance(choice, bool) else choice for choice in expected)
             raise UsageError(f"{what}: {value!r} is none of its values.", f"Expected {choices}.")
         return
-    numbers = value if expected == _RANGE and isinstance(value, Sequence) else [value]
-    are_numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers)
-    if isinstance(value, str) or not are_numbers or len(numbers) != (2 if expected == _RANGE else 1):
-        wanted = "two numbers, or none" if expected == _RANGE else "a finite number"
+    if expected == _WEIGHTS:
+        wanted, fits = "a list of finite numbers, or none", value is None or _are_numbers(value)
+    elif expected == _RANGE:
+        wanted = "two finite numbers, the lesser first, or none"
+        fits = value is None or (_are_numbers(value) and len(value) == 2 and value[0] <= value[1])  # noqa: PLR2004 - a range
+    else:
+        wanted, fits = "a finite number", _are_numbers([value])
+    if not fits:
         raise UsageError(f"{what}: {value!r} cannot be used.", f"Expected {wanted}.")
+
+
+def _are_numbers(values: Any) -> bool:
+    """Return whether values are a list of finite numbers."""
+    return isinstance(values, Sequence) and all(
+        isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) for each in values
+    )
 
 
 # ── what formulas have in common ────────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +167,7 @@ def _token_sum(batch: Batch, values: pl.Series) -> pl.Series:
 
 def _over_tokens(batch: Batch, values: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Return for each row the number of tokens, and mean and variance (ddof 0) of the values that the tokens of all rows have."""
-    number = pl.repeat(float(batch.lengths.sum()), len(values), dtype=pl.Float32, eager=True)
+    number = _like(values, float(batch.lengths.sum()))
     mean = _token_sum(batch, values) / number
     centred = values - mean
     return number, mean, _token_sum(batch, centred * centred) / number
@@ -167,14 +180,20 @@ def _whitened(batch: Batch, values: pl.Series) -> pl.Series:
     return (values - mean) * _reciprocal((unbiased + 1e-8).sqrt())
 
 
-def _normalized(batch: Batch, values: pl.Series) -> pl.Series:
+def _normalized(batch: Batch, values: pl.Series, *, no_std_norm: bool = False) -> pl.Series:
     """Return values less their mean over tokens, by their standard deviation (ddof 0), with a floor of 1e-8 for the variance."""
     _, mean, variance = _over_tokens(batch, values)
-    return (values - mean) * _reciprocal(variance.clip(1e-8).sqrt())
+    centred = values - mean
+    return centred if no_std_norm else centred * _reciprocal(variance.clip(1e-8).sqrt())
+
+
+def _like(values: pl.Series, value: float) -> pl.Series:
+    """Return a value for each of others: to Polars, a number divides as its reciprocal multiplies."""
+    return pl.repeat(value, len(values), dtype=values.dtype, eager=True)
 
 
 def _reciprocal(values: pl.Series) -> pl.Series:
-    return pl.repeat(1.0, len(values), dtype=values.dtype, eager=True) / values
+    return _like(values, 1.0) / values
 
 
 def _weighted(parts: list[pl.Series], weights: tuple[float, ...]) -> pl.Series:
@@ -247,6 +266,19 @@ def _grpo(batch: Batch, *, norm_adv_by_std_in_grpo: bool = True, epsilon: float 
     return centred if scale is None else centred / scale
 
 
+def _skyrl(
+    batch: Batch, of: Callable[..., pl.Series], *, advantage_batch_normalize: bool = False, **options: Any
+) -> pl.Series:
+    """Return advantages as SkyRL's trainer has them: the mean is that of all places, those of padding with their 0 included."""
+    values = of(batch, **options)
+    if not advantage_batch_normalize:
+        return values
+    places = len(values) * int(batch.lengths.max() or 0)  # type: ignore[arg-type]
+    centred = values - _token_sum(batch, values) / _like(values, places)
+    variance = _token_sum(batch, centred * centred) / _like(values, float(batch.lengths.sum()))
+    return centred * _reciprocal(variance.clip(1e-8).sqrt())
+
+
 def _skyrl_grpo(batch: Batch, *, grpo_norm_by_std: bool = True, epsilon: float = _EPSILON) -> pl.Series:
     return _grpo(batch, norm_adv_by_std_in_grpo=grpo_norm_by_std, epsilon=epsilon)
 
@@ -299,8 +331,7 @@ def _verl_gpg(batch: Batch, f_norm: float = 1.0) -> pl.Series:
     # a number by a tensor is, to PyTorch, the number times the tensor's reciprocal
     nonzero = pl.Series([max(1, int((batch.reward != 0.0).sum()))], dtype=pl.Float32)
     factor = _reciprocal(nonzero.new_from_index(0, len(batch.reward))) * len(batch.reward)
-    values = factor * _centred(batch)
-    return values if f_norm == 1.0 else values / f_norm
+    return factor * _centred(batch) / _like(factor, f_norm)
 
 
 def _verl_remax(batch: Batch) -> pl.Series:
@@ -344,12 +375,14 @@ def _openrlhf_group_norm(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Ser
     return _clipped((batch.reward - batch.mean(batch.reward)) / (std + 1e-9), clip_range)
 
 
-def _openrlhf_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    return _normalized(batch, _clipped(batch.reward, clip_range))
+def _openrlhf_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE, *, no_std_norm: bool = False) -> pl.Series:
+    return _normalized(batch, _clipped(batch.reward, clip_range), no_std_norm=no_std_norm)
 
 
-def _openrlhf_reinforce_baseline(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
-    return _normalized(batch, _openrlhf_dr_grpo(batch, clip_range))
+def _openrlhf_reinforce_baseline(
+    batch: Batch, clip_range: Clip = _CLIP_RANGE, *, no_std_norm: bool = False
+) -> pl.Series:
+    return _normalized(batch, _openrlhf_dr_grpo(batch, clip_range), no_std_norm=no_std_norm)
 
 
 def _openrlhf_flash_reinforce(batch: Batch, clip_range: Clip = _CLIP_RANGE) -> pl.Series:
@@ -445,12 +478,21 @@ _OF_TRL_GRPO = {
 _OF_TRL_RLOO = {"normalize_advantages": _OFF, "reward_clip_range": _RANGE, "reward_weights": _WEIGHTS}
 _OF_VERL = {"norm_adv_by_std_in_grpo": _SWITCH, "epsilon": _EPSILON}
 _OF_OPENRLHF = {"reward.clip_range": _RANGE}
+_NORMALIZED_BY_OPENRLHF = {**_OF_OPENRLHF, "algo.advantage.no_std_norm": _OFF}
+_OF_SKYRL = {"advantage_batch_normalize": _OFF}
 _OF_NEMO_RL = {"use_leave_one_out_baseline": _SWITCH, "normalize_rewards": _SWITCH}
 
 ESTIMATORS = {
     "trl-grpo": _in_place("(r-μ)/(σ+1e-4)", _GRPO, _trl_grpo, options=_OF_TRL_GRPO),
-    "trl-grpo-batch": _in_place("(r-μ)/(σ of all + 1e-4)", _GRPO, partial(_trl_grpo, scale_rewards="batch")),
-    "trl-grpo-none": _in_place("r-μ", _GRPO, partial(_trl_grpo, scale_rewards="none")),
+    "trl-grpo-batch": _in_place(
+        "(r-μ)/(σ of all + 1e-4)",
+        _GRPO,
+        partial(_trl_grpo, scale_rewards="batch"),
+        options={"reward_weights": _WEIGHTS},
+    ),
+    "trl-grpo-none": _in_place(
+        "r-μ", _GRPO, partial(_trl_grpo, scale_rewards="none"), options={"reward_weights": _WEIGHTS}
+    ),
     "trl-gdpo": _in_place(
         f"{_PARTS}(σ+1e-4), x their weighted sum, {_ALL}",
         _GRPO,
@@ -460,7 +502,10 @@ ESTIMATORS = {
     ),
     "trl-rloo": _in_place("r - mean of the others", _RLOO, _trl_rloo, options=_OF_TRL_RLOO),
     "trl-rloo-normalized": _in_place(
-        f"x = r - mean of the others, {_ALL}", _RLOO, partial(_trl_rloo, normalize_advantages=True)
+        f"x = r - mean of the others, {_ALL}",
+        _RLOO,
+        partial(_trl_rloo, normalize_advantages=True),
+        options={"reward_clip_range": _RANGE, "reward_weights": _WEIGHTS},
     ),
     "trl-async-grpo": Estimator(
         "(r-μ)/(σ+1e-8), ddof 0", _ASYNC, _trl_async_grpo, unscored="zero", float64=True, takes_weights=False
@@ -507,9 +552,11 @@ ESTIMATORS = {
     "openrlhf-group-norm": Estimator(
         "(r-μ)/(σ+1e-9); alone null", _OPENRLHF, _openrlhf_group_norm, options=_OF_OPENRLHF
     ),
-    "openrlhf-reinforce": _over_tokens_too(f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce, options=_OF_OPENRLHF),
+    "openrlhf-reinforce": _over_tokens_too(
+        f"r, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce, options=_NORMALIZED_BY_OPENRLHF
+    ),
     "openrlhf-reinforce-baseline": _over_tokens_too(
-        f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_OF_OPENRLHF
+        f"r-μ, {_FLOOR}", _OPENRLHF, _openrlhf_reinforce_baseline, options=_NORMALIZED_BY_OPENRLHF
     ),
     "openrlhf-flash-reinforce": Estimator(
         "r - mean of all", _OPENRLHF, _openrlhf_flash_reinforce, options=_OF_OPENRLHF
@@ -517,15 +564,25 @@ ESTIMATORS = {
     "skyrl-grpo": Estimator(
         "(r-μ)/(σ+1e-6); alone r/(1+1e-6)",
         f"{_SKYRL}1286",
-        _skyrl_grpo,
-        options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON},
+        partial(_skyrl, of=_skyrl_grpo),
+        options={"grpo_norm_by_std": _SWITCH, "epsilon": _EPSILON, **_OF_SKYRL},
     ),
-    "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", _centred),
-    "skyrl-rloo": Estimator("(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", _skyrl_rloo),
+    "skyrl-dr-grpo": Estimator("r-μ; alone r", f"{_SKYRL}1286", partial(_skyrl, of=_centred), options=_OF_SKYRL),
+    "skyrl-rloo": Estimator(
+        "(r-μ)·n/(n-1); alone 0", f"{_SKYRL}1202", partial(_skyrl, of=_skyrl_rloo), options=_OF_SKYRL
+    ),
     "skyrl-reinforce-plus-plus": _over_tokens_too(
-        f"r, {_WHITENED}", f"{_SKYRL}1167", partial(_reinforce_plus_plus, baseline=False)
+        f"r, {_WHITENED}",
+        f"{_SKYRL}1167",
+        partial(_skyrl, of=partial(_reinforce_plus_plus, baseline=False)),
+        options=_OF_SKYRL,
     ),
-    "skyrl-maxrl": Estimator("(r-μ)/(μ+1e-6); alone r", f"{_SKYRL}1339", _skyrl_maxrl, options={"epsilon": _EPSILON}),
+    "skyrl-maxrl": Estimator(
+        "(r-μ)/(μ+1e-6); alone r",
+        f"{_SKYRL}1339",
+        partial(_skyrl, of=_skyrl_maxrl),
+        options={"epsilon": _EPSILON, **_OF_SKYRL},
+    ),
     "nemo-rl-grpo": Estimator(
         "(r-μ)/(σ+1e-6), μ and σ of the others; r-μ where σ = 0",
         f"{_NEMO_RL}69",
@@ -533,7 +590,10 @@ ESTIMATORS = {
         options=_OF_NEMO_RL,
     ),
     "nemo-rl-grpo-group": Estimator(
-        "(r-μ)/(σ+1e-6)", f"{_NEMO_RL}69", partial(_nemo_rl_grpo, use_leave_one_out_baseline=False)
+        "(r-μ)/(σ+1e-6)",
+        f"{_NEMO_RL}69",
+        partial(_nemo_rl_grpo, use_leave_one_out_baseline=False),
+        options={"normalize_rewards": _SWITCH},
     ),
     "nemo-rl-gdpo": Estimator(
         "for each reward as nemo-rl-grpo, x their weighted sum, (x - mean of all)/σ of all",
