@@ -162,6 +162,14 @@ def test_a_schema_is_compiled_once():
 # ── the value and the reason ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_violations_are_named_in_one_order_whatever_the_order_of_the_schema_or_the_release_of_the_package():
+    kinds = {"b": {"type": "integer"}, "a": {"type": "integer", "minimum": 9}, "c": {"items": {"type": "null"}}}
+    text = '{"c": [null, 1], "b": "x", "a": 1.5}'
+    wanted = 'a: 1.5 is less than the minimum of 9; a: 1.5 is not of type "integer"; b: "x" is not of type "integer"; and 1 more'
+    for names in ("abc", "cba", "bca"):
+        assert outcome(text, {"properties": {name: kinds[name] for name in names}}).reason == wanted
+
+
 def test_the_reason_names_three_violations_and_their_paths():
     schema = {"required": ["a", "b"], "properties": {"c": {"items": {"maximum": 3}}, "d.e": {"type": "string"}}}
     text = json.dumps({"a": 1, "c": [1, 9, 8], "d.e": {"x": 1}})

@@ -127,7 +127,9 @@ class Schema:
 
     def _violations(self, value: Any, text: str) -> str:
         if self.cost.is_small(text, _MANY):
-            return _listed([*self.validator.iter_errors(value)], value)
+            # releases of the package differ in the order
+            found = sorted(self.validator.iter_errors(value), key=lambda one: (one.instance_path, one.message))
+            return _listed(found, value)
         return self._first_elsewhere(value) if self.cost.choices else _listed([self._first(value)], value)
 
     def _first(self, value: Any) -> Any:
